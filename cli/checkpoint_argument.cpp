@@ -8,7 +8,7 @@ namespace reprise::cli {
 
 StoredPath stored_path(const std::string& argument) {
   std::filesystem::path path(argument);
-  if (!path.has_filename()) path = path.parent_path();  // "ckpt/" is "ckpt"
+  if (!path.has_filename()) path = path.parent_path();  // "ckpt/" means "ckpt"
   const std::string name = path.filename().string();
   if (name.empty() || name == "." || name == "..") {
     path = resolved(argument.empty() ? "." : argument);

@@ -1,5 +1,5 @@
 #pragma once
-// A checkpoint named on the command line: a directory with `.metadata` (or one per rank), an
+// A checkpoint given on the command line: a directory with `.metadata` (or one per rank), an
 // iteration directory, or a root with latest_checkpointed_iteration.txt.
 
 #include <filesystem>
@@ -10,19 +10,21 @@
 
 namespace reprise::cli {
 
-/// The root of the store is the parent of the named directory, so that files next to a checkpoint
-/// are visible, too.
+/// A path and a store that contains it. The root of the store is the parent of the given directory,
+/// so files next to a checkpoint are visible too.
 struct StoredPath {
   std::unique_ptr<PosixStore> store;
-  std::string path;  ///< within the store
+  std::string path;  ///< path within the store
 
   std::string display() const { return store->display(path); }
 };
 
-/// IO if the path can't be followed: a loop of links, or a directory without permission to search.
+/// Returns the store and the path for an argument. Throws IO if the path cannot be followed,
+/// because of a loop of links or a directory that may not be searched.
 StoredPath stored_path(const std::string& argument);
 
-/// Returns an absolute path; follows links in the part that exists. IO as above.
+/// Returns an absolute path. Links are followed in the part that exists. Throws IO like
+/// stored_path().
 std::filesystem::path resolved(const std::string& path);
 
 }  // namespace reprise::cli

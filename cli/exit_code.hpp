@@ -1,13 +1,13 @@
 #pragma once
-// Exit codes of the program, for scripts.
+// The exit codes of the program, for scripts.
 
 namespace reprise::cli {
 
 enum class ExitCode : int {
-  kPass = 0,              ///< pass, whole, same
-  kFail = 1,              ///< fail, damaged, different
+  kPass = 0,              ///< pass, whole or same
+  kFail = 1,              ///< fail, damaged or different
   kUnusable = 2,          ///< wrong usage or unreadable input
-  kInconclusive = 3,      ///< nothing was compared, or not run
+  kInconclusive = 3,      ///< nothing was compared or run
   kNotDeterministic = 4,  ///< a replay took another course
   kInternal = 5,          ///< a defect of this program
 };

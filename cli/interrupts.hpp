@@ -1,11 +1,12 @@
 #pragma once
-// Records SIGINT and SIGTERM until somebody asks. A second signal ends the program at once.
+// Records SIGINT and SIGTERM, so that the program can ask later. A second signal ends the program
+// at once.
 
 namespace reprise::cli {
 
 class Interrupts {
  public:
-  /// Handles both signals as long as the object lives; there is only one at a time.
+  /// Handles both signals while the object lives. Only one such object may exist at a time.
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;

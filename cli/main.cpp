@@ -1,4 +1,4 @@
-// The only file that looks at the process: its arguments, its terminal, its environment.
+// Reads the process's arguments, terminal and environment; no other file does.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// Returns the columns of the terminal on stdout; 0 if stdout is no terminal.
+/// Returns the number of columns of the terminal on stdout; 0 if stdout is no terminal.
 std::size_t terminal_width() {
   if (isatty(STDOUT_FILENO) == 0) return 0;
   winsize size{};
@@ -29,7 +29,8 @@ std::string own_path(const char* called) {
   return length > 0 ? path.substr(0, static_cast<std::size_t>(length)) : called;
 }
 
-/// Reads the rank from the variables of mpirun (Open MPI), PMIx, PMI and srun; the first counts.
+/// Reads the rank from the variables of mpirun (Open MPI), PMIx, PMI and srun. The first variable
+/// that is set counts.
 std::optional<reprise::GlobalRank> launched_as() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* const value = std::getenv(name);

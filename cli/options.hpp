@@ -1,5 +1,6 @@
 #pragma once
-// Declares the arguments of a verb. The values are members of the verb, filled before it runs.
+// Declares the arguments of a verb. Their values are members of the verb; they are set before the
+// verb runs.
 
 #include <cstdint>
 #include <string>
@@ -15,23 +16,23 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  /// Declares a required argument without a dash; `name` in capitals, as in the help.
+  /// Declares a required argument without a dash. `name` is written in capitals, as in the help.
   Options& positional(std::string& value, const std::string& name, const std::string& help);
-  /// Declares one or more such arguments.
+  /// Declares one or more required arguments without a dash.
   Options& positional(std::vector<std::string>& values, const std::string& name,
                       const std::string& help);
-  /// Declares any number of them; if none are given, `values` keeps its content.
+  /// Declares any number of arguments without a dash. If none are given, `values` stays as it is.
   Options& optional_positional(std::vector<std::string>& values, const std::string& name,
                                const std::string& help);
-  /// Declares a flag; `name` is "--json" or "-q,--quiet".
+  /// Declares a flag. `name` is, for example, "--json" or "-q,--quiet".
   Options& flag(bool& value, const std::string& name, const std::string& help);
-  /// Declares an option with a value, which the help shows as `what`: "REGEX".
+  /// Declares an option with a value. The help shows the value as `what`, for example "REGEX".
   Options& text(std::string& value, const std::string& name, const std::string& what,
                 const std::string& help);
-  /// Declares a repeatable option with a value.
+  /// Declares an option with a value that may be given repeatedly.
   Options& texts(std::vector<std::string>& values, const std::string& name, const std::string& what,
                  const std::string& help);
-  /// Declares an option with an integer of at least `least`.
+  /// Declares an option whose value is an integer of at least `least`.
   Options& number(std::int64_t& value, const std::string& name, std::int64_t least,
                   const std::string& help);
 

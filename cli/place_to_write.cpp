@@ -16,7 +16,7 @@
 namespace reprise::cli {
 namespace {
 
-/// True if they are equal or `inner` is somewhere below `outer`.
+/// True if the paths are equal, or if `inner` is somewhere below `outer`.
 bool lies_within(const std::string& inner, const std::string& outer) {
   const auto within = resolved(inner);
   const auto above = resolved(outer);
@@ -29,13 +29,13 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// Returns the path to which a crash moved the checkpoint, if its place is empty.
+/// Returns the path to which a crash moved the checkpoint at OUT, if nothing is at OUT now.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists files with names of a checkpoint's that are a user's own next to plain DCP.
+/// Lists files that have the name of a checkpoint's file, but are a user's own next to plain DCP.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -48,7 +48,7 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // A damaged checkpoint does not list its files and may be replaced.
+    // A damaged checkpoint does not list its files; it may be replaced.
   }
   return names;
 }

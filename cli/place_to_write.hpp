@@ -1,5 +1,5 @@
 #pragma once
-// Checks the place where a verb writes a checkpoint, so that nothing is lost.
+// Checks the place to which a verb writes a checkpoint, so that nothing is lost.
 
 #include <cstdint>
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace reprise::cli {
 
-/// Throws USAGE if IN, a path for people, and OUT are the same directory or one contains the other,
-/// or if IN is in a directory that writing OUT would move or remove. Follows links.
+/// Throws USAGE if the directories IN and OUT are the same, if one contains the other, or if IN is
+/// in a directory that a writer of OUT would move or remove. `in` is a path as the user knows it.
+/// Links are followed.
 void require_apart(const std::string& in, const StoredPath& out);
 
-/// Treatment of an existing checkpoint at OUT.
+/// What happens to an existing checkpoint at OUT.
 enum class Standing : std::uint8_t { kKept, kReplaced };
 
-/// Throws USAGE if OUT exists and must be kept, or contains anything other than a checkpoint. A
-/// checkpoint that a crash left next to its place counts as existing there.
+/// Throws USAGE if OUT exists and must be kept, or if it contains anything other than a checkpoint.
+/// A checkpoint that a crash left next to OUT counts as if it were at OUT.
 void require_free(const StoredPath& out, Standing standing);
 
-/// Lists, as paths for people, the unfinished files of earlier writers of OUT.
+/// Lists the unfinished files that earlier writers of OUT left, as paths that the user knows.
 std::vector<std::string> unfinished_of(const StoredPath& out);
 
 }  // namespace reprise::cli

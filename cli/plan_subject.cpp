@@ -18,10 +18,10 @@ std::string slot_key(sim::Slot slot, const std::string& key) {
   return sim::slot_key(sim::Sharding::kFullyReshardable, slot, key);
 }
 
-/// The offers of the ranks of one pipeline stage.
+/// Makes the offers of the ranks of one pipeline stage.
 class Stage {
  public:
-  /// `rank` is one of them.
+  /// `rank` is any rank of the stage.
   Stage(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
     PlacedOffers offers;
     for (const auto kind : sim::kinds_of(model)) {
@@ -75,8 +75,8 @@ class Stage {
     offers.tensors.push_back(std::move(offer));
   }
 
-  /// Cuts a fused dimension component by component. The share of the optimizer is a part of the
-  /// rest, so there are at most as many boxes as components.
+  /// Adds the offers of a fused tensor, which is cut component by component. The optimizer's share
+  /// is a part of the local tensor, so it has at most as many boxes as there are components.
   static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
                         GlobalRank rank, std::vector<TensorOffer>& offers) {
     const sim::ParameterSpec& spec = parameter.spec;
@@ -100,7 +100,7 @@ class Stage {
     }
   }
 
-  /// Returns the index of the rank among those that share its optimizer.
+  /// Returns the position of `rank` among the ranks that share its optimizer.
   static GroupRank sharing_rank(const sim::Family& family, GlobalRank rank) {
     const GroupRank member = *family.mesh->members().rank_of(rank);
     std::vector<std::int32_t> coordinates;
@@ -114,7 +114,7 @@ class Stage {
   std::shared_ptr<const PlacedOffers> placed_;
 };
 
-/// Returns the stages that have a `wanted` parameter.
+/// Returns the number of stages that have a parameter for which `wanted` is true.
 template <class Wanted>
 std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout, Wanted wanted) {
   std::set<std::int32_t> stages;
@@ -125,7 +125,7 @@ std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout,
   return static_cast<std::int64_t>(stages.size());
 }
 
-/// Returns the part of the model on each stage, so that nobody searches the whole model for each.
+/// Returns the part of the model on each stage, so that each stage need not search the whole model.
 std::vector<sim::ModelSpec> by_stage(const sim::ModelSpec& model, const sim::Layout& layout) {
   sim::ModelSpec bare = model;
   bare.parameters.clear();
@@ -166,7 +166,7 @@ std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layo
   const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
   if (stacked == parameters.end()) return notes;
   const std::int64_t experts = stacked->expert ? stacked->expert->of : stacked->shape[0];
-  std::int64_t idle_parts = 0;  // of the experts, by the rule that cuts them
+  std::int64_t idle_parts = 0;  // parts of the experts that are empty under the rule that cuts them
   for (std::int32_t part = 0; part < layout.ep; ++part) {
     if (ceil_chunk(experts, layout.ep, part).length() == 0) ++idle_parts;
   }
@@ -197,7 +197,8 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
       std::any_of(model.parameters.begin(), model.parameters.end(),
                   [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
   const Mesh experts = sim::expert_mesh(layout);
-  // Key: ranks with the same tensors have one stage and, if experts own tensors, one expert rank.
+  // Ranks with the same tensors have one stage and, if experts own tensors, one expert rank. These
+  // two are the key.
   std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));

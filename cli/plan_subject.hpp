@@ -1,5 +1,5 @@
 #pragma once
-// Input of `plan`: the tensors that each rank of a job would offer or request, without data.
+// The input of `plan`: the tensors that each rank of a job would offer or request, without data.
 
 #include <string>
 #include <vector>
@@ -12,21 +12,22 @@
 
 namespace reprise::cli {
 
-/// Returns the offers by rank: weights in bfloat16 and the optimizer's three tensors in float32, as
-/// fully_reshardable jobs save them. Ranks of one pipeline stage share all parts that follow from
-/// placements, computed once per stage; boxes of fused tensors are computed per rank.
+/// Returns the offers of each rank: weights in bfloat16, and the optimizer's three tensors in
+/// float32, as fully_reshardable jobs save them. The ranks of one pipeline stage share all parts
+/// that follow from placements; such parts are computed once per stage. Boxes of fused tensors are
+/// computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns the number of tensor shares that all ranks hold together: the cost of a plan. Refuses a
-/// layout that does not fit.
+/// Returns how many shares of tensors all ranks hold together, which determines the cost of a plan.
+/// Throws if the layout does not fit the model.
 std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Describes the ranks that a layout leaves idle: "4 ranks hold no expert: ..."; empty if every
-/// rank has a part. The layout must fit the model.
+/// Describes the ranks that a layout leaves idle, such as "4 ranks hold no expert: ...". Empty if
+/// every rank has a part. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns the state of each rank: every tensor of a catalog, with dimension 0 cut into `ranks`
-/// parts; a tensor without dimensions is whole on each rank.
+/// Returns a state for each rank. It has every tensor of the catalog, with dimension 0 cut into
+/// `ranks` parts. A tensor without dimensions is whole on each rank.
 std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks);
 
 }  // namespace reprise::cli

@@ -30,7 +30,7 @@ std::string version_line() {
                      info.dirty ? "+" : "", info.build);
 }
 
-/// Returns the names of a parser's options, with their dashes.
+/// Returns the names of a parser's options, including their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -39,13 +39,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// Returns the parser of the chosen verb, or the program's.
+/// Returns the parser of the chosen verb; the program's parser if no verb was chosen.
 CLI::App& reached(CLI::App& app) {
   const auto used = app.get_subcommands();
   return used.empty() ? app : *used.front();
 }
 
-/// Explains why a command line can't be parsed, with a suggestion if one is close.
+/// Explains why a command line cannot be parsed. Suggests a name if one is close.
 std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
   CLI::App& at = reached(app);
   std::string text = error.what();
@@ -69,7 +69,8 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
   return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
 }
 
-/// Lack of memory is not a defect of the program: the input needs more than there is.
+/// Converts an exception to an Error. A lack of memory is no defect of the program: the input needs
+/// more memory than there is.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
@@ -81,13 +82,13 @@ Error error_of(const std::exception& caught, const CLI::App& parser) {
   return limit_from(*memory, join(named, " "));
 }
 
-/// True if the option of that name, which takes no value, is set.
+/// True if the option `name` takes no value and is set.
 bool is_set(const CLI::App& parser, const std::string& name) {
   const CLI::Option* option = parser.get_option_no_throw(name);
   return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
 }
 
-/// The program's streams, without control characters for a terminal.
+/// The program's streams. They contain no control characters that a terminal would obey.
 class Edge {
  public:
   explicit Edge(const Console& outside) : out_text_(outside.out), err_text_(outside.err) {
@@ -102,7 +103,7 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Returns `code`, unless the output could not be written.
+  /// Returns `code`, or another code if the output could not be written.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

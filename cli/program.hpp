@@ -1,5 +1,5 @@
 #pragma once
-// Reads the command line, runs one verb, and turns its exceptions into messages and exit codes. No
+// Reads the command line, runs one verb, and turns exceptions into messages and exit codes. No
 // other file does that.
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace reprise::cli {
 
-/// `arguments` excludes the program's name.
+/// Runs the program. `arguments` does not contain the program's name.
 ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
                      const Console& console);
 

@@ -25,7 +25,8 @@ std::int64_t number_in(std::string_view digits, const std::string& word) {
   return value;
 }
 
-/// The expression may itself contain '=' and ':': the last ones count.
+/// Parses a split. The expression may itself contain '=' and ':'; the last ones separate it from
+/// the rest.
 SplitRule parse(const std::string& word) {
   const auto equals = word.rfind('=');
   const auto colon = word.rfind(':');

@@ -1,5 +1,5 @@
 #pragma once
-// Combines `--split KEY-REGEX=DIM:N` and `--ranks N` into one rule.
+// Makes one rule from `--split KEY-REGEX=DIM:N` and `--ranks N`.
 
 #include <cstdint>
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace reprise::cli {
 
-/// Applies the first split whose expression is found in the key and whose dimension the tensor has;
-/// else cuts dimension 0 into `ranks` parts; with `ranks` 0 a tensor keeps its chunks. USAGE for
-/// text that is no split, and for more than 65,536 parts.
+/// Returns a rule that applies the first split whose expression is found in the key and whose
+/// dimension the tensor has. If there is none, it cuts dimension 0 into `ranks` parts; if `ranks`
+/// is 0, a tensor keeps its chunks. Throws USAGE for text that is not a split, and for more than
+/// 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
-/// USAGE for a split whose expression is found in no tensor's key, or only in keys of tensors
-/// without its dimension: it would cut nothing.
+/// Throws USAGE if a split would cut nothing: its expression is found in no tensor's key, or only
+/// in keys of tensors that lack its dimension.
 void check_splits(const std::vector<std::string>& splits, const Catalog& catalog);
 
 }  // namespace reprise::cli

@@ -15,13 +15,13 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual std::string_view name() const = 0;
-  /// Text for the help; empty: the verb is internal and the help omits it.
+  /// Returns text for the help. If it is empty, the verb is internal, and the help leaves it out.
   virtual std::string_view summary() const = 0;
-  /// Returns lines for the end of the help, indented by two.
+  /// Returns examples for the end of the help, as lines indented by two spaces.
   virtual std::string_view examples() const = 0;
-  /// Called once, before the command line is read.
+  /// Called once before the command line is read.
   virtual void declare(Options& options) = 0;
-  /// Errors are thrown; run_program turns them into words and exit codes.
+  /// Runs the verb. Throws errors; run_program turns these into messages and exit codes.
   virtual ExitCode run(const Console& console) = 0;
 };
 
@@ -40,7 +40,7 @@ std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_resume_proof();
 std::unique_ptr<Verb> make_rank();
 
-/// Returns the verbs in the order of the help.
+/// Returns the verbs in the order in which the help lists them.
 Verbs all_verbs();
 
 }  // namespace reprise::cli

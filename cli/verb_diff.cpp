@@ -19,7 +19,7 @@ std::string form_of(const std::optional<TensorDiff::Side>& side) {
   return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
 }
 
-/// Returns the remarks of a tensor's row besides its verdict.
+/// Returns the remarks in a tensor's row, which follow its verdict.
 std::string words_for(const TensorDiff& tensor) {
   if (tensor.first) {
     return fmt::format("{} of {} elements, max_delta {:g}, first at {}: {} | {}",
@@ -46,7 +46,7 @@ ExitCode exit_code_of(DiffOutcome outcome) {
   return ExitCode::kInconclusive;
 }
 
-/// Quotes a word for a shell: 'a word', with quotes in it escaped.
+/// Quotes a word for a shell, as in 'a word'; quotes in the word are escaped.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -188,7 +188,7 @@ class DiffVerb final : public Verb {
                        report.files_compared == 1 ? "file" : "files");
   }
 
-  /// Describes what was compared, and then what was not.
+  /// Describes what was compared, and after that what was not compared.
   static std::string counts_of(const DiffReport& report, LayoutBound bound) {
     std::string text =
         fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",
@@ -223,7 +223,7 @@ class DiffVerb final : public Verb {
         console.out << "nothing was compared: " << counts << '\n';
         return;
       case DiffOutcome::kDamaged:
-        return;  // the findings already say so
+        return;  // the findings already show it
     }
   }
 

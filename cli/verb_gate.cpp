@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
 
-/// Reads the file, or report.json in the directory, of that name.
+/// Reads a file. If the argument is a directory, reads report.json there.
 std::string text_at(const std::string& argument) {
   const StoredPath stored = stored_path(argument);
   const auto entry = stored.store->stat(stored.path);
@@ -25,7 +25,7 @@ std::string text_at(const std::string& argument) {
   return std::string(as_text(read_all(*stored.store, path, kFileBytesMax)));
 }
 
-/// Removes a repeated file name from a line.
+/// Removes the file name from the start of a line that would repeat it.
 std::string without_file(const std::string& text, const std::string& file) {
   return text.starts_with(file + ": ") ? text.substr(file.size() + 2) : text;
 }

@@ -26,7 +26,7 @@ struct ObjectRow {
   std::uint64_t bytes = 0;
 };
 
-/// Content of one payload file.
+/// What one payload file contains.
 struct FileRow {
   std::uint64_t chunks = 0;
   std::uint64_t objects = 0;
@@ -121,7 +121,8 @@ class InspectVerb final : public Verb {
   }
 
  private:
-  /// The hashed bytes must match their checksums, and a filter must leave something.
+  /// Returns kUnusable if hashed bytes do not match their checksums, and kInconclusive if the
+  /// filter leaves no key.
   static ExitCode judge(const Catalog& catalog, const KeyFilter& filter,
                         const driver::TensorDigest& digest, const Console& console) {
     bool damaged = false;

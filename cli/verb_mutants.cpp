@@ -75,7 +75,8 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // Named files are asked for the mutants that they declare; the catalogue must cover all.
+    // Scenario files given on the command line are run only with the mutants that they declare. The
+    // whole catalogue must catch all mutants.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -90,7 +91,7 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Prints rows of one file that caught it by the same code on one line.
+  /// Prints one line for adjacent rows of one file that caught the mutant with the same code.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
     const auto file = [](const driver::Trial& trial) {
@@ -119,7 +120,7 @@ class MutantsVerb final : public Verb {
     }
   }
 
-  /// Prints mutants that no random case caught: only scenarios show them.
+  /// Prints the mutants that no random case caught, so that only scenarios show them.
   static void print_properties(const Console& console,
                                const std::vector<driver::MutantOutcome>& outcomes) {
     std::size_t tried = 0;

@@ -13,12 +13,12 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
-/// Limit on tensor shares over all ranks: this many take some GB and less than a minute.
+/// Upper limit on tensor shares over all ranks. This many take a few GB and less than a minute.
 constexpr std::uint64_t kSharesMax = 100'000'000;
-/// Limit for loads from a catalogue, which are planned in memory, rank by rank.
+/// Upper limit for loads from a catalogue. These are planned in memory, rank by rank.
 constexpr std::uint64_t kWishesMax = 2000000;
 
-/// Returns one line of JSON: digits and fixed words, which need no escaping.
+/// Returns one line of JSON. It consists of digits and fixed words, so nothing needs escaping.
 std::string json_of(std::string_view what, const PlanOutcome& outcome) {
   return fmt::format(
       R"("{}": {{"balance": {:.6f}, "bytes": [{}], "items": {}, "seconds": {:.6f}}})", what,
@@ -175,7 +175,7 @@ class PlanVerb final : public Verb {
   bool per_rank_ = false;
   bool json_ = false;
   std::vector<Row> rows_;
-  std::vector<std::string> notes_;  ///< ranks that the layouts leave idle
+  std::vector<std::string> notes_;  ///< notes about ranks that the layouts leave idle
 };
 
 }  // namespace

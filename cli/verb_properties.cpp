@@ -131,8 +131,8 @@ class PropertiesVerb final : public Verb {
 
   std::vector<std::string> names_;
   bool list_ = false;
-  std::int64_t cases_ = 0;  ///< 0: not given
-  std::int64_t seed_ = -1;  ///< -1: not given
+  std::int64_t cases_ = 0;  ///< 0 if not given
+  std::int64_t seed_ = -1;  ///< -1 if not given
   std::int64_t jobs_ = 1;
   std::string out_;
   std::string report_;

@@ -67,7 +67,7 @@ class ReplayVerb final : public Verb {
     return driver::record_of(result, options, build_info());
   }
 
-  /// Returns the given options; else those of the existing record.
+  /// Returns the options of the existing record, replaced by those given on the command line.
   driver::LaneOptions options_to_record(const driver::Scenario& scenario) const {
     driver::LaneOptions options{.seed = kSeed};
     if (scenario.recorded) {
@@ -79,7 +79,7 @@ class ReplayVerb final : public Verb {
     return options;
   }
 
-  /// Replaces the file atomically: it has the old text or the new one.
+  /// Replaces the file in one step: it has either the old text or the new text.
   ExitCode record(const driver::Scenario& scenario, const Console& console) const {
     const std::string& file = scenario.file;
     const driver::Recorded now = run_once(scenario, options_to_record(scenario), console);
@@ -111,7 +111,7 @@ class ReplayVerb final : public Verb {
   std::vector<std::string> paths_;
   bool record_ = false;
   std::string mutant_;
-  std::int64_t seed_ = -1;  ///< -1: not given
+  std::int64_t seed_ = -1;  ///< -1 if not given
 };
 
 }  // namespace

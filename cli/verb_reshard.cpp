@@ -25,7 +25,7 @@ struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Forwards progress until a signal arrives; then it throws.
+/// Forwards progress until a signal arrives, and throws then.
 class UntilInterrupted final : public Progress {
  public:
   explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
@@ -109,7 +109,7 @@ class ReshardVerb final : public Verb {
     throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
   }
 
-  /// Describes the result for values that belong to single ranks.
+  /// Describes what became of values that belong to single ranks.
   static std::string words_on_ranks(const ReshardReport& report) {
     std::string words;
     if (report.ranks != 0) {
@@ -124,7 +124,7 @@ class ReshardVerb final : public Verb {
     return words;
   }
 
-  /// Describes the rest of the checkpoint's directory.
+  /// Describes what became of the other files in the checkpoint's directory.
   static std::string words_on_rest(const ReshardReport& report) {
     std::string words;
     if (!report.carried.empty()) {
@@ -166,7 +166,7 @@ class ReshardVerb final : public Verb {
     }
   }
 
-  /// Describes the written files that remain: none if they could be removed.
+  /// Describes the written files that are left after an interrupt; usually none are.
   static std::string left_by_interrupt(const StoredPath& to) {
     const auto left = unfinished_of(to);
     if (left.empty()) return "nothing of it is left, and what stood there before stands";

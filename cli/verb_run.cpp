@@ -141,7 +141,7 @@ class RunVerb final : public Verb {
                        .ranks_per_gpu = checked_ranks_per_gpu(),
                        .python = checked_python(),
                        .log = checked_log(request.lane)};
-    if (!mutant_.empty()) sim::mutant_named(mutant_);  // report a wrong name before anything runs
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // reports a wrong name before anything runs
     require_known_ranks();
     return request;
   }
@@ -166,7 +166,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Checks tags against the whole named catalogue: a selection of rows may have none of them.
+  /// Throws if no scenario of the given files has the tag. Looks at all of them, because a
+  /// selection of rows may lack a tag that exists.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;
@@ -213,7 +214,7 @@ class RunVerb final : public Verb {
     }
   }
 
-  /// Writes each scenario to its own file, with the outcome of this run.
+  /// Writes each scenario to a file of its own, with the outcome of this run.
   void record(const std::vector<driver::Scenario>& scenarios, const driver::RunRequest& request,
               const reports::Report& report) const {
     for (std::size_t i = 0; i < scenarios.size(); ++i) {

@@ -20,7 +20,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-/// Returns a reservation that "whole" does not include.
+/// Returns a reservation that must follow the verdict "whole"; empty if there is none.
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
@@ -42,7 +42,8 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
   return strict && report.strict_warnings() != 0 ? ExitCode::kFail : ExitCode::kPass;
 }
 
-/// For several checkpoints: unusable input outweighs damage, damage outweighs an empty one.
+/// Combines the exit codes of several checkpoints. Unusable input outweighs damage, and damage
+/// outweighs an empty checkpoint.
 ExitCode worse_of(ExitCode a, ExitCode b) {
   const auto rank = [](ExitCode code) {
     return code == ExitCode::kUnusable       ? 3
@@ -53,7 +54,7 @@ ExitCode worse_of(ExitCode a, ExitCode b) {
   return rank(a) < rank(b) ? b : a;
 }
 
-/// A frequent cause is shown this many times, and then only counted.
+/// A frequent finding is shown this many times; the rest is only counted.
 constexpr std::size_t kShownOfOneKind = 20;
 
 std::string verdict_line(const VerifyReport& report) {

@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// Assigns each index of a dimension of `extent` to a coordinate per axis: each split of this
-/// dimension deals out again the indices that are still together.
+/// One step of dealing out the indices of a dimension: on `axis`, an index went to `part`. Each
+/// split of the dimension deals out the indices that are still together.
 struct Dealt {
   std::string axis;
   int part;
@@ -102,7 +102,8 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
     const auto at = coordinates(grid, m);
     bool same = true;
-    std::vector<int> order;  // slowest first, so that sorting makes the first named fastest
+    // The slowest axis comes first, so that sorting makes the first named axis the fastest.
+    std::vector<int> order;
     for (std::size_t a = 0; a < at.size(); ++a) {
       const bool named = std::count(names.begin(), names.end(), grid.axes[a].first) > 0;
       if (!named && at[a] != mine[a]) same = false;

@@ -1,9 +1,9 @@
 #pragma once
-// Finds the holder of each element by visiting the elements one by one. It is the reference for
-// geometry and plans; it shares no code with them and uses only plain numbers.
+// Finds the holder of each element by visiting all elements. It is the reference for geometry and
+// plans; it shares no code with them and uses only plain numbers.
 //
-// A split assigns elements to parts in the obvious way: it deals out the remaining elements ceil(n
-// / parts) at a time. To find a rank's elements, it asks each element for its part.
+// A split assigns elements to parts in the obvious way: it deals out the remaining n elements,
+// ceil(n / parts) at a time. A rank's elements are found by looking up the part of each element.
 
 #include <cstdint>
 #include <string>
@@ -14,32 +14,33 @@ namespace reprise::brute {
 
 using Numbers = std::vector<std::int64_t>;
 
-/// Axes fastest first; members[i] is the rank at the i-th coordinate.
+/// A mesh as plain numbers. Axes come fastest first; members[i] is the rank at the i-th coordinate.
 struct Grid {
   std::vector<std::pair<std::string, int>> axes;
   std::vector<int> members;
 };
 
-/// "axis splits dim", in order.
+/// A list of splits in order; each pair is an axis and the dimension that it splits.
 using Splits = std::vector<std::pair<std::string, int>>;
 
-/// Returns the coordinates of the member at position `member`, one per axis, counting up from zero.
+/// Returns the coordinates of the member at position `member`, one per axis. Finds them by counting
+/// up from zero.
 std::vector<int> coordinates(const Grid& grid, int member);
 
-/// Returns the index of each element of the tensor, dimension by dimension, in row-major
-/// order.
+/// Returns the indices of all elements of a tensor in row-major order. An index has one number per
+/// dimension.
 std::vector<Numbers> all_indices(const Numbers& shape);
 
-/// Returns held[m][e]: true if the member at position m holds element e (row-major).
+/// Returns held[m][e], which is true if the member at position m holds element e (row-major).
 std::vector<std::vector<bool>> holders(const Numbers& shape, const Grid& grid,
                                        const Splits& splits);
 
-/// Returns the members (as ranks) that differ from the one at `member` only along the named axes,
-/// ordered by their coordinates on these axes; the first named axis varies fastest.
+/// Returns the ranks of the members that differ from the member at `member` only along the named
+/// axes. They are ordered by their coordinates on these axes; the first named axis varies fastest.
 std::vector<int> group_along(const Grid& grid, int member, const std::vector<std::string>& names);
 
-/// Counts the boxes (offset, extent) that hold each element of the tensor, row-major. Boxes may
-/// extend beyond the tensor.
+/// Returns for each element of the tensor, row-major, how many boxes (offset, extent) contain it.
+/// Boxes may extend beyond the tensor.
 std::vector<int> times_covered(const Numbers& shape,
                                const std::vector<std::pair<Numbers, Numbers>>& boxes);
 

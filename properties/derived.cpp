@@ -12,12 +12,12 @@
 namespace reprise {
 namespace {
 
-/// Masters of one parameter: elements of `box`, with element strides.
+/// The masters of one parameter: the elements of `box`, with strides in elements.
 struct Source {
   Box box;
-  const std::byte* first = nullptr;  ///< the box's first element
+  const std::byte* first = nullptr;  ///< first element of the box
   Dims strides;
-  std::string_view holder;  ///< "this rank's", "the uninterrupted job's"
+  std::string_view holder;  ///< for messages: "this rank's", "the uninterrupted job's"
 };
 
 float float_at(const std::byte* at) {
@@ -26,7 +26,7 @@ float float_at(const std::byte* at) {
   return value;
 }
 
-/// Rounds to nearest, ties to even; drops the low half of a float's bits. A NaN stays a NaN.
+/// Returns the high half of a float's bits, rounded to nearest, ties to even. A NaN stays a NaN.
 std::uint16_t rounded(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -37,7 +37,8 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
 }
 
-/// Returns the weight of a master as bytes of the weight's type; unused bytes stay zero.
+/// Returns the weight that follows from a master, as bytes of the weight's type. Unused bytes are
+/// zero.
 std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* master) {
   std::array<std::byte, sizeof(float)> bytes{};
   if (dtype == DType::kFloat32) {

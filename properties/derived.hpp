@@ -10,18 +10,19 @@
 
 namespace reprise {
 
-/// Prefix that turns a weight's key into its master's key.
+/// Added to the key of a weight, this prefix gives the key of its master.
 inline constexpr std::string_view kMasterPrefix = "optimizer.state.fp32_param.";
 
 struct DerivedEvidence {
-  std::uint64_t elements = 0;  ///< weights compared with a master
-  Rulings rulings;             ///< STALE_DERIVED, at most one per weight
+  std::uint64_t elements = 0;  ///< number of weights compared with a master
+  Rulings rulings;             ///< STALE_DERIVED rulings, at most one per weight
 };
 
-/// Checks every weight whose master this rank holds as well. Weights are bf16 or fp32.
+/// Checks every weight of this rank whose master this rank holds too. Weights are bf16 or fp32.
 DerivedEvidence judge_derived(const RankState& held);
 
-/// Checks every weight of this rank against the masters of the whole job, even those of others.
+/// Checks every weight of this rank against the masters of the whole job, including those of other
+/// ranks.
 DerivedEvidence judge_derived(const RankState& held, const GlobalState& sources);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Checks the memory that a refused load was to fill: it has the old bits or poison.
+// Checks the memory that a refused load was to fill: it must have its old bits or poison.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace reprise {
 
-/// Byte that a load that fails while reading writes over every tensor that it was to fill.
+/// The byte that a load writes over every tensor it was to fill, if it fails while reading.
 inline constexpr std::byte kLoadPoison{0xBD};
 
-/// Tensors and elements that were checked after a refusal.
+/// The rulings after a refusal, and the numbers of tensors and elements that were checked.
 struct RefusalEvidence {
   Rulings rulings;
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
 };
 
-/// Hashes of the memory that a load will fill, taken before the load.
+/// Hashes of the memory that a load will fill. They are taken before the load.
 class Destination {
  public:
   Destination() = default;
-  /// Hashes all pieces, which are in host memory.
+  /// Hashes all pieces. They must be in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Reports BIT_MISMATCH for each tensor of `after`, in host memory, with a piece that is neither
-  /// unchanged nor all poison.
+  /// Reports BIT_MISMATCH for each tensor of `after` with a piece that is neither unchanged nor all
+  /// poison. The tensors must be in host memory.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Assembles the state of a whole job from the ranks' pieces. For judging small jobs.
+// Assembles the state of a whole job from the ranks' pieces. Meant for judging small jobs.
 
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// A rank that held a box; the first of several holders counts as its owner.
+/// A box and the rank that held it. If several ranks held it, the first counts as the owner.
 struct Holder {
   Box box;
   GlobalRank rank;
@@ -26,7 +26,7 @@ struct GlobalTensor {
 };
 
 struct GlobalObject {
-  std::string key;  ///< key with coordinate and grid
+  std::string key;  ///< includes coordinate and grid
   Value value;
 };
 
@@ -39,18 +39,18 @@ struct GlobalState {
   const GlobalObject* object(std::string_view key) const;
 };
 
-/// State of one rank. Borrowed; the leaves' data is host memory.
+/// The state of one rank. It is not owned, and the data of its leaves is in host memory.
 struct RankState {
   GlobalRank rank;
   const StateDict* state = nullptr;
 };
 
-/// Assembles the states of at least one rank. Reports REPLICA_MISMATCH if two ranks hold different
-/// bits of one element or different values of one object, and COVERAGE_GAP, SHAPE_DRIFT,
-/// DTYPE_DRIFT, COMMON_STATE_DIVERGES.
+/// Assembles the states of one or more ranks. Reports REPLICA_MISMATCH if two ranks hold different
+/// bits of one element or different values of one object. Also reports COVERAGE_GAP, SHAPE_DRIFT,
+/// DTYPE_DRIFT and COMMON_STATE_DIVERGES.
 GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);
 
-/// Copies the elements of the box out of a tensor, row-major.
+/// Returns the elements of the box from a tensor, row-major.
 Bytes elements_of(const GlobalTensor& tensor, const Box& box);
 
 }  // namespace reprise

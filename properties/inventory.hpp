@@ -1,5 +1,5 @@
 #pragma once
-// Checks by keys that everything in the job goes into the checkpoint and comes back.
+// Checks, key by key, that everything in the job goes into the checkpoint and comes back.
 
 #include <span>
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace reprise {
 
-/// Sorted names: tensors by key, objects by key with coordinate, entries of the common state by
-/// path.
+/// Sorted names. Tensors are listed by key, objects by key with coordinate, and entries of the
+/// common state by path.
 using Inventory = std::vector<std::string>;
 
 Inventory keys_of(const StateDict& state);
 Inventory common_paths_of(const Value& common);
 
 /// Checks that three sets of keys are equal: those of the job, of its save, and of its load. An
-/// excused key also covers the objects of that key. Reports KEYSET_ASYMMETRY once per key and names
-/// the side that lacks it.
+/// excused key also covers the objects of that key. Reports KEYSET_ASYMMETRY once for each key that
+/// is not in all sets; the message says where it is missing.
 Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
                         std::span<const std::string> excused);
 
 /// Checks that all ranks together request exactly the keys of the checkpoint. Reports
-/// KEYSET_ASYMMETRY once for each other key.
+/// KEYSET_ASYMMETRY once for each key that only one side has.
 Rulings judge_request(const Inventory& requested, const Inventory& stored,
                       std::span<const std::string> excused);
 
-/// Reports LOST_OBJECT for each entry of the live common state that the save lacks.
+/// Reports LOST_OBJECT for each entry of the live common state that the saved one lacks.
 Rulings judge_common_inventory(const Value& live, const Value& saved);
 
 }  // namespace reprise

@@ -10,7 +10,8 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
-/// A shorter run, such as one bf16 element, often occurs by chance.
+/// Least length of a run that identifies its source. A shorter run, such as one bf16 element, often
+/// occurs by chance.
 constexpr std::size_t kTellingBytes = 4;
 
 struct Place {
@@ -42,7 +43,8 @@ bool holds(const Box& box, const Dims& index) {
   return box.ndim() == index.size() && contains(box, {index, Dims::filled(index.size(), 1)});
 }
 
-/// True if a and b are at the same place in their boxes, which differ but have the same size.
+/// True if `a` and `b` are at the same position within their boxes, and the boxes differ but have
+/// the same size.
 bool parallel(const Box& box_a, const Dims& a, const Box& box_b, const Dims& b) {
   if (box_a == box_b || !(box_a.extent == box_b.extent)) return false;
   for (std::size_t d = 0; d < a.size(); ++d) {
@@ -99,7 +101,8 @@ class Search {
     return {judged::kShiftedBytes, text};
   }
 
-  /// True if the boxes belong to one holder: equal boxes are components of a fused tensor.
+  /// True if the boxes of both elements belong to one holder. Boxes of equal size are then
+  /// components of a fused tensor.
   bool crosses_components(const Dims& found) const {
     const auto crosses = [&](const Box& a, const Box& b) {
       return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);
@@ -132,7 +135,7 @@ class Search {
            std::to_string(own->rank.value) + "'s";
   }
 
-  /// Searches the other states for this run at its own place.
+  /// Searches the other states for this run, at the place where the run belongs.
   std::optional<Origin> from_others() const {
     std::optional<Origin> found;
     for (const auto& other : suspects_.others ? suspects_.others() : std::vector<OtherState>{}) {

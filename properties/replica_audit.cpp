@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// Returns the piece's elements, row-major, with zeros for undefined ones.
+/// Returns the piece's elements, row-major. Undefined elements are replaced by zeros.
 Bytes defined_elements(const TensorLeaf& leaf, const Piece& piece,
                        std::span<const Undefined> undefined) {
   const std::size_t width = size_of(leaf.dtype);
@@ -60,7 +60,8 @@ struct Copy {
 
 std::string name(GlobalRank rank) { return "rank " + std::to_string(rank.value); }
 
-/// Objects and scalars have no dimensions: both are compared as a whole.
+/// Returns the box for messages. Objects and scalars have no dimensions and are compared as a
+/// whole, so there it is empty.
 std::string where(const HeldItem& item) {
   return item.box.ndim() == 0 ? "" : " " + to_string(item.box);
 }

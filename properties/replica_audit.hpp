@@ -1,12 +1,12 @@
 #pragma once
 // Checks that copies declared equal are equal. It looks at the states that ranks pass to a save,
-// before the engine keeps one copy of each and drops the others.
+// before the engine keeps one copy of each item and drops the others.
 //
 //   rank 0: w [0:4] replica 0 hash a       rank 2: w [0:4] replica 1 hash b     a != b:
 //   FALSE_REPLICA
 //
-// Each rank lists only hashes; the pages of all ranks are compared outside the job. Boxes that
-// overlap without being equal are checked by the plan.
+// A rank's page contains only hashes. The pages of all ranks are compared outside the job. Boxes
+// that overlap without being equal are the plan's business.
 
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@
 
 namespace reprise {
 
-/// Elements without defined bytes, such as a bucket's padding: they count as zeros.
+/// Elements whose bytes are not defined, such as the padding of a bucket. They count as zeros.
 struct Undefined {
   std::string key;
   Box box;  ///< box in the global tensor
@@ -26,18 +26,18 @@ struct Undefined {
 
 /// One box of a tensor, or one object, that a rank passes to a save.
 struct HeldItem {
-  std::string key;  ///< key; an object's includes the coordinate
-  Box box;          ///< box of a tensor; without dimensions for an object
+  std::string key;  ///< for an object, it includes the coordinate
+  Box box;          ///< box of a tensor; for an object, a box without dimensions
   std::int32_t replica = 0;
-  /// Hashes of the elements, row-major, in at most kAuditBlocks equal blocks (the last is shorter);
-  /// one hash for an object.
+  /// Hashes of the elements in row-major order, one for each of at most kAuditBlocks equal blocks;
+  /// the last block may be shorter. An object has one hash.
   std::vector<std::uint64_t> hashes;
 
   friend bool operator==(const HeldItem&, const HeldItem&) = default;
 };
 inline constexpr std::int64_t kAuditBlocks = 8;
 
-/// An entry at the first level of the common state.
+/// One entry at the first level of the common state.
 struct HeldCommon {
   std::string path;
   std::uint64_t hash = 0;
@@ -45,7 +45,7 @@ struct HeldCommon {
   friend bool operator==(const HeldCommon&, const HeldCommon&) = default;
 };
 
-/// Everything that one rank passed to one save.
+/// The hashes of everything that one rank passed to one save.
 struct AuditPage {
   GlobalRank rank;
   std::int64_t step = 0;
@@ -55,20 +55,21 @@ struct AuditPage {
   friend bool operator==(const AuditPage&, const AuditPage&) = default;
 };
 
-/// The state is in host memory.
+/// Makes the page of a rank. The state must be in host memory.
 AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
                      std::span<const Undefined> undefined = {});
 
-/// Returns "; the first that differs is ..." with the block of elements in which two copies of one
-/// box first differ; empty for objects.
+/// Returns "; the first that differs is ..." with the first block of elements in which two copies
+/// of one box differ; empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// kAll if the pages of all ranks are present. A missing page can hold the main copy.
+/// Says if the pages of all ranks are present. A missing page may contain a main copy.
 enum class Pages : std::uint8_t { kAll, kSome };
 
-/// Finds FALSE_REPLICA if copies of one box or object differ, with both ranks and the block of the
-/// first difference; MULTI_WRITER for a second main copy; NO_WRITER for none, if all pages are
-/// present; COMMON_STATE_DIVERGES. At most one ruling of a kind per key.
+/// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and
+/// the first block that differs. Reports MULTI_WRITER if there is a second main copy, NO_WRITER if
+/// all pages are present and there is no main copy, and COMMON_STATE_DIVERGES. There is at most one
+/// ruling of a kind per key.
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);
 
 }  // namespace reprise

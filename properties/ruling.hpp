@@ -1,5 +1,5 @@
 #pragma once
-// The finding of a judge: a code, and a sentence that names the place.
+// A judge's finding: a code, and a sentence that says where.
 
 #include <optional>
 #include <ostream>
@@ -18,7 +18,7 @@ struct Ruling {
   std::string message;
   std::optional<GlobalRank> rank;
 
-  /// "WRONG_OWNER: <message> [rank 0, key ...]"
+  /// Prints "WRONG_OWNER: <message> [rank 0, key ...]".
   friend std::ostream& operator<<(std::ostream& out, const Ruling& ruling);
 };
 

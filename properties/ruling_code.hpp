@@ -1,6 +1,6 @@
 #pragma once
-// Codes of rulings: those that an Error may carry, and those that only judges say. Reports and
-// scenario expectations use the printed names.
+// The codes of rulings. Some are codes that an Error may also carry; only judges use the others.
+// Reports and the expectations of scenarios contain the printed names.
 
 #include <compare>
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-/// A code that a judge may say. A Code converts to it; it never converts to a Code, so no Error
-/// carries what only judges say.
+/// A code that a judge may use. A Code converts to it. It never converts to a Code, so no Error
+/// carries a code that only judges use.
 class RulingCode {
  public:
   constexpr RulingCode(Code code) : number_(static_cast<std::uint32_t>(code)) {}
@@ -27,7 +27,7 @@ class RulingCode {
   std::uint32_t number_;
 };
 
-/// Verdicts on a job or a checkpoint.
+/// Codes that only judges use, for verdicts on a job or a checkpoint.
 namespace judged {
 
 inline constexpr std::uint32_t kFirst = kErrorCodesEnd;
@@ -50,7 +50,7 @@ inline constexpr RulingCode kLostObject{kFirst + 6};
 inline constexpr RulingCode kTrajectoryDivergence{kFirst + 7};
 /// Nothing was compared.
 inline constexpr RulingCode kOracleVacuous{kFirst + 8};
-/// An element belongs to another shard of the same tensor, at the same position.
+/// An element belongs to another shard of the same tensor, at the same position in that shard.
 inline constexpr RulingCode kPermutedShards{kFirst + 9};
 /// An element belongs to another component of the same fused tensor.
 inline constexpr RulingCode kPermutedComponents{kFirst + 10};
@@ -62,9 +62,9 @@ inline constexpr RulingCode kTornSnapshot{kFirst + 12};
 inline constexpr RulingCode kRngStreamCollapse{kFirst + 13};
 /// A random stream advanced by more or less than the steps trained.
 inline constexpr RulingCode kRngDrift{kFirst + 14};
-/// None of the committed checkpoints is left undamaged.
+/// No committed checkpoint is left undamaged.
 inline constexpr RulingCode kLastGoodDeleted{kFirst + 15};
-/// A save succeeded, but no tracker names it.
+/// A save succeeded, but no tracker refers to its checkpoint.
 inline constexpr RulingCode kCommitMissing{kFirst + 16};
 /// Ranks resumed from different checkpoints.
 inline constexpr RulingCode kMixedGeneration{kFirst + 17};
@@ -80,7 +80,7 @@ inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
 inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
 /// Bytes were read from storage more than once per job.
 inline constexpr RulingCode kReadTwice{kFirst + 23};
-/// The schedule counted other samples than those trained on.
+/// The schedule counted samples other than those trained on.
 inline constexpr RulingCode kScheduleDrift{kFirst + 24};
 /// Equal state was stored with different content.
 inline constexpr RulingCode kContentDiffers{kFirst + 25};
@@ -104,7 +104,7 @@ inline constexpr std::size_t kCount = 32;
 /// Returns the stable upper-case name, for example "BIT_MISMATCH".
 std::string_view name_of(RulingCode code);
 std::ostream& operator<<(std::ostream& out, RulingCode code);
-/// Returns the code with that name, be it an Error's or only the judges'; empty if there is none.
+/// Returns the code with that name, of an Error or of judges only; empty if there is none.
 std::optional<RulingCode> ruling_code_named(std::string_view name);
 
 }  // namespace reprise

@@ -8,9 +8,9 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kRunMax = 8;  // neighbours that identify a value
+constexpr std::int64_t kRunMax = 8;  // number of neighbours that identify a value
 
-/// Returns the elements of a piece, row-major.
+/// Returns the elements of a piece in row-major order.
 Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   const std::size_t width = size_of(leaf.dtype);
   Bytes elements(static_cast<std::size_t>(piece.box.elements()) * width);
@@ -20,7 +20,7 @@ Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   return elements;
 }
 
-/// Returns the number of adjacent differing elements from `at` on, at most `most`.
+/// Returns how many adjacent elements differ, starting with the one at `at`; at most `most`.
 std::int64_t wrong_run(const Bytes& saved, const Bytes& loaded, std::size_t width, std::int64_t at,
                        std::int64_t most) {
   std::int64_t run = 1;

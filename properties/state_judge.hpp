@@ -1,6 +1,6 @@
 #pragma once
-// Compares a rank's state with the expected one, leaf by leaf: first the bits, then max_delta, and
-// for the first difference the real source of the value.
+// Compares a rank's state with the expected state, leaf by leaf. Bits decide; max_delta says how
+// far values are apart. For the first difference, it finds out where the wrong value comes from.
 
 #include <cstdint>
 #include <optional>
@@ -18,18 +18,19 @@ struct FirstMismatch {
   GlobalRank rank;
   std::string key;
   Dims index;         ///< index in the global tensor
-  std::string saved;  ///< value and bits, "0.125 (0x3e00)"
+  std::string saved;  ///< value and bits, such as "0.125 (0x3e00)"
   std::string loaded;
-  std::string comes_from;  ///< "layers.1.fc1[64, 0], which is rank 1's"; or says that nobody has it
+  std::string comes_from;  ///< "layers.1.fc1[64, 0], which is rank 1's", or text which says that no
+                           ///< rank has it
 };
 
-/// Evidence of one rank.
+/// The result for one rank.
 struct StateEvidence {
   GlobalRank rank;
-  std::uint64_t tensors = 0;        ///< leaves compared
-  Comparison compared;              ///< over all elements of these leaves
-  std::uint64_t values = 0;         ///< objects and common states compared
-  std::vector<std::string> absent;  ///< saved tensors of which this rank has no leaf
+  std::uint64_t tensors = 0;        ///< number of leaves compared
+  Comparison compared;              ///< sums over all elements of the compared leaves
+  std::uint64_t values = 0;         ///< number of objects and common states compared
+  std::vector<std::string> absent;  ///< keys of saved tensors of which this rank has no leaf
   std::optional<FirstMismatch> first;
   Rulings rulings;
 
@@ -37,22 +38,24 @@ struct StateEvidence {
   bool holds() const { return compared.elements > 0 && compared.same() && rulings.empty(); }
 };
 
-/// Tensors expected on a rank: all of the job's, or those of its part of the model (a pipeline
-/// stage, its experts). `absent` lists the missing ones for the judge that sees all ranks.
+/// The tensors expected on a rank: all tensors of the job, or those of the rank's part of the model
+/// (a pipeline stage, its experts). In the second case, `absent` lists the missing tensors, and a
+/// judge that sees all ranks decides.
 enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
   ExpectedTensors expected = ExpectedTensors::kEveryTensor;
-  /// Keys of objects (without coordinate) that are not judged because they start again.
+  /// Keys of objects (without coordinate) that are not judged, because the job starts them anew.
   std::vector<std::string> skipped_objects;
-  /// Removes the entries of a common state that may differ.
+  /// Returns the common state without the entries that may differ. Null if every entry
+  /// must be equal.
   Value (*comparable)(const Value& common) = nullptr;
   Suspects suspects;
 };
 
-/// Compares all leaves of `loaded` with `saved`. A tensor on one side only is KEYSET_ASYMMETRY (if
-/// it was saved but not loaded, only when every tensor is expected), such an object is LOST_OBJECT.
-/// At most one ruling per leaf.
+/// Compares all leaves of `loaded` with `saved`. A tensor that only one side has is
+/// KEYSET_ASYMMETRY; if only `saved` has it, that applies only when every tensor is expected. An
+/// object that only one side has is LOST_OBJECT. There is at most one ruling per leaf.
 StateEvidence judge_state(const GlobalState& saved, const RankState& loaded,
                           const JudgeOptions& options = {});
 

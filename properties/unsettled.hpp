@@ -1,7 +1,7 @@
 #pragma once
-// Checks that every copy was complete before a checkpoint was written or a loaded job continued.
-// Simulated devices fill the destination of a copy with a pattern until somebody waits for the
-// copy; each direction has its own pattern.
+// Checks that every copy was complete before a checkpoint was written or a loaded job continued. A
+// simulated device fills the destination of a copy with a pattern, which stays until somebody waits
+// for the copy. Each direction has its own pattern.
 
 #include <cstddef>
 
@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory, for a save
-inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into it, for a load
+inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory (saves)
+inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into the job's memory (loads)
 
-/// Finds TORN_SNAPSHOT, or NOT_FILLED for the pattern of a load, for each tensor with a piece that
-/// holds the pattern in 16 adjacent bytes, or entirely if it is smaller. Pieces of less than 4
+/// Reports TORN_SNAPSHOT, or NOT_FILLED for a load's pattern, for each tensor with a piece that has
+/// the pattern in 16 adjacent bytes; a smaller piece must consist of it. Pieces of less than 4
 /// bytes are not checked.
 Rulings judge_settled(const RankState& loaded);
 

@@ -36,7 +36,7 @@ Json to_json_value(const LaneFloor& lane) {
             {"elements", totals.elements}}}};
 }
 
-/// Reads a text, or nothing from a baseline that is older than the field.
+/// Returns a text field; empty if the baseline is older than the field.
 std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
@@ -103,7 +103,7 @@ Baseline from_report(const std::string& text, const std::string& file) {
   return baseline_of({&report, 1});
 }
 
-/// Each lane must demand at least one run, or any report would pass.
+/// Throws unless each lane demands at least one run. Otherwise any report would pass.
 void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [name, lane] : baseline) {

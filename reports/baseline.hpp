@@ -1,5 +1,5 @@
 #pragma once
-// Results of an accepted run by lane: the minimum that later runs must reach, too.
+// The results of an accepted run, by lane. Later runs must show at least as much.
 
 #include <cstdint>
 #include <map>
@@ -13,29 +13,30 @@
 namespace reprise::reports {
 
 struct ScenarioFloor {
-  Compared compared;         ///< zeros if it was skipped
-  std::string skipped = {};  ///< reason for skipping it; empty: it was run
+  Compared compared;         ///< zeros if the scenario was skipped
+  std::string skipped = {};  ///< why the scenario was skipped; empty if it ran
 
-  // Set if the lane is deterministic, else empty: equal seeds give equal values.
+  // The next three are set if the lane is deterministic, otherwise empty. Equal seeds give equal
+  // values.
   std::string course = {};      ///< see course_of
-  std::string digest = {};      ///< digest of the content
-  std::string event_hash = {};  ///< equal only for the same program
+  std::string digest = {};      ///< digest of the content at the end
+  std::string event_hash = {};  ///< equal only for runs of the same program
 };
 
-/// Describes the results that the scenario file leaves open: how each life ended, and which of the
-/// faults that need not fire did. Empty if every life just continued.
+/// Describes the results that the scenario file leaves open: how each life (incarnation) ended, and
+/// which of the optional faults fired. Empty if every life just continued.
 std::string course_of(const ScenarioResult& result);
 
 struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
-  std::map<std::string, std::uint64_t> properties;  ///< number of cases
+  std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  Project project = {};  ///< project of the run; a commit without a hash can't be compared
+  Project project = {};  ///< project of the run; a commit without a hash cannot be compared
 };
 
-/// Sums for a quick comparison of lanes.
+/// The totals of a lane, for a quick comparison.
 struct LaneTotals {
   std::uint64_t scenarios = 0;  ///< number of scenarios that ran
   std::uint64_t skipped = 0;
@@ -43,16 +44,17 @@ struct LaneTotals {
 };
 LaneTotals totals_of(const LaneFloor& lane);
 
-/// Lanes by name. If two reports have the same lane, the later one counts.
+/// Lanes by name. If two reports have the same lane, the later report counts.
 using Baseline = std::map<std::string, LaneFloor>;
 
 LaneFloor floor_of(const Report& report);
 Baseline baseline_of(std::span<const Report> reports);
 
-/// Returns canonical JSON, like report.json, small enough to be committed.
+/// Returns canonical JSON, as in report.json. It is small enough to be committed.
 std::string to_json(const Baseline& baseline);
-/// Reads the output of to_json, or the report.json of an accepted run. ReadError if it is neither,
-/// if its sums disagree with its entries, if the report does not pass, or if it demands nothing.
+/// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
+/// is neither, if its totals disagree with its entries, if the report does not pass, or if it
+/// demands nothing.
 Baseline parse_baseline(const std::string& text, const std::string& file);
 
 }  // namespace reprise::reports

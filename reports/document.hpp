@@ -1,6 +1,6 @@
 #pragma once
-// Reads a JSON document strictly: every error names file and field. Used by the readers of this
-// folder.
+// Reads a JSON document strictly. Every error states the file and the field. The readers of this
+// folder use it.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,29 +12,29 @@
 
 namespace reprise::reports {
 
-/// Version of report.json: raised when a field changes its meaning or is removed.
+/// Version of report.json. It is raised when a field is removed or changes its meaning.
 inline constexpr std::int64_t kSchemaVersion = 2;
 
-/// A value and its path in the document. The document must outlive it.
+/// A value of a document, and its path there. The document must outlive it.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string_view file, std::string path)
       : value_(value), file_(file), path_(std::move(path)) {}
 
-  /// Returns a required field.
+  /// Returns the field of that name. Throws a ReadError if it is missing.
   JsonField at(const std::string& key) const;
   bool has(const std::string& key) const;
   std::vector<JsonField> items() const;
-  /// Returns the members of an object in order, with their names.
+  /// Returns the members of an object with their names, in order.
   std::vector<std::pair<std::string, JsonField>> entries() const;
 
   std::string text() const;
   std::vector<std::string> texts() const;
   bool flag() const;
-  std::uint64_t count() const;  ///< an integer from 0 to 2^64 - 1
+  std::uint64_t count() const;  ///< returns an integer from 0 to 2^64 - 1
   std::int64_t integer() const;
   std::int32_t small_integer() const;
-  /// Reads a number, "nan", "inf" or "-inf".
+  /// Returns a number, which may be written as "nan", "inf" or "-inf".
   double number() const;
   bool is_null() const { return value_.is_null(); }
 
@@ -46,18 +46,18 @@ class JsonField {
 
   const nlohmann::json& value_;
   std::string_view file_;
-  std::string path_;  ///< "scenarios[3].name"; empty for the whole document
+  std::string path_;  ///< such as "scenarios[3].name"; empty for the whole document
 };
 
-/// Parses the text. ReadError if it is empty, cut off, not JSON, not an object, or names a field
-/// twice.
+/// Parses the text. Throws ReadError if it is empty, cut off, not JSON, not an object, or if an
+/// object has two fields of one name.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 
-/// Returns a finite number as it is, and others as the word "nan", "inf" or "-inf".
+/// Returns a finite number unchanged, and any other as the word "nan", "inf" or "-inf".
 nlohmann::json number_or_word(double value);
 
-/// Returns the text of a document: sorted keys, two spaces, a newline at the end. Replaces invalid
-/// UTF-8.
+/// Returns a document as text, with sorted keys, indented by two spaces, with a newline at the end.
+/// Invalid UTF-8 is replaced.
 std::string text_of(const nlohmann::json& document);
 
 }  // namespace reprise::reports

@@ -16,7 +16,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-/// Returns the first key that is in no list of excused ones; empty if there is none.
+/// Returns the first key that is not in `excused`; empty if there is none.
 std::string unexcused(const std::vector<std::string>& keys,
                       const std::vector<std::string>& excused) {
   for (const auto& key : keys) {
@@ -25,22 +25,23 @@ std::string unexcused(const std::vector<std::string>& keys,
   return "";
 }
 
-/// Lane `files` judges whole checkpoints, which may have only objects; other lanes count elements.
+/// True if the rank compared nothing. The lane `files` judges whole checkpoints, which may have
+/// only objects; on other lanes only elements count.
 bool compared_nothing(const RankResult& rank, const std::string& lane) {
   return lane == "files" ? rank.compared == 0 : rank.elements == 0;
 }
 
-/// True if it finished. A scenario with an expected refusal ends in an error and may lack keys.
+/// True if the scenario finished. One with an expected refusal ends in an error and may lack keys.
 bool returned(const ScenarioResult& result) {
   return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
 }
 
-/// True if a planned fault ended the last life before it could compare anything.
+/// True if a planned fault ended the last life before that life could compare anything.
 bool may_have_nothing(const ScenarioResult& result) {
   return !result.incarnations.empty() && result.incarnations.back().outcome == "cut_short";
 }
 
-/// Returns a flaw in the rank's counts; empty if they support a pass.
+/// Returns what is wrong with the rank's counts; empty if they support a pass.
 std::string flaw_in_counts(const RankResult& rank) {
   if (!rank.owns && (rank.elements != 0 || rank.compared != 0)) {
     return "owns nothing and yet compared " + counted(rank.elements, "element");
@@ -58,7 +59,7 @@ std::string flaw_in_counts(const RankResult& rank) {
   return rank.metrics_finite ? "" : "has metrics that are not finite";
 }
 
-/// Returns a missing key; empty if there is none.
+/// Returns a key that is missing on one side; empty if there is none.
 std::string flaw_in_cover(const RankResult& rank) {
   const std::pair<const std::vector<std::string>&, const char*> lists[] = {
       {rank.not_requested, "did not request "},
@@ -72,7 +73,7 @@ std::string flaw_in_cover(const RankResult& rank) {
   return "";
 }
 
-/// Returns the first rank's flaw, with the number of ranks that have one.
+/// Returns the flaw of the first rank that has one, and the number of other ranks with flaws.
 std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
   std::string first;
   std::uint64_t others = 0;
@@ -100,7 +101,8 @@ std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& l
              std::to_string(result.world);
     }
   }
-  // They are distinct and not negative: complete if the last one is one less than their number.
+  // The ranks are distinct and not negative, so the list is complete if the last rank is one less
+  // than their number.
   if (static_cast<std::size_t>(*seen.rbegin()) + 1 != seen.size()) {
     return "lists rank " + std::to_string(*seen.rbegin()) + ", but not all before it";
   }
@@ -134,7 +136,7 @@ std::string flaw_in_course(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns a flaw in memory use; empty if nothing exceeded its declared bound.
+/// Returns what is wrong with the memory use; empty if nothing exceeded its declared bound.
 std::string flaw_in_memory(const ScenarioResult& result) {
   if (!result.bound_bytes) return "";
   const auto& peak = result.peak_bytes;
@@ -152,7 +154,7 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
 }
 
-/// More elements than any run compares on a rank.
+/// Upper limit, more elements than any run compares on a rank.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
 
 std::string flaw_in_size(const ScenarioResult& result) {
@@ -164,7 +166,7 @@ std::string flaw_in_size(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns a flaw in the texts; empty if they are those of a pass.
+/// Returns what is wrong with the texts; empty if they are those of a pass.
 std::string flaw_in_words(const ScenarioResult& result) {
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
@@ -174,7 +176,7 @@ std::string flaw_in_words(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns a flaw in the scenario's entries; empty if they support a pass.
+/// Returns what is wrong with the scenario's entries; empty if they support a pass.
 std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
@@ -203,7 +205,7 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Checks that the planned, run and skipped scenarios add up.
+/// Adds a refusal unless the planned, run and skipped scenarios add up.
 void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> listed;
   std::set<std::string> not_run;
@@ -232,7 +234,7 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Returns a flaw; empty if no value occurred in more cases than there were.
+/// Returns a value that occurred in more cases than there were, as a flaw; empty if there is none.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

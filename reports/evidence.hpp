@@ -1,6 +1,6 @@
 #pragma once
-// Checks that a report supports its claims. It recomputes them from the entries and trusts nothing
-// in the summary. Pure.
+// Checks that a report supports its claims. It recomputes the claims from the entries and does not
+// trust the summary. Pure.
 
 #include <cstdint>
 #include <string>
@@ -10,30 +10,31 @@
 
 namespace reprise::reports {
 
-/// One reason to refuse a report, and the remedy; each one line.
+/// A reason to refuse a report, and a remedy. Each is one line of text.
 struct Refusal {
-  std::string file;     ///< path of the report; empty: no particular one
-  std::string subject;  ///< scenario, property, mutant or field; empty: the whole report
+  std::string file;     ///< path of the report; empty if no particular report is concerned
+  std::string subject;  ///< scenario, property, mutant or field; empty for the whole report
   std::string reason;
   std::string fix;
 };
 
-/// Amounts compared in a scenario, over all ranks. Sums stop at 2^64 - 1.
+/// What a scenario compared, summed over all ranks. Sums stop at 2^64 - 1.
 struct Compared {
-  std::uint64_t leaves = 0;  ///< tensors and objects
+  std::uint64_t leaves = 0;  ///< number of tensors and objects
   std::uint64_t elements = 0;
 };
 Compared compared_of(const ScenarioResult& result);
 std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 
-/// Returns all reasons against a pass, except scenarios that were not run: the baseline decides if
-/// those are allowed. Leaves `file` of the refusals empty.
+/// Returns all reasons why the report is no pass, except for scenarios that were not run: the
+/// baseline decides if those are allowed. The refusals have no `file`.
 ///
-/// A scenario counts as passed if it has neither code nor reason, all ranks are present, max_delta
-/// is 0 and no bit differs, metrics are finite and equal to the uninterrupted run's, every fault
-/// that must fire fired, every rank that owns state compared some (unless a planned fault cut the
-/// last incarnation short), and only excused keys were missing (unless the last incarnation was to
-/// end in an error). A run with a mutant, or an interrupted one, proves nothing.
+/// A scenario counts as passed if all of these are true: it has neither code nor reason; all ranks
+/// are present; max_delta is 0 and no bit differs; metrics are finite and equal to those of the
+/// uninterrupted run; every fault that must fire fired; every rank that owns state compared some,
+/// unless a planned fault cut the last incarnation short; only excused keys were missing, unless
+/// the last incarnation was to end in an error. A run with a mutant proves nothing, nor does an
+/// interrupted run.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

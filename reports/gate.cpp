@@ -18,7 +18,7 @@ std::string than(std::uint64_t now, const std::string& noun, std::uint64_t befor
   return std::to_string(now) + " " + noun + ", the baseline has " + std::to_string(before);
 }
 
-/// Collects reasons to refuse one report.
+/// Collects the reasons to refuse one report.
 class RefusalCollector {
  public:
   RefusalCollector(std::string file, std::vector<Refusal>& refusals)
@@ -62,7 +62,8 @@ void check_skipped(const std::string& name, const ScenarioFloor& now, const Lane
   }
 }
 
-/// The values that equal seeds make equal: at any commit, or by one program.
+/// Says which values must be equal: those that equal seeds give at any commit, and those that equal
+/// seeds give in one program.
 struct Comparable {
   bool seed = false;
   bool program = false;
@@ -83,7 +84,8 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
                     with.program ? "one program with one seed gives one value: run the lane again"
                                  : "if it is intended, write a new baseline with --write-baseline");
   };
-  // Older baselines have neither; a result that ended in a refusal has only a course.
+  // Older baselines have neither field. A result that ended in a refusal has a course but no
+  // digest.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
     if (now.course != before.course) differs("what came of it", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
@@ -110,7 +112,7 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
     refusals.refuse(name, "the baseline has it, the report does not", kShowAgain);
     return;
   }
-  if (!now->second.skipped.empty()) return;  // check_skipped reports it
+  if (!now->second.skipped.empty()) return;  // check_skipped reports the scenario
   check_same(name, now->second, before, with, refusals);
   const Compared& least = before.compared;
   const Compared& compared = now->second.compared;
@@ -137,7 +139,7 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// Parts of the baseline that a plain run omits completely.
+/// Says which parts of the baseline a plain run leaves out completely.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
@@ -152,14 +154,14 @@ LeftOut left_out(const LaneFloor& shown, const LaneFloor& floor) {
           .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
 }
 
-/// Returns the directory of a report that is named by directory or file.
+/// Returns the directory of a report. The argument is that directory or a file in it.
 std::string directory_of(const std::string& file) {
   if (!file.ends_with(".json")) return file;
   const auto slash = file.rfind('/');
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-/// Gives one reason with the command that adds everything, not one for each mutant.
+/// Adds one refusal for all parts that are left out, with the command that adds these parts.
 void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
                 RefusalCollector& refusals) {
   const LeftOut lacks = left_out(shown, floor);
@@ -180,7 +182,7 @@ void check_full(const Submission& submission, const LaneFloor& shown, const Lane
 }
 
 void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
-  const LeftOut lacks = left_out(shown, floor);  // check_full reports these
+  const LeftOut lacks = left_out(shown, floor);  // check_full reports these parts
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
@@ -239,7 +241,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
   ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
 }
 
-/// Requires exactly one report for each lane.
+/// Adds a refusal unless there is exactly one report for each lane.
 void check_lanes(std::span<const Submission> submissions, const Baseline& baseline,
                  const GateOptions& options, GateRuling& ruling) {
   std::map<std::string, std::string> seen;
@@ -263,7 +265,8 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
   }
 }
 
-/// A report's text must neither break a line nor send commands to a terminal.
+/// Replaces control characters: text of a report must neither break a line nor send commands to a
+/// terminal.
 void make_one_line(std::string& text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');

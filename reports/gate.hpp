@@ -1,5 +1,6 @@
 #pragma once
-// Accepts or refuses the reports of a run, one per lane, given an accepted run as baseline. Pure.
+// Accepts or refuses the reports of a run. There is one report per lane, and an accepted run is the
+// baseline. Pure.
 
 #include <optional>
 #include <span>
@@ -11,23 +12,23 @@
 
 namespace reprise::reports {
 
-/// A report that was submitted, readable or not.
+/// A report that was submitted; it may be unreadable.
 struct Submission {
   std::string file;
   std::optional<Report> report = {};
-  std::string unreadable = {};  ///< why there is no report: absent, cut off, not a report
+  std::string unreadable = {};  ///< why there is no report: absent, cut off, or another file
 };
 
 struct GateOptions {
-  /// The commit to judge: its hash or at least its first kCommitDigitsMin digits.
+  /// The commit to judge: its hash, or at least the first kCommitDigitsMin digits of the hash.
   std::string commit;
   bool allow_dirty = false;
-  std::vector<std::string> lanes = {};  ///< lanes of the baseline to judge; empty: all
+  std::vector<std::string> lanes = {};  ///< lanes of the baseline to judge; empty means all
 };
 
 inline constexpr std::size_t kCommitDigitsMin = 7;
 
-/// Sums that a lane reached, and those that it had to reach.
+/// The totals that a lane reached, and the totals that it had to reach.
 struct LaneSummary {
   std::string lane;
   LaneTotals shown;
@@ -36,24 +37,25 @@ struct LaneSummary {
 
 struct GateRuling {
   std::vector<Refusal> refusals;
-  std::vector<LaneSummary> lanes;  ///< readable reports of lanes in the baseline
+  std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
 
   bool accepted() const { return refusals.empty(); }
 };
 
-/// Refuses reports that are absent, unreadable, of another commit or a changed tree; that did not
-/// pass or whose entries don't support the pass (see weigh); and that show less than the baseline:
-/// a lane, scenario, property or mutant that is gone, fewer elements or leaves in any scenario,
-/// fewer cases, fewer doubled runs, a newly skipped scenario. More is always welcome, except from
-/// the program that made the baseline: with the same seed it must compare the same and have the
-/// same event hashes. If the seeds are equal, each scenario must have ended as in the baseline (see
-/// course_of) and with the same content, at any commit.
+/// Refuses reports that are absent, unreadable, or of another commit or a changed tree. Refuses
+/// reports that did not pass, or whose entries do not support the pass (see weigh). Refuses reports
+/// that show less than the baseline: a lane, scenario, property or mutant that is gone, fewer
+/// elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly skipped
+/// scenario. A report may show more, except if the program that made the baseline ran with the same
+/// seed: it must then compare the same and have the same event hashes. If the seeds are equal, then
+/// at any commit each scenario must have ended as in the baseline (see course_of) and with the same
+/// content.
 ///
-/// A `commit` shorter than kCommitDigitsMin matches nothing.
+/// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options);
 
-/// Returns {"accepted", "commit", "lanes": [...], "refusals": [...]}, canonical.
+/// Returns canonical JSON: {"accepted", "commit", "lanes": [...], "refusals": [...]}.
 std::string to_json(const GateRuling& ruling, const std::string& commit);
 
 }  // namespace reprise::reports

@@ -7,12 +7,12 @@
 namespace reprise::reports {
 namespace {
 
-/// XML forbids control characters, even escaped ones.
+/// Sets an attribute. XML forbids control characters, even if escaped, so they are made printable.
 void set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
 }
 
-/// Counts while it writes: a result that is no pass is a failure or skipped.
+/// Counts results while it writes them. A result other than a pass is a failure or skipped.
 class Suite {
  public:
   explicit Suite(pugi::xml_node node) : node_(node) {}

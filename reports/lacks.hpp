@@ -1,5 +1,5 @@
 #pragma once
-// Lists the evidence that a report lacks because nobody requested it. Pure.
+// Lists the evidence that a report lacks because it was not requested. Pure.
 
 #include <string>
 #include <vector>
@@ -8,16 +8,17 @@
 
 namespace reprise::reports {
 
-/// Describes the parts of a full run of that lane that this run lacks: doubled runs, and on the
-/// lane `sim` mutants and random cases; the first line says what the report is still good for.
-/// Empty if nothing is lacking, no scenario ran, or the lane is one of files.
+/// Describes what this run lacks compared with a full run of its lane: doubled runs, and on the
+/// lane `sim` also mutants and random cases. The first line says what the report is still good for.
+/// Empty if nothing is missing, if no scenario ran, or on the lane `files`.
 std::vector<std::string> lacks_of(const Report& report);
 
-/// Replaces the lines on this in `not_claimed` by those for the report as it is now.
+/// Replaces the lines about missing evidence in `not_claimed` by lines that fit the report as it is
+/// now.
 void restate_lacks(Report& report);
 
 /// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in
-/// `directory`, or add the missing parts to the report there.
+/// `directory`, or that add the missing parts to the report there.
 std::string command_for_full(const Report& report, const std::string& directory);
 
 }  // namespace reprise::reports

@@ -1,4 +1,4 @@
-// Writes the results of each rank: the table below the table of scenarios.
+// Writes the table of the results of each rank, which follows the table of scenarios.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ Line line_of(const RankResult& rank) {
           rank.metrics_finite ? "finite" : "NOT FINITE"};
 }
 
-/// Puts adjacent ranks with equal results on one line, "2-5".
+/// Puts adjacent ranks with equal results on one line, such as "2-5".
 std::vector<Line> lines_of(const ScenarioResult& result) {
   std::vector<Line> lines;
   std::int32_t first = 0;

@@ -34,7 +34,7 @@ void rename_codes_in(std::string& text) {
   }
 }
 
-/// Renames the codes in those texts of an object that exist.
+/// Renames the codes in those of the fields that the object has.
 void rename_codes(Json& object, std::initializer_list<const char*> fields) {
   for (const char* field : fields) {
     if (!object.is_object() || !object.contains(field)) continue;
@@ -50,7 +50,7 @@ void rename_fields(Json& rank) {
   }
 }
 
-/// Calls `visit` with each value of the list or object of that name, if there is one.
+/// Calls `visit` with each value in the list or object `name`, if there is one.
 template <class Visit>
 void each_in(Json& object, const char* name, Visit visit) {
   if (!object.is_object() || !object.contains(name)) return;

@@ -1,13 +1,14 @@
 #pragma once
-// Converts documents of version 1 to the current names. The only table of renamed words.
+// Converts documents of version 1 to the current names. No other place has a table of renamed
+// words.
 
 #include <nlohmann/json.hpp>
 
 namespace reprise::reports {
 
-/// Rewrites a report or a baseline of version 1 in place: fields of ranks, and codes in
-/// verdicts, reasons and courses. Does not change any other document; the reader refuses
-/// malformed ones.
+/// Rewrites a report or a baseline of version 1 in place: the fields of ranks, and the codes in
+/// verdicts, reasons and courses. Leaves any other document unchanged; the reader refuses malformed
+/// ones.
 void bring_up_to_date(nlohmann::json& document);
 
 }  // namespace reprise::reports

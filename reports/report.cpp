@@ -11,7 +11,7 @@
 namespace reprise::reports {
 namespace {
 
-using Json = nlohmann::json;  // objects keep their keys sorted
+using Json = nlohmann::json;  // objects sort their keys
 
 Json to_json_value(const RankResult& rank) {
   return {{"rank", rank.rank},
@@ -138,7 +138,7 @@ Verdict verdict_of(const MutantResult& mutant) {
   return mutant.caught ? Verdict::kPass : Verdict::kFail;
 }
 
-/// Returns the verdict with the highest precedence.
+/// Returns the worst verdict: fail, then inconclusive, then pass.
 Verdict worst_of(const std::vector<Verdict>& verdicts) {
   for (const auto verdict : {Verdict::kFail, Verdict::kInconclusive, Verdict::kPass}) {
     if (std::find(verdicts.begin(), verdicts.end(), verdict) != verdicts.end()) return verdict;

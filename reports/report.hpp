@@ -1,7 +1,7 @@
 #pragma once
 // report.json: a document that says what was run, what was shown, and what was not. docs/report.md
-// explains these fields. Counts are integers and keys are sorted, so that equal runs give equal
-// text except for the times.
+// explains these fields. Counts are integers and keys are sorted, so equal runs give equal text
+// except for the times.
 
 #include <cstdint>
 #include <map>
@@ -13,22 +13,22 @@
 namespace reprise::reports {
 
 enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
-/// "pass", "fail", "inconclusive", "not_run"
+/// Returns "pass", "fail", "inconclusive" or "not_run".
 std::string name_of(Verdict verdict);
-/// Returns the verdict with this name; empty if there is none.
+/// Returns the verdict with that name; empty if there is none.
 std::optional<Verdict> verdict_named(std::string_view name);
 
 struct RankResult {
   std::int32_t rank = 0;
-  std::int64_t loaded_step = -1;  ///< -1: it loaded nothing
-  bool owns = true;               ///< false: this rank holds no state, and so compared none
-  std::uint64_t compared = 0;     ///< tensors and objects
+  std::int64_t loaded_step = -1;  ///< -1 if the rank loaded nothing
+  bool owns = true;               ///< false if the rank holds no state and therefore compared none
+  std::uint64_t compared = 0;     ///< number of tensors and objects compared
   std::uint64_t elements = 0;
-  double max_delta = 0;  ///< a number, "nan" or "inf" in the file
+  double max_delta = 0;  ///< written as a number, "nan" or "inf"
   std::uint64_t bit_mismatches = 0;
   bool metrics_finite = true;
-  std::vector<std::string> not_stored;     ///< requested, but absent from the checkpoint
-  std::vector<std::string> not_requested;  ///< stored, but requested by no rank
+  std::vector<std::string> not_stored;  ///< keys that were requested but are not in the checkpoint
+  std::vector<std::string> not_requested;  ///< keys that are stored but no rank requested
   std::vector<std::string> excused;
   std::vector<std::string> shape_mismatches;
   std::vector<std::string> dtype_mismatches;
@@ -36,8 +36,8 @@ struct RankResult {
 
 struct Incarnation {
   std::string layout;
-  std::string outcome = "ran";  ///< or continued, fell_back, refused, cut_short, failed
-  std::string code = {};        ///< code that ended the life if it was refused or failed
+  std::string outcome = "ran";  ///< ran, continued, fell_back, refused, cut_short or failed
+  std::string code = {};        ///< code that ended the life, if it was refused or failed
   int exit_code = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -59,21 +59,22 @@ struct FirstDifference {
   std::vector<std::int64_t> index;
   std::string saved;
   std::string loaded;
-  std::string comes_from;  ///< actual source of the value, if known
+  std::string comes_from;  ///< where the value really comes from, if known
 };
 
 struct PeakBytes {
   std::uint64_t snapshot = 0;
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty = 0;  ///< peak of a rank without any part of a tensor, in a save or load
+  std::uint64_t empty = 0;  ///< peak, in a save or load, of a rank that has no part of any tensor
 };
 
-/// Bounds that each operation declared before it began; `stage` includes snapshots.
+/// The bounds that each operation declared before it began. `stage` includes snapshots.
 struct BoundBytes {
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty = 0;  ///< of such a rank, independent of tensor sizes; 0: there was none
+  /// Bound for a rank without parts of tensors; 0 if there was no such rank.
+  std::uint64_t empty = 0;
 };
 
 struct FaultResult {
@@ -82,7 +83,7 @@ struct FaultResult {
   bool armed = false;
   bool reached = false;
   bool fired = false;
-  bool must_fire = true;  ///< false: it need not fire, and a pass is valid without it
+  bool must_fire = true;  ///< false if a pass is valid even if the fault does not fire
 };
 
 struct ScenarioResult {
@@ -90,52 +91,52 @@ struct ScenarioResult {
   std::string file;
   std::string proves;
   Verdict verdict = Verdict::kNotRun;
-  std::string code;    ///< code of reprise/error.hpp; empty on pass
+  std::string code;    ///< code of reprise/error.hpp or of a judge; empty on pass
   std::string reason;  ///< explanation in words
   double seconds = 0;
   std::string event_hash;  ///< empty if the lane has none
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  std::optional<BoundBytes> bound_bytes = {};  ///< nothing: the commit that wrote it declared none
+  std::optional<BoundBytes> bound_bytes = {};  ///< empty if the commit that wrote it declared none
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
-  /// True if a life began after a save during training that had not finished: timing then decides
-  /// if its checkpoint exists.
+  /// True if a life began after a save during training that had not finished. Timing then decides
+  /// if the checkpoint of that save exists.
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
   std::vector<FaultResult> faults;
-  std::string replay;  ///< a command line
+  std::string replay;  ///< command line that repeats the scenario
 };
 
-/// Random cases of one property.
+/// The random cases of one property.
 struct PropertyResult {
   std::string name;
   std::uint64_t cases = 0;
   std::uint64_t seed = 0;
   Verdict verdict = Verdict::kNotRun;
-  std::optional<std::string> counterexample = {};  ///< smallest case that failed
-  /// Number of cases by axis and value; empty: not counted.
+  std::optional<std::string> counterexample = {};  ///< the smallest case that failed
+  /// Number of cases by axis and value; empty if the cases were not counted.
   std::map<std::string, std::map<std::string, std::uint64_t>> distribution = {};
 };
 
-/// A historical defect that was switched on.
+/// A mutant: a historical defect that was switched on.
 struct MutantResult {
   std::string name;
   std::string defect;
   bool caught = false;
   struct By {
-    std::string scenario;  ///< empty: a property caught it
+    std::string scenario;  ///< scenario that caught the mutant; empty if a property did
     std::string verdict;
     std::string reason;
-    std::string property = {};  ///< empty: a scenario caught it
+    std::string property = {};  ///< property that caught the mutant; empty if a scenario did
   };
   std::vector<By> caught_by;
-  /// Number of random cases in which a property called the mutant; 0: only scenarios did.
+  /// Number of random cases in which a property called the mutant; 0 if only scenarios did.
   std::uint64_t property_cases = 0;
 };
 
@@ -163,9 +164,9 @@ struct Report {
   Project project;
   std::string lane;
   Machine machine;
-  std::string started;  ///< UTC, ISO 8601
+  std::string started;  ///< in UTC, ISO 8601
   double seconds = 0;
-  std::string mutant = {};   ///< mutant that was on in all scenarios; empty: none
+  std::string mutant = {};   ///< mutant that was switched on in all scenarios; empty if none
   std::uint64_t seed = 1;    ///< seed of the simulated scheduler
   bool interrupted = false;  ///< true if a signal ended the run early
   Verdict verdict = Verdict::kNotRun;
@@ -179,32 +180,36 @@ struct Report {
   std::vector<std::string> not_claimed;
 };
 
-/// Returns fail if any scenario failed, else inconclusive if any was, not_run if none ran, or pass.
+/// Returns fail if any scenario failed; otherwise inconclusive if any was inconclusive, not_run if
+/// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
-/// Extends it to the whole report: a property counts like a scenario, a mutant passes if it was
-/// caught and fails if it survived, a doubled run that took another course is a failure, and an
-/// interrupted one is inconclusive.
+/// Returns the verdict on the whole report. A property counts like a scenario. A mutant passes if
+/// it was caught and fails if it survived. A doubled run that took another course is a failure, and
+/// an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 
-/// The problem if not every mutant was caught.
+/// What to report if not every mutant was caught.
 struct MutantsFinding {
-  std::string code;  ///< VALIDATOR_VACUOUS: none was caught; MUTANT_SURVIVED; empty: all were
+  std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
+                     ///< if all were
   std::string reason;
 };
 MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 
-/// Returns the document in canonical form: sorted keys, two spaces, a newline at the end.
+/// Returns the document in canonical form: sorted keys, indented by two spaces, a newline at the
+/// end.
 std::string to_json(const Report& report);
-/// Reads the output of to_json; to_json of the result is the same text. Converts a
-/// document of version 1 first. Strict: a ReadError names file and field of
-/// anything cut off, missing, of another type, or miscounted. Ignores unknown
-/// fields.
+/// Reads the output of to_json. to_json of the result is the same text. A document of version 1 is
+/// converted first. Reading is strict: for anything that is cut off, missing, of another type, or
+/// miscounted, throws a ReadError with the file and the field. Unknown fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
-/// Returns JUnit XML made from a report.json, with that file's SHA-256 as a property.
+/// Returns JUnit XML with the content of a report.json. The SHA-256 of that file becomes a
+/// property.
 std::string to_junit(const Report& report, const std::string& report_sha256);
-/// Returns the results of the last incarnation's ranks; ranks with equal results share a line.
+/// Returns the results of the ranks of the last incarnation as a table. Ranks with equal results
+/// share a line.
 std::string to_rank_table(const ScenarioResult& result);
-/// Returns the table for a person at a terminal of `columns` columns.
+/// Returns the report as a table for a terminal of `columns` columns.
 std::string to_table(const Report& report, int columns);
 
 }  // namespace reprise::reports

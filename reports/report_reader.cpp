@@ -89,12 +89,12 @@ FaultResult fault_at(const JsonField& node) {
           .must_fire = node.at("must_fire").flag()};
 }
 
-/// Reads a field that a baseline may be too old to have.
+/// Reads the field `empty`; 0 if the report is older than that field.
 std::uint64_t empty_at(const JsonField& bytes) {
   return bytes.has("empty") ? bytes.at("empty").count() : 0;
 }
 
-/// Likewise.
+/// Reads the field `bound_bytes`; nothing if the report is older than that field.
 std::optional<BoundBytes> bound_bytes_at(const JsonField& node) {
   if (!node.has("bound_bytes")) return std::nullopt;
   const JsonField bound = node.at("bound_bytes");
@@ -136,7 +136,7 @@ Skipped skipped_at(const JsonField& node) {
   return {.scenario = node.at("scenario").text(), .reason = node.at("reason").text()};
 }
 
-/// A field that an older report may lack.
+/// Returns a text field; empty if the report is older than the field.
 std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
@@ -190,7 +190,8 @@ Machine machine_at(const JsonField& node) {
           .cuda = node.at("cuda").text()};
 }
 
-/// Checks the only derived count of the document.
+/// Throws unless the number of scenarios that ran is right. No other count in the document is
+/// derived.
 void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
   const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
     return result.verdict != Verdict::kNotRun;

@@ -14,21 +14,21 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// Minimum widths of names and layouts.
+/// The least widths of the columns for names and layouts.
 constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 
-/// Number of columns that are kept even if empty.
+/// Number of leading columns that are kept even if they are empty.
 constexpr std::size_t kAlways = 7;
 
-/// Consecutive scenarios that are rows of one file: "placements/changes[k=1]".
+/// Consecutive scenarios that are rows of one file, such as "placements/changes[k=1]".
 struct Rows {
-  std::string name;  ///< of the file
+  std::string name;  ///< name of the file
   std::span<const ScenarioResult> results;
 };
 
 std::string file_part(const std::string& name) { return name.substr(0, name.find('[')); }
 
-/// Joins rows of one file that all passed; any other scenario stays separate.
+/// Joins the rows of a file if all of them passed. Any other scenario has a row of its own.
 std::vector<Rows> folded(std::span<const ScenarioResult> results) {
   std::vector<Rows> all;
   for (std::size_t begin = 0; begin < results.size();) {
@@ -86,7 +86,7 @@ std::string layouts_of(const Rows& rows) {
   return layouts;
 }
 
-/// Returns "transient_error", "2 diagnoses"; empty if none.
+/// Returns text such as "transient_error" or "2 diagnoses"; empty if there is no diagnosis.
 std::string diagnoses_of(std::span<const ScenarioResult> results) {
   std::set<std::string> different;
   for (const auto& result : results) {
@@ -115,7 +115,7 @@ Row row_of(const Rows& rows) {
           diagnoses_of(rows.results)};
 }
 
-/// Drops a column in which all scenarios are empty.
+/// Drops each column that is empty in all scenarios.
 void drop_empty_columns(std::vector<Row>& rows) {
   for (std::size_t c = rows.front().size(); c-- > 0;) {
     const bool empty =
@@ -133,8 +133,8 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-/// Returns the widest columns that fit: first shortens layouts, then names, then drops columns that
-/// some scenarios leave empty.
+/// Returns the widths of columns that fit into `room`. First narrows the layouts, then the names;
+/// then drops columns from the right, down to kAlways columns.
 std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   std::vector<std::size_t> widths = widths_of(rows);
   std::size_t total = 2 * (widths.size() - 1);
@@ -150,7 +150,7 @@ std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   return fitted(rows, room);
 }
 
-/// Prints columns of text, each as wide as its widest cell, without padding the last one.
+/// Prints columns of text. Each is as wide as its widest cell; the last one is not padded.
 void print_columns(const std::vector<Row>& rows, std::ostream& out) {
   const auto widths = widths_of(rows);
   for (const auto& row : rows) {
@@ -177,7 +177,8 @@ void print_properties(const std::vector<PropertyResult>& properties, std::ostrea
   }
 }
 
-/// Names the first scenario that caught it, the number of others, and the properties.
+/// Returns the first scenario that caught the mutant, the number of other scenarios, and the
+/// properties.
 std::string catchers_of(const MutantResult& mutant) {
   if (!mutant.caught) return "SURVIVED";
   if (mutant.caught_by.empty()) return "";
@@ -193,7 +194,7 @@ std::string catchers_of(const MutantResult& mutant) {
   return name + more + properties + ": " + first.reason;
 }
 
-/// Prints one line per reason, however many scenarios have it.
+/// Prints one line per reason, however many scenarios were skipped for that reason.
 void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const auto& skipped : all) by_reason[skipped.reason].push_back(skipped.scenario);

@@ -1,5 +1,5 @@
 #pragma once
-// Output streams of a verb, and facts about the environment that main collected.
+// The output streams of a verb, and facts about the environment that main() collected.
 
 #include <cstddef>
 #include <optional>
@@ -13,10 +13,11 @@ namespace reprise::cli {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  std::size_t out_width = 0;  ///< columns of the terminal on stdout; 0: none, nothing is shortened
+  /// Columns of the terminal on stdout. 0 if there is none; nothing is shortened then.
+  std::size_t out_width = 0;
   bool err_is_terminal = false;
-  std::ostream* terminal = nullptr;  ///< `err` for code that moves its cursor
-  std::string executable = {};       ///< path of this program, to start it again
+  std::ostream* terminal = nullptr;  ///< `err` as it is, for code that moves the cursor
+  std::string executable = {};       ///< path of this program, used to start it again
   /// Rank of this process if an MPI launcher started it.
   std::optional<GlobalRank> launched_as = {};
 };

@@ -11,7 +11,8 @@
 namespace reprise::cli {
 namespace {
 
-/// Returns the number of offsets per dimension, joined by 'x', if they form a whole grid of chunks.
+/// Returns the number of offsets in each dimension, joined by 'x'; empty if the boxes do not form a
+/// whole grid.
 std::string grid_of(const std::vector<Box>& boxes) {
   std::string text;
   std::size_t cells = 1;
@@ -30,7 +31,8 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
       .has_value();
 }
 
-/// Returns the sharding in an optimizer's own object or args, or the one that its keys show.
+/// Returns the sharding type from an optimizer's own object or from args, or the sharding that its
+/// keys show.
 std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
   if (optimizer.sharding_type) return *optimizer.sharding_type;
   if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;

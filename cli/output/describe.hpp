@@ -1,5 +1,5 @@
 #pragma once
-// Describes stored things in a few words, for tables.
+// Describes stored things in a few words for tables.
 
 #include <string>
 
@@ -12,23 +12,24 @@ namespace reprise::cli {
 /// "flat, 12 ranges", "empty".
 std::string describe_cut(const StoredTensor& tensor);
 
-/// Describes the kind of checkpoint by the files next to `.metadata`: "Megatron torch_dist", "plain
-/// DCP", "plain DCP, metadata per rank".
+/// Describes the kind of checkpoint, judging by the files next to `.metadata`: "Megatron
+/// torch_dist", "plain DCP", "plain DCP, metadata per rank".
 std::string describe_kind(Checkpoint& checkpoint);
 
-/// Describes the run that wrote the checkpoint, from the common state: "llm, which came from step
-/// 200, written by reprise 0.1.0"; empty if it does not say.
+/// Describes the run that wrote the checkpoint: "llm, which came from step 200, written by reprise
+/// 0.1.0". Empty if the common state does not say.
 std::string describe_run(const Value& common);
 
 /// Describes a module's optimizers: "fully_reshardable", "chain of 2: dp_reshardable (4 dp
 /// groups)", "with the whole model's", "none".
 std::string describe_optimizers(const StoredModules& modules, const StoredModule& module);
 
-/// Describes the parts that each of them stores: "groups, scaler, type", "groups, type | nothing".
+/// Describes the parts that each optimizer of a module stores: "groups, scaler, type", "groups,
+/// type | nothing".
 std::string describe_parts(const StoredModules& modules, const StoredModule& module);
 
 std::uint64_t elements_of(const StoredTensor& tensor);
-/// Returns the size of the tensor's elements; the items take more.
+/// Returns the size of the tensor's elements in bytes. The stored items are larger.
 std::uint64_t bytes_of(const StoredTensor& tensor);
 
 }  // namespace reprise::cli

@@ -19,7 +19,7 @@ void blame(const Finding& finding, reports::ScenarioResult& result) {
   result.reason = words_of(finding);
 }
 
-/// Returns the code of a difference in form; differing elements have none.
+/// Returns the code for a difference in form; empty if only elements differ.
 std::string code_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kShape:
@@ -75,8 +75,8 @@ void explain(const DiffReport& report, reports::ScenarioResult& result) {
   }
 }
 
-/// Describes the first tensor, object or file that was not compared and is not excused, and counts
-/// the others.
+/// Describes the first tensor, object or file that was not compared and is not excused, and says
+/// how many there are.
 std::string words_for_uncompared(const DiffReport& report, LayoutBound bound) {
   std::string first;
   std::uint64_t count = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Makes the report.json of the lane `files`, which judges stored checkpoints in place, so that
+// Makes the report.json of the lane `files`, which judges stored checkpoints in place. So
 // checkpoints of real training jobs can be gated like scenarios.
 
 #include <string>
@@ -14,16 +14,17 @@ namespace reprise::cli {
 
 reports::ScenarioResult verify_result(const std::string& path, const VerifyReport& report);
 
-/// A diff with the arguments of the command line.
+/// A diff as given on the command line.
 struct DiffRequest {
   std::string left;
   std::string right;
-  std::string options;  ///< as given, quoted for a shell; empty or with a trailing space
+  std::string options;  ///< options as given, quoted for a shell; if not empty, they end in a space
   LayoutBound layout_bound = LayoutBound::kDecides;
 };
 reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report);
 
-/// Writes report.json and junit.xml into `directory`. `seconds` is the time of the whole command.
+/// Writes report.json and junit.xml into `directory`. `seconds` is the duration of the whole
+/// command.
 void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,
                         const std::string& directory);
 

@@ -141,7 +141,7 @@ Json to_json(const Catalog& catalog, const StoredObject& object) {
   return json;
 }
 
-/// Sets `json["value"]`, or the reason why there is none.
+/// Sets `json["value"]`, or the reason why there is no value.
 void add_value(const BytesItem& item, Json& json) {
   if (item.value) {
     json["value"] = value_json(*item.value);
@@ -200,7 +200,7 @@ Json to_json(const StoredModule& module) {
           {"layout", claim}};
 }
 
-/// Adds the entry only if there are modules: no other checkpoint has it.
+/// Adds the entry "modules" if there are modules. Other checkpoints do not have that entry.
 void add_modules(Checkpoint& checkpoint, const std::optional<Checkpoint::Common>& common,
                  Json& json) {
   const bool readable = common && common->item.value;
@@ -216,7 +216,7 @@ Findings errors_in(Findings findings) {
   return findings;
 }
 
-/// Calls `add`; on failure records the error in `json` and in `unread`.
+/// Calls `add`. If that throws an Error, records the error in `json` and in `unread`.
 template <class Add>
 void add_or_tell(const ErrorPlace& place, Json& json, Findings& unread, const Add& add) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// The output of `--json`: one document with sorted keys and integer counts.
+// Makes the output of `--json`: one document with sorted keys and integer counts.
 
 #include <string>
 #include <utility>
@@ -14,11 +14,11 @@
 
 namespace reprise::cli {
 
-/// Returns the output of a verb that fails before it has any other output.
+/// Returns the output of a verb that fails before it has produced any other output.
 std::string error_json(const Error& error);
 
-/// `checkpoints`: reports by path as named on the command line; `unread`: paths that could not be
-/// read, with the error.
+/// Returns the output of `verify`. `checkpoints` has reports by path as given on the command line.
+/// `unread` has the paths that could not be read, with the errors.
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
                         const std::vector<std::pair<std::string, Error>>& unread);
 
@@ -27,15 +27,15 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 
-/// Content that `inspect` reads beyond the metadata.
+/// The content that `inspect` reads in addition to the metadata.
 struct InspectContent {
-  bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of objects' items
-  bool values = false;   ///< objects and the common state, as value_json writes them
+  bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of the items of objects
+  bool values = false;   ///< values of objects and of the common state, as value_json writes them
 };
 
-/// Lists tensors with their chunks, objects, files; only keys that the filter wants. `digest` reads
-/// the bytes to hash. If an object or the common state can't be read, its "error" replaces it and
-/// is also added to `unread`, and the output continues.
+/// Lists tensors with their chunks, objects and files, but only keys that the filter wants.
+/// `digest` reads and hashes the bytes. If an object or the common state cannot be read, the
+/// document has an "error" in place of its content, and the error is added to `unread`.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                          const InspectContent& content, driver::TensorDigest& digest,
                          Findings& unread);

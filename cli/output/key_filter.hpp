@@ -1,6 +1,6 @@
 #pragma once
-// Selects keys by `--keys REGEX` and `--ignore REGEX`, each repeatable, searched anywhere in the
-// key.
+// Selects keys by `--keys REGEX` and `--ignore REGEX`. Each option may be repeated. An expression
+// may match anywhere in the key.
 
 #include <memory>
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace reprise::cli {
 
-/// A regular expression (ECMAScript). USAGE if it is malformed; `option` names its source.
+/// A regular expression (ECMAScript). Throws USAGE if it is malformed; the message says that it
+/// comes from `option`.
 class KeyPattern {
  public:
   KeyPattern(const std::string& pattern, const std::string& option);
 
-  /// Searches only the first 1024 characters of a longer key.
+  /// True if the expression matches somewhere in the key. Searches only the first 1024 characters.
   bool found_in(std::string_view key) const;
 
  private:
@@ -26,9 +27,10 @@ class KeyFilter {
  public:
   KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored);
 
-  /// True if no `--ignore` matches, and some `--keys` does or there is none.
+  /// True if no `--ignore` matches and a `--keys` matches; without any `--keys`, the first
+  /// condition is enough.
   bool wants(std::string_view key) const;
-  /// True if some `--ignore` matches.
+  /// True if an `--ignore` matches.
   bool ignores(std::string_view key) const;
   bool everything() const { return keys_.empty() && ignored_.empty(); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Filters everything that the program writes to a terminal, a pipe or a file through a stream.
+// Filters all text that the program writes to a terminal, a pipe or a file.
 
 #include <ostream>
 #include <streambuf>
@@ -7,14 +7,14 @@
 
 namespace reprise::cli {
 
-/// Forwards each line to another stream in the form of printable(), whatever a key or a path
-/// contains. An incomplete line waits for its line break or a flush.
+/// A stream buffer that forwards each line to another stream after printable() has made it safe,
+/// whatever a key or a path contains. An incomplete line waits for its line break or a flush.
 class PlainText final : public std::streambuf {
  public:
-  /// Borrows `sink`.
+  /// Forwards to `sink`, which must outlive it.
   explicit PlainText(std::ostream& sink) : sink_(sink) {}
 
-  /// True once anything was forwarded or waits.
+  /// True once any text was forwarded or is waiting.
   bool used() const { return used_; }
 
  protected:

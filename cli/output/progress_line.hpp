@@ -1,5 +1,6 @@
 #pragma once
-// Shows progress of long work as one line on stderr, if that is a terminal, after the first second.
+// Shows the progress of long work as one line on stderr. Does so only after the first second, and
+// only on a terminal.
 
 #include <cstdint>
 #include <ostream>
@@ -29,7 +30,7 @@ class ProgressLine final : public Progress {
   std::string_view verb_;
   bool enabled_;
   bool drawn_ = false;
-  std::uint64_t next_ns_ = 0;  ///< earliest time to draw the line again
+  std::uint64_t next_ns_ = 0;  ///< when the line may be drawn again
 };
 
 }  // namespace reprise::cli

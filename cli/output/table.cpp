@@ -22,7 +22,7 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
 std::string shorten_middle(const std::string& text, std::size_t width) {
   if (text.size() <= width || text.size() <= 5) return text;
   const std::size_t kept = std::max<std::size_t>(width, 5) - 3;
-  const std::size_t tail = kept - kept / 3;  // the end of a key says more than its beginning
+  const std::size_t tail = kept - kept / 3;  // the end of a key says more than its start
   return text.substr(0, kept - tail) + "..." + text.substr(text.size() - tail);
 }
 
@@ -51,7 +51,7 @@ void Table::print(const Console& console) const {
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (c != 0) text += kGap;
       std::string cell = cell_of(c);
-      if (c == 0 && cell.size() > widths[0]) {  // a long key gets its own line
+      if (c == 0 && cell.size() > widths[0]) {  // a long key gets a line of its own
         console.out << cell << '\n';
         cell.clear();
       }

@@ -1,6 +1,6 @@
 #pragma once
-// A table for a terminal. If the terminal is too narrow, long cells of the flexible column are
-// shortened in the middle; output to a file or a pipe is never shortened.
+// A table for a terminal. If the terminal is too narrow, long cells of the first column are
+// shortened in the middle. Output to a file or a pipe is never shortened.
 
 #include <cstdint>
 #include <string>
@@ -17,15 +17,16 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-/// Returns "model.la...weight"; keeps at least 5 characters.
+/// Returns the text shortened to `width` characters, for example "model.la...weight". Keeps at
+/// least 5 characters.
 std::string shorten_middle(const std::string& text, std::size_t width);
 
 class Table {
  public:
-  /// The first column is the flexible one.
+  /// Long cells of the first column may be shortened.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// Adds a row; it has as many cells as there are columns.
+  /// Adds a row. It must have one cell for each column.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   void print(const Console& console) const;

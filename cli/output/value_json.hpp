@@ -1,5 +1,5 @@
 #pragma once
-// Writes a value as JSON without loss: types that JSON lacks become objects with a single key.
+// Writes a value as JSON without loss. Types that JSON lacks become objects with a single key.
 //
 //   None, bool, int64, str, list   as JSON has them
 //   larger int       {"int": "<two's complement, little-endian, hexadecimal>"}

@@ -8,7 +8,8 @@ namespace {
 constexpr std::size_t kItemsMax = 64;
 constexpr std::size_t kInlineMax = 72;
 
-/// Returns the entries of a dict, an object's state or a dict subclass; null for other values.
+/// Returns the entries of a dict, of an object's state, or of a dict subclass; null for other
+/// values.
 const Dict* entries_of(const Value& value) {
   if (const auto* dict = value.as<Dict>()) return dict;
   const auto* object = value.as<Object>();

@@ -7,7 +7,7 @@
 
 namespace reprise::cli {
 
-/// Prints values nested deeper than `depth_max` on one line.
+/// Prints a tree. Values nested deeper than `depth_max` are printed on one line.
 void print_tree(std::ostream& out, const Value& value, int indent, int depth_max = 8);
 
 }  // namespace reprise::cli

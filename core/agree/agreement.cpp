@@ -11,7 +11,8 @@ enum class Tag : std::uint8_t { kBytes, kError };
 
 constexpr std::string_view kContribution = "a contribution";
 
-/// Appends the tag at the end, so that the bytes before it can be used without moving them.
+/// Appends the tag at the end of the message. The bytes before it can then be used without being
+/// moved.
 void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
 
 Bytes encode(const Error& error) {
@@ -27,7 +28,8 @@ Bytes encode(const Error& error) {
   return wire;
 }
 
-/// Encodes bytes or error; if memory runs out while adding the tag, encodes that error instead.
+/// Encodes the bytes or the error of a contribution. If memory runs out while the tag is added,
+/// encodes that error instead.
 Bytes encode(Contribution mine) {
   if (mine.error) return encode(*mine.error);
   Contribution closed = contribution_of([&mine] {

@@ -1,5 +1,5 @@
 #pragma once
-// Makes one rank's error an error on all ranks: the only place where ranks exchange outcomes.
+// Makes one rank's error an error on all ranks. Ranks exchange outcomes only here.
 
 #include <functional>
 #include <optional>
@@ -11,27 +11,29 @@
 
 namespace reprise {
 
-/// A rank's input to an agreement: bytes, or the error that prevented them.
+/// What a rank brings to an agreement: bytes, or the error that prevented them.
 struct Contribution {
   Bytes bytes;
   std::optional<Error> error;
 };
 
-/// Runs `work` and returns its result or its failure. Catches Errors and all other exceptions, so
-/// that no rank leaves the others waiting.
+/// Runs `work` and returns its result or its error. It catches every exception, so that no rank
+/// leaves the others waiting.
 Contribution contribution_of(const std::function<Bytes()>& work);
 
-/// Collective. If any rank contributes an error, all ranks throw the one of the lowest group rank,
-/// with its global rank in the place. Otherwise all get the bytes of every rank in group order.
+/// Collective. If any ranks contribute errors, all ranks throw the error of the lowest group rank
+/// among them; the error's place contains that rank's global number. Otherwise returns the bytes of
+/// every rank, in group order.
 std::vector<Bytes> agree(Communicator& group, Contribution mine);
 
-/// Collective. Returns bytes or error of every rank in group order, for callers that can continue.
+/// Collective. Returns the bytes or the error of every rank, in group order. For callers that can
+/// continue after an error.
 std::vector<Contribution> hear(Communicator& group, Contribution mine);
-/// Overhead on the wire added to the contributed bytes. Bytes with this much spare capacity are
-/// sent without a copy.
+/// Number of bytes that a message adds to the contributed bytes. Contributed bytes with this much
+/// spare capacity are sent without a copy.
 constexpr std::uint64_t kClosingBytes = 1;
 
-/// Runs `work` and agrees on its outcome: a failure on any rank is thrown on all.
+/// Collective. Runs `work` and agrees on its outcome: if it fails on any rank, all ranks throw.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);
 
 }  // namespace reprise

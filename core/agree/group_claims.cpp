@@ -29,7 +29,7 @@ void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
   if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
 }
 
-/// Numbers the lists of ranks, so that each pair of claims is compared once, not once per member.
+/// Numbers the distinct lists of ranks, so that two lists are compared once, not once per member.
 class Lists {
  public:
   std::size_t number_of(const Group& group) {
@@ -40,7 +40,7 @@ class Lists {
   std::map<std::vector<GlobalRank>, std::size_t> numbers_;
 };
 
-/// One rank's view of one group.
+/// One rank's claim about one group, and the number of its list of ranks.
 struct Idea {
   const GroupClaim* claim = nullptr;
   std::size_t list = 0;

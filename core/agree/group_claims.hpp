@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-/// A rank's view of one group it works with.
+/// A rank's claim about one group it works with.
 struct GroupClaim {
-  std::string name;  ///< "tp_group"; the same on all ranks
+  std::string name;  ///< such as "tp_group"; the same on all ranks
   Group group;
-  /// The same group according to the rank's metadata, the meshes that cut its tensors.
+  /// The group as the rank's metadata describes it, in the meshes that cut its tensors.
   Group laid_out;
 
   friend bool operator==(const GroupClaim&, const GroupClaim&) = default;
@@ -27,15 +27,15 @@ struct GroupIdeas {
   friend bool operator==(const GroupIdeas&, const GroupIdeas&) = default;
 };
 
-/// Throws LAYOUT_MISMATCH naming rank, group and both views, for the first rank in the given order
-/// with a group that
-///   - differs from the metadata: another size, other members or another order,
-///   - does not contain the rank itself, or contains a rank that takes no part, or
-///   - is listed differently by one of its members, or is unknown to it.
+/// Throws LAYOUT_MISMATCH with rank, group and both views, for the first rank in the given order
+/// that has a group which
+/// - differs from the metadata in size, members or order,
+/// - does not contain the rank itself, or contains a rank that takes no part, or
+/// - is listed differently by one of its members, or is unknown to that member.
 void judge_groups(std::span<const GroupIdeas> ideas);
 
-/// Collective over the ranks that save or load. Returns the claims of each, by group rank. If
-/// `claims` fails on one rank, all ranks fail.
+/// Collective over the ranks that save or load. Returns the claims of each rank, by group rank. If
+/// `claims` throws on one rank, all ranks throw.
 std::vector<GroupIdeas> gather_groups(Communicator& group,
                                       const std::function<std::vector<GroupClaim>()>& claims);
 

@@ -14,7 +14,7 @@ void require_member(const Group& group, GroupRank leader) {
                   std::to_string(group.member({0}).value));
 }
 
-/// Throws unless the leader, and nobody else, did the leader's work.
+/// Throws unless the leader, and no other rank, did the leader's work.
 void require_one_answer(const Group& group, GroupRank leader, const std::vector<Bytes>& all) {
   const auto silent =
       std::count_if(all.begin(), all.end(), [](const Bytes& answer) { return answer.empty(); });

@@ -1,6 +1,6 @@
 #pragma once
 // Encodes messages between the ranks of a job: numbers, texts (a count of 8 bytes, then the bytes)
-// and lists of texts. A length that exceeds the message is refused.
+// and lists of texts. The reader refuses a length that exceeds the message.
 
 #include <string>
 #include <string_view>
@@ -20,8 +20,9 @@ inline void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
   for (const auto& text : texts) put_text(wire, text);
 }
 
-/// Reads a message of another rank from start to end. Throws COLLECTIVE_MISMATCH if it is shorter
-/// or longer than its counts say; `what` names it in the message. Borrows `what` and the bytes.
+/// Reads another rank's message from start to end. Throws COLLECTIVE_MISMATCH if the message is
+/// shorter or longer than its counts say. `what` is what error messages call it; `what` and the
+/// bytes must outlive the reader.
 class PeerWire {
  public:
   PeerWire(ByteSpan bytes, std::string_view what) : rest_(bytes), what_(what) {}
@@ -32,13 +33,13 @@ class PeerWire {
     return load_le<T>(bytes(sizeof(T)));
   }
   ByteSpan bytes(std::uint64_t size);
-  /// Reads a count of entries, each of which takes at least `each` bytes.
+  /// Reads the number of entries that follow. Each takes at least `each` bytes.
   std::uint64_t count(std::uint64_t each);
   /// Reads a count and returns that many bytes.
   ByteSpan part() { return bytes(number<std::uint64_t>()); }
   std::string text() { return std::string(as_text(part())); }
   std::vector<std::string> texts();
-  /// Throws if bytes are left over.
+  /// Throws if there are bytes left.
   void end() const;
   [[noreturn]] void refuse(const std::string& why) const;
 

@@ -13,12 +13,12 @@ namespace reprise {
 
 // clang-format off
 struct [[gnu::visibility("hidden")]] StateAccess {
-  /// Throws USAGE for a moved-from state.
+  /// Returns the leaves of a state. Throws USAGE if the state was moved from.
   static StateDict& leaves(const State& state) {
     if (state.leaves_) return *state.leaves_;
     throw Error(Code::kUsage, "state: it was moved from; assign to it before you use it again");
   }
-  /// Returns the leaves with the common state; the tensors' memory stays the caller's.
+  /// Returns the leaves together with the common state. The caller still owns the tensors' memory.
   static StateDict with_common(const State& state) {
     StateDict all = leaves(state);
     all.common = state.common;
@@ -27,15 +27,15 @@ struct [[gnu::visibility("hidden")]] StateAccess {
 };
 // clang-format on
 
-/// Hidden explicitly, because the public headers name it and it would be exported.
+/// Hidden explicitly: the public headers mention this name, so it would otherwise be exported.
 struct [[gnu::visibility("hidden")]] JobAccess {
-  /// Throws USAGE for a moved-from job.
+  /// Returns the internals of a job. Throws USAGE if the job was moved from.
   static const std::shared_ptr<JobState>& state(const Job& job) {
     if (job.state_) return job.state_;
     throw Error(Code::kUsage, "job: it was moved from; assign to it before you use it again");
   }
   static SaveInFlight in_flight(std::unique_ptr<Flight> flight);
-  /// Throws USAGE for a moved-from save.
+  /// Returns the internals of a save. Throws USAGE if the save was moved from.
   static Flight& flight(SaveInFlight & save);
 };
 

@@ -11,7 +11,8 @@
 namespace reprise {
 namespace {
 
-/// Values of one rank in the order of its options: each rank has the same options.
+/// Returns the option values of one rank, in the order of that rank's options. All ranks have the
+/// same options.
 std::vector<std::string> values_of(const Bytes& wire, std::size_t count) {
   std::vector<std::string> values;
   std::string_view text = as_text(wire);

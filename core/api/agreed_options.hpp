@@ -1,5 +1,5 @@
 #pragma once
-// Options of a collective call, which all ranks have to give alike.
+// Checks that all ranks pass the same options to a collective call.
 
 #include <functional>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace reprise {
 
-/// One option by its name, and its value as text.
+/// One option: its name, and its value as text.
 struct NamedOption {
   std::string name;
   std::string value;
 };
 
-/// Collective. Runs `named` on each rank. Throws on all ranks what it threw on one, or USAGE with
-/// the option's name if an option differs between ranks.
+/// Collective. Runs `named` on each rank. If it throws on one rank, all ranks throw that error.
+/// Throws USAGE with the option's name if an option differs between ranks.
 void agree_on_options(Communicator& group, const std::function<std::vector<NamedOption>()>& named);
 
 }  // namespace reprise

@@ -13,10 +13,10 @@
 namespace reprise {
 namespace {
 
-/// Enough for a read of one element of any type.
+/// Staging of this size is enough to read one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
-/// Collective: what is impossible on one rank, or not the same on all, is refused by all.
+/// Collective. All ranks refuse options that are impossible on one rank or differ between ranks.
 void agree_on(JobState& job, const State& state, const LoadOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from

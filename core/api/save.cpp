@@ -33,8 +33,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
-/// Throws USAGE where a checkpoint of the other form stands: a plain one in place of a run would
-/// move the run away, and an iteration below a plain one would not be found by a load.
+/// Throws USAGE if the directory already holds a checkpoint of the other form. A plain checkpoint
+/// in place of a run would move the run away. A load would not find an iteration below a plain
+/// checkpoint.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -50,7 +51,7 @@ void require_same_form(Store& store, const SaveOptions& options) {
   }
 }
 
-/// Collective: what is impossible on one rank, or not the same on all, is refused by all.
+/// Collective. All ranks refuse options that are impossible on one rank or differ between ranks.
 void agree_on(JobState& job, const State& state, const SaveOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     require_possible(options, state);
@@ -87,7 +88,7 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Clears the iteration's damage record, because it has been saved again.
+  /// Clears the iteration's record of damage, because this save has replaced it.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// File ranges, and little-endian access to byte buffers. All files are little-endian.
+// File ranges, and little-endian access to byte buffers. All files that this program reads or
+// writes are little-endian.
 
 #include <bit>
 #include <cstddef>
@@ -18,7 +19,7 @@ struct ByteRange {
   std::uint64_t size = 0;
 
   friend constexpr bool operator==(ByteRange, ByteRange) = default;
-  /// True if the range lies within a file of `file_size` bytes; safe against overflow.
+  /// True if the range lies within a file of `file_size` bytes. The computation cannot overflow.
   constexpr bool fits(std::uint64_t file_size) const {
     return offset <= file_size && size <= file_size - offset;
   }

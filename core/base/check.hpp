@@ -1,5 +1,5 @@
 #pragma once
-// Checks for bugs of this program: broken invariants. Kept in release builds.
+// Checks for bugs in this program, that is, for broken invariants. Release builds keep the checks.
 
 #include <sstream>
 #include <stdexcept>

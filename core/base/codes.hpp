@@ -1,6 +1,6 @@
 #pragma once
-// Codes of errors that the engine passes on and never says itself: a job around it, or a port below
-// it, throws them. They have numbers that the public enumeration leaves out.
+// Codes of errors that the engine passes on but never raises; a job around the engine, or a port
+// below it, throws them. The public enumeration leaves out their numbers.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ inline constexpr Code kGroupCollision{28};
 inline constexpr Code kWrapperMissing{29};
 /// Groups came from the global registry where that is forbidden.
 inline constexpr Code kGlobalFallback{30};
-/// A state that must not be persisted was about to be saved.
+/// A state that must never be stored was about to be saved.
 inline constexpr Code kIllegalStatePersisted{31};
 /// The checkpoint belongs to another run.
 inline constexpr Code kForeignCheckpoint{35};
@@ -29,9 +29,9 @@ inline constexpr Code kStaleDerived{41};
 
 }  // namespace passed_on
 
-/// True for codes that an Error may carry, public or passed on.
+/// True if an Error may carry the code, be it public or passed on.
 bool is_error(Code code);
-/// Returns the code of an Error with that name; empty if there is none.
+/// Returns the code whose printed name is `name`; empty if there is none.
 std::optional<Code> code_named(std::string_view name);
 /// One more than the largest number of a code that an Error may carry.
 inline constexpr std::uint32_t kErrorCodesEnd = static_cast<std::uint32_t>(Code::kInternal) + 1;

@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// Returns a well-mixed 64-bit value from another (the finalizer of SplitMix64).
+/// Returns a well-mixed 64-bit value computed from `x` (the finalizer of SplitMix64).
 REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -20,7 +20,7 @@ REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// Combines two hashes; the order matters.
+/// Combines two hashes. The order of the arguments matters.
 REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
   return mix64(mix64(a) ^ (b + 0x632be59bd9b4e019ULL));
 }
@@ -30,7 +30,7 @@ std::uint64_t hash_of(ByteSpan bytes);
 std::uint64_t hash_of(std::string_view text);
 inline std::uint64_t hash_of(const std::string& text) { return hash_of(std::string_view(text)); }
 
-/// Streaming hash with self-delimiting fields: text("ab")text("c") differs from
+/// A streaming hash that marks where each field ends: text("ab")text("c") differs from
 /// text("a")text("bc").
 class Hasher {
  public:
@@ -49,7 +49,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// Returns 16 lower-case hexadecimal digits.
+/// Returns `value` as 16 lower-case hexadecimal digits.
 std::string hex(std::uint64_t value);
 
 }  // namespace reprise

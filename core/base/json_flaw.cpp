@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Each handler returns false to stop the parser.
+/// Looks for flaws while the parser runs. Each handler returns false to stop the parser.
 class Watch final : public nlohmann::json_sax<Json> {
  public:
   explicit Watch(std::size_t depth_max) : depth_max_(depth_max) {}
@@ -48,7 +48,7 @@ class Watch final : public nlohmann::json_sax<Json> {
   }
 
   std::size_t depth_max_;
-  std::vector<std::set<std::string>> keys_;  ///< keys of the open objects
+  std::vector<std::set<std::string>> keys_;  ///< keys of each open object or list
 };
 
 }  // namespace

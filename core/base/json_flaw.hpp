@@ -19,8 +19,8 @@ struct JsonFlaw {
 };
 
 /// Returns the first flaw of the text, if any. Examines each token once, before a document is
-/// built. In invalid JSON it sees only what precedes the first mistake, which the actual parser
-/// reports.
+/// built. If the JSON is invalid, only the text before the first mistake is examined; the actual
+/// parser reports the mistake.
 std::optional<JsonFlaw> json_flaw(std::string_view text, std::size_t depth_max);
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
-// Reports that memory for a file's content ran out: no damage of the file, so not an Error.
+// Reports that there was not enough memory for a file's content. The file is not damaged, so this
+// is not an Error.
 
 #include <cstdint>
 #include <new>
@@ -13,7 +14,7 @@ class OutOfMemory final : public std::bad_alloc {
  public:
   OutOfMemory(std::string file, std::uint64_t bytes);
 
-  /// Returns the path as the user knows it.
+  /// Returns the path of the file as the user knows it.
   const std::string& file() const { return file_; }
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
@@ -23,8 +24,8 @@ class OutOfMemory final : public std::bad_alloc {
   std::string message_;
 };
 
-/// Returns LIMIT for a program that ends because of it: names the file if known, otherwise
-/// `working_on`.
+/// Returns a LIMIT error for a program that ends because memory ran out. The error contains the
+/// file if `caught` knows it, and `working_on` otherwise.
 Error limit_from(const std::bad_alloc& caught, const std::string& working_on);
 
 /// Runs `work`, which reads `bytes` bytes of a file. Throws OutOfMemory if memory runs out.

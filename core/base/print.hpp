@@ -1,5 +1,5 @@
 #pragma once
-// Formats text for people: counts, sizes, joined lists.
+// Formats text for human readers: counts, sizes, joined lists.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace reprise {
 
-/// Returns "1.50 GiB", "12 B". For people; reports use integers.
+/// Returns a size such as "1.50 GiB" or "12 B" for human readers; reports use integers.
 std::string human_bytes(std::uint64_t bytes);
 
-/// Returns "1,234,567".
+/// Returns a count such as "1,234,567".
 std::string with_commas(std::uint64_t count);
 
-/// Joins elements printed by operator<<.
+/// Joins the elements of a range as operator<< prints them.
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   std::ostringstream out;
@@ -32,8 +32,8 @@ std::string join(const Range& range, std::string_view separator) {
 /// Joins the first `most` names and counts the rest: "a, b and 3 more".
 std::string join_first(const std::vector<std::string>& names, std::size_t most = 6);
 
-/// Returns the candidate closest to `word` by edit distance, or empty if none is close: for "did
-/// you mean" in messages.
+/// Returns the candidate closest to `word` by edit distance; empty if none is close. Messages use
+/// it to ask "did you mean".
 template <class Range>
 std::string closest(std::string_view word, const Range& candidates);
 

@@ -11,10 +11,10 @@ constexpr std::string_view kDigits = "0123456789abcdef";
 
 struct Letter {
   std::uint32_t code = 0;
-  std::size_t bytes = 0;  ///< 0: not valid UTF-8
+  std::size_t bytes = 0;  ///< length in bytes; 0 if the text is not valid UTF-8
 };
 
-/// Decodes the first character. Lone surrogates count, because Python's pickler writes them.
+/// Decodes the first character. Lone surrogates are accepted, because Python's pickler writes them.
 Letter first_letter(std::string_view text) {
   constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text.front());

@@ -1,5 +1,5 @@
 #pragma once
-// Makes text from files, paths and peers safe for a terminal: nothing in it acts as a command.
+// Makes text from files, paths and peers safe for a terminal, which must not obey any part of it.
 
 #include <string>
 #include <string_view>
@@ -11,9 +11,9 @@ enum class LineBreaks {
   kKept,     ///< the text consists of lines
 };
 
-/// Returns the text with everything escaped that a terminal would obey or a reader could not see:
-/// control characters (C0, DEL, C1) and invalid UTF-8 bytes as "\x1b"; characters that change the
-/// writing direction, break lines or are surrogates as "\u202e".
+/// Returns the text after escaping everything that a terminal would obey or a reader could not see.
+/// Control characters (C0, DEL, C1) and invalid UTF-8 bytes become escapes like "\x1b". Surrogates,
+/// and characters that change the writing direction or break lines, become escapes like "\u202e".
 std::string printable(std::string_view text, LineBreaks breaks = LineBreaks::kEscaped);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Computes SHA-256 incrementally.
+// Computes SHA-256 in steps.
 
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   Sha256& update(ByteSpan bytes);
-  /// Returns the digest of all bytes so far; more may follow.
+  /// Returns the digest of all bytes so far. More bytes may follow.
   Sha256Digest digest() const;
 
  private:
@@ -30,7 +30,7 @@ class Sha256 {
 
 Sha256Digest sha256_of(ByteSpan bytes);
 
-/// Returns 64 lower-case hexadecimal digits.
+/// Returns the digest as 64 lower-case hexadecimal digits.
 std::string hex(const Sha256Digest& digest);
 
 }  // namespace reprise

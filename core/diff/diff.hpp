@@ -1,8 +1,8 @@
 #pragma once
 // Compares the content of two checkpoints, whatever their sharding, from the stored bytes only.
-// Tensors by the elements at equal global indices, objects and common state as values, and the
-// files next to the payload as well.
-// Uses bounded memory: tensors block by block, objects one at a time.
+// Tensors are compared by the elements at equal global indices; objects and common state are
+// compared as values. Files next to the payload are compared too. Memory use is bounded: tensors
+// are read block by block, objects one at a time.
 
 #include <cstdint>
 #include <functional>
@@ -27,66 +27,70 @@ enum class DiffVerdict : std::uint8_t {
   kDtype,  ///< element types differ; nothing was compared
   kOnlyLeft,
   kOnlyRight,
-  kNotComparable,  ///< bound to a layout, and the layouts differ: content unknown
-  kNotKnown,       ///< not interpreted, and the bytes differ: content may still be equal
+  kNotComparable,  ///< the item is bound to a layout and the layouts differ, so its content is
+                   ///< unknown
+  kNotKnown,       ///< bytes that are not interpreted differ; the content may still be equal
 };
 /// Returns "same", "different", "shape differs", ...
 std::string_view name_of(DiffVerdict verdict);
-/// True for all verdicts except kSame, kNotComparable and kNotKnown.
+/// True for every verdict but kSame, kNotComparable and kNotKnown.
 bool counts_as_different(DiffVerdict verdict);
 
 struct TensorDiff {
   struct Side {
     DType dtype = DType::kFloat32;
-    Dims shape;  ///< logical shape
+    Dims shape;  ///< shape as a job knows it
   };
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  std::optional<Side> left;  ///< nothing if this side lacks the key
+  std::optional<Side> left;  ///< empty if this side lacks the key
   std::optional<Side> right;
   Comparison comparison;      ///< `first` is a row-major index
   std::optional<Dims> first;  ///< global index of the first difference
-  std::string first_left;     ///< its value on each side, with the bits
+  std::string first_left;     ///< value and bits there, on each side
   std::string first_right;
-  std::string reason;  ///< reason for kNotComparable, for people
+  std::string reason;  ///< reason for kNotComparable; used in messages
 };
 
 struct ObjectDiff {
-  /// An object's key, kCommonStatePath for the common state, or a file name next to the payload.
+  /// Key of the object, kCommonStatePath for the common state, or the name of a file next to the
+  /// payload.
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  bool opaque = false;  ///< compared as bytes, because it contains names that are not interpreted
+  /// True if compared as bytes, because it contains names that are not interpreted.
+  bool opaque = false;
   std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
 
-/// Says if state that is bound to a layout and could not be compared affects the verdict.
+/// Says if state that is bound to a layout, and was not compared for that reason, affects the
+/// verdict.
 enum class LayoutBound : std::uint8_t {
-  kDecides,   ///< it does: not everything was compared
-  kAccepted,  ///< the caller accepts it as it is
+  kDecides,   ///< it affects the verdict: not everything was compared
+  kAccepted,  ///< it does not: the caller accepts that it was not compared
 };
 
 struct DiffReport {
   std::vector<TensorDiff> tensors;  ///< sorted by key
-  std::vector<ObjectDiff> objects;  ///< by key; the common state first
-  std::vector<ObjectDiff> files;    ///< files next to the payload, by name
-  Findings damage;                  ///< wrong checksums; the verdicts above are then unreliable
-  Findings notes;                   ///< notable facts, such as checksums switched off
-  std::uint64_t elements = 0;       ///< elements compared
-  std::uint64_t bytes = 0;          ///< size of those elements on one side
+  std::vector<ObjectDiff> objects;  ///< sorted by key, with the common state first
+  std::vector<ObjectDiff> files;    ///< files next to the payload, sorted by name
+  Findings damage;  ///< wrong checksums; the verdicts above are unreliable if there are any
+  Findings notes;   ///< facts worth knowing, such as checksums switched off
+  std::uint64_t elements = 0;  ///< number of elements compared
+  std::uint64_t bytes = 0;     ///< size of the compared elements on one side
   std::uint64_t tensors_compared = 0;
   std::uint64_t objects_compared = 0;
-  std::uint64_t objects_opaque = 0;       ///< objects compared as bytes
-  std::uint64_t files_compared = 0;       ///< files next to the payload
-  std::uint64_t ignored_keys = 0;         ///< tensors, objects and files excluded by the options
-  std::uint64_t ignored_differences = 0;  ///< excluded paths within the common state
-  bool checksums = true;                  ///< copied from the options
+  std::uint64_t objects_opaque = 0;  ///< number of objects compared as bytes
+  std::uint64_t files_compared = 0;  ///< number of files next to the payload that were compared
+  std::uint64_t ignored_keys = 0;    ///< tensors, objects and files that the options exclude
+  std::uint64_t ignored_differences = 0;  ///< excluded differences in the common state
+  bool checksums = true;                  ///< true if the options requested checksums
 
   std::uint64_t different() const;
   std::uint64_t not_comparable() const;
   std::uint64_t not_known() const;
-  /// True if nothing at all was compared.
+  /// True if nothing was compared.
   bool empty() const {
     return elements == 0 && objects_compared == 0 && files_compared == 0 && different() == 0;
   }
@@ -94,20 +98,21 @@ struct DiffReport {
 };
 
 struct DiffOptions {
-  /// Returns true for keys to compare: kCommonStatePath means the common state, a file next to the
-  /// payload goes by its name. Empty function: compares all.
+  /// Returns true for each key to compare. kCommonStatePath stands for the common state; a file
+  /// next to the payload goes by its name. If empty, everything is compared.
   std::function<bool(std::string_view key)> wanted;
   /// Returns true for differences inside the common state to ignore, for example at the path
-  /// "common_state['args']['lr']". Empty function: ignores none.
+  /// "common_state['args']['lr']". If empty, none is ignored.
   std::function<bool(std::string_view path)> path_ignored;
-  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much again is used on top
-  std::size_t differences_max = 8;                      ///< limit per object
-  bool checksums = true;  ///< checks each record that is read (reads payloads twice)
+  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much memory again is used
+  std::size_t differences_max = 8;                      ///< upper limit per object
+  /// If true, each record that is read is compared with its checksum. This reads payloads twice.
+  bool checksums = true;
 };
 
-/// Throws an Error if needed bytes cannot be read or disagree with the metadata, and
-/// EXTENT_MISMATCH, before reading anything, if two items share bytes. `device` must use host
-/// memory.
+/// Compares two checkpoints. Throws an Error if needed bytes cannot be read or disagree with the
+/// metadata. Throws EXTENT_MISMATCH, before it reads anything, if two items share bytes. `device`
+/// must use host memory.
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress);
 

@@ -49,7 +49,7 @@ Names names_beside(Checkpoint& checkpoint) {
   return names;
 }
 
-/// Returns the linked directory of `names` that contains `name`, if any.
+/// Returns the linked directory among `names` that contains `name`; nothing if there is none.
 std::optional<std::string> link_above(const Names& names, const std::string& name) {
   for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
     const auto found = names.find(name.substr(0, at));
@@ -63,7 +63,7 @@ WholeValue backend_value(ItemSource& file) {
   return {{.value = std::move(value), .opaque_because = {}}, ""};
 }
 
-/// Decodes a file's content as a value, or says why that is impossible.
+/// Decodes a file's content as a value, or says why it cannot be decoded.
 WholeValue value_of(ItemSource& file, bool of_megatron) {
   const auto opaque = [](std::string because) {
     return WholeValue{{.value = {}, .opaque_because = std::move(because)}, ""};
@@ -79,7 +79,7 @@ WholeValue value_of(ItemSource& file, bool of_megatron) {
     return read_whole_pickle(file);
   } catch (const Error& error) {
     if (error.code() == Code::kIo) throw;
-    return opaque(error.message());  // it need not be a torch file at all
+    return opaque(error.message());  // the file need not be a torch file at all
   }
 }
 
@@ -137,7 +137,8 @@ class BesideDiffer {
     result.verdict = in_left ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
   }
 
-  /// True if the name exists: a file, a link, or a directory, which has no entry of its own.
+  /// True if something of that name exists. `names` has files and links; a directory is looked up
+  /// in the checkpoint.
   static bool stands(const Names& names, const Checkpoint& checkpoint, const std::string& name) {
     return names.contains(name) || is_there(checkpoint, name);
   }
@@ -147,7 +148,7 @@ class BesideDiffer {
     result.reason = link + " is a link to a directory, which is not followed";
   }
 
-  /// Opens the file. Returns null, and the verdict kNotKnown, for a dangling link or a pipe.
+  /// Opens the file. For a dangling link or a pipe, returns null and sets the verdict to kNotKnown.
   static std::unique_ptr<WholeFile> opened(const Checkpoint& side, const std::string& name,
                                            ObjectDiff& result) try {
     return std::make_unique<WholeFile>(side.store(), join_path(side.location().directory, name));
@@ -177,7 +178,7 @@ class BesideDiffer {
     judge_items({left, a}, {right, b}, options_, result);
   }
 
-  /// Counts the records of the file if it is an archive.
+  /// Adds the records of the file to the tally if the file is an archive.
   static void count_records(ItemSource& file, const std::string& name, ChecksumTally& checksums) {
     std::array<std::byte, 1> first{};
     file.read_at(0, first);
@@ -187,8 +188,8 @@ class BesideDiffer {
   DiffSides& sides_;
   Names left_;
   Names right_;
-  bool has_backend_file_;  ///< one side has Megatron's metadata.json
-  bool has_manifests_;     ///< both sides have one; manifests say nothing about content
+  bool has_backend_file_;  ///< true if a side has Megatron's metadata.json
+  bool has_manifests_;     ///< true if both sides have a manifest; manifests are not content
   const DiffOptions& options_;
   DiffReport& report_;
 };

@@ -1,16 +1,17 @@
 #pragma once
-// Compares the files next to the payload: Lightning's meta.pt, data loader states, a modelopt
-// directory. See beside_payload.hpp.
+// Compares the files next to the payload, such as Lightning's meta.pt, data loader states, or a
+// modelopt directory. See beside_payload.hpp.
 
 #include "core/diff/diff.hpp"
 #include "core/diff/diff_sides.hpp"
 
 namespace reprise {
 
-/// Files with equal bytes are the same. Torch archives and pickles are compared by value if they
-/// can be read and are small enough; other files with unequal bytes count as not known. A file on
-/// one side only is a difference. Links to files are followed; links to directories are not, and
-/// count as not known. Leftovers of an earlier save are skipped.
+/// Compares the files next to the payload. Files with equal bytes are the same. Torch archives and
+/// pickles are compared by value if they can be read and are small enough; other files with unequal
+/// bytes count as not known. A file that only one side has is a difference. Links to files are
+/// followed. Links to directories are not followed and count as not known. Leftovers of an earlier
+/// save are skipped.
 void diff_beside(DiffSides& sides, const DiffOptions& options, DiffReport& report);
 
 }  // namespace reprise

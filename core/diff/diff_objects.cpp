@@ -17,16 +17,16 @@
 namespace reprise {
 namespace {
 
-/// Limit on layout arguments of the common state that are listed; there are eleven names.
+/// Upper limit on how many layout arguments of the common state are listed.
 constexpr std::size_t kLayoutListed = 64;
 
-/// Returns "rng_state" for "rng_state/shard_0.1_2.4"; other keys unchanged.
+/// Returns "rng_state" for "rng_state/shard_0.1_2.4". Returns other keys unchanged.
 std::string base_of(const std::string& key) {
   const auto parsed = parse_object_key(key);
   return parsed ? parsed->key : key;
 }
 
-/// Returns the grids claimed by the shards of one key.
+/// Returns the grids that the shards of one key claim.
 std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) {
   std::set<std::string> grids;
   const std::string prefix = base + "/";
@@ -49,8 +49,8 @@ bool has_common_object(const Checkpoint& checkpoint) {
   return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// True if the common state is read from a file although an object for it exists as well; that
-/// object then counts as an ordinary one.
+/// True if the common state is read from a file although there is an object for it too. The object
+/// then counts as an ordinary one.
 bool has_common_twice(const Checkpoint& checkpoint) {
   return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
@@ -89,9 +89,9 @@ class ObjectDiffer {
     return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// True unless both sides have the key with different grids, where a coordinate means another
-  /// place. Decided and listed once for all shards of the key. A key on one side only is compared
-  /// like any other.
+  /// False if both sides have the key, but with different grids, so that equal coordinates mean
+  /// different places. This is decided and listed once for all shards of the key. A key that only
+  /// one side has is compared like any other.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
@@ -160,7 +160,8 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
-  /// Reports a missing common state: nobody knows what was lost, even if both sides lack one.
+  /// Reports a common state that is missing. Nobody knows what was lost, even if both sides lack
+  /// it.
   void note_lost_common() {
     for (const Checkpoint* side : {&left_, &right_}) {
       if (!side->lost_common()) continue;
@@ -178,13 +179,14 @@ class ObjectDiffer {
   bool ignored(const ValueDifference& difference) const {
     return options_.path_ignored && options_.path_ignored(full_path(difference.path));
   }
-  /// True for layout arguments on both sides; one on a single side was lost or added.
+  /// True for a layout argument that both sides have. An argument that only one side has was lost
+  /// or added.
   static bool is_bound(const ValueDifference& difference) {
     return is_layout_argument(difference.path) && !difference.one_sided;
   }
 
-  /// Records the differences that are not ignored, with full paths in the common state. Lists
-  /// layout arguments separately.
+  /// Records the differences that are not ignored, with their full paths in the common state.
+  /// Layout arguments are listed separately.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
     const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
     result.differences = differences(left, right, most, [this](const ValueDifference& difference) {
@@ -201,7 +203,7 @@ class ObjectDiffer {
     });
   }
 
-  /// Checks other content of the archives.
+  /// Checks if the archives contain anything other than the compared values.
   void doubt_common(const Checkpoint::Common& left, const Checkpoint::Common& right,
                     ObjectDiff& result) {
     if (result.verdict != DiffVerdict::kSame) return;
@@ -244,7 +246,7 @@ class ObjectDiffer {
   Checkpoint& right_;
   const DiffOptions& options_;
   DiffReport& report_;
-  std::map<std::string, bool> comparable_;  ///< by key without grid
+  std::map<std::string, bool> comparable_;  ///< keyed by object key without coordinate
   std::size_t common_entries_ = 0;
 };
 

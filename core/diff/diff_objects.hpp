@@ -1,5 +1,5 @@
 #pragma once
-// Compares objects and common state for diff.
+// Compares the objects and the common state of two checkpoints.
 
 #include "core/diff/diff.hpp"
 #include "core/diff/diff_sides.hpp"

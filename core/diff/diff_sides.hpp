@@ -1,5 +1,5 @@
 #pragma once
-// The two checkpoints of a diff, with facts about each that are found on the way.
+// The two checkpoints of a diff, and facts about both that the comparison finds out on the way.
 
 #include <optional>
 
@@ -8,18 +8,19 @@
 
 namespace reprise {
 
-/// Describes how the saving layouts differ, judging by launch arguments in the common states.
+/// Says how the layouts of the two saves differ, judging by launch arguments in the common states.
 struct LayoutsApart {
   bool in_any_way = false;
-  bool model_parallel = false;  ///< they differ in more than data-parallel or context-parallel size
+  /// True if more than the data-parallel or context-parallel size differs.
+  bool model_parallel = false;
 };
 
 class DiffSides {
  public:
   DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
 
-  /// Reads the common states on the first call. If one is missing or not understood, the layouts
-  /// count as the same.
+  /// Returns how the layouts differ. Reads the common states on the first call. If one is missing
+  /// or cannot be interpreted, the layouts count as the same.
   LayoutsApart layouts_apart();
 
   Checkpoint& left;

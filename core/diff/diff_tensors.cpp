@@ -21,7 +21,7 @@ std::optional<TensorDiff::Side> side_of(const StoredTensor* tensor) {
 
 using Pair = Both<StoredTensor>;
 
-/// Returns the verdict from names, shapes and dtypes; kSame if the elements must decide.
+/// Returns the verdict if names, shapes and dtypes decide it; kSame if the elements must decide.
 DiffVerdict judge_form(const Pair& pair) {
   if (pair.left == nullptr || pair.right == nullptr) {
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
@@ -86,7 +86,8 @@ class TensorDiffer {
   std::uint64_t done_ = 0;
 };
 
-/// Excuses buckets: under another model-parallel layout, equal positions hold other elements.
+/// Turns "different" into "not comparable" for buckets of different model-parallel layouts. Equal
+/// positions in such buckets hold different elements.
 void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
   if (result.verdict != DiffVerdict::kDifferent || !is_optimizer_group(result.key)) return;
   if (!sides.layouts_apart().model_parallel) return;

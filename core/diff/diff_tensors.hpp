@@ -1,5 +1,5 @@
 #pragma once
-// Compares tensors for diff.
+// Compares the tensors of two checkpoints.
 
 #include "core/diff/diff.hpp"
 #include "core/diff/diff_sides.hpp"

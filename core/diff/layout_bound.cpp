@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-/// True if `key` is `name`, or ends in it after a dot.
+/// True if `key` is `name` or ends in "." and `name`.
 bool is_last_part(std::string_view key, std::string_view name) {
   if (!key.ends_with(name)) return false;
   return key.size() == name.size() || key[key.size() - name.size() - 1] == '.';
@@ -32,10 +32,10 @@ constexpr std::array<std::string_view, 8> kModelParallelArguments = {
     "expert_model_parallel_size",           "expert_tensor_parallel_size",
     "pipeline_model_parallel_layout",       "rank_order"};
 
-constexpr std::string_view kRanks = "ranks";  // a module's ranks, with or without a subpath
+constexpr std::string_view kRanks = "ranks";  // a module's list of ranks, or a path below it
 
-/// Returns "data_parallel_size" for "['args']['data_parallel_size']" and for that argument of a
-/// module; kRanks for a module's ranks. Empty for all other paths.
+/// Returns "data_parallel_size" for "['args']['data_parallel_size']" and for the same argument of a
+/// module. Returns kRanks for a module's list of ranks. Empty for all other paths.
 std::string_view argument_of(std::string_view path) {
   if (!take(path, "['args']['")) return {};
   if (take(path, "modules']['")) {

@@ -1,26 +1,27 @@
 #pragma once
-// Identifies state that belongs to the ranks of one layout and is meaningless under another: random
-// states, rerun machine state, and per-data-parallel-group state of a distributed optimizer.
+// Identifies state that belongs to the ranks of one layout and is meaningless under another one:
+// random states, state of the rerun machine, and the state that a distributed optimizer stores for
+// each data-parallel group.
 
 #include <string_view>
 
 namespace reprise {
 
-/// True if `key`, of an object (without coordinate and grid) or of a tensor, is such state.
-/// Prefixes for modules and chained optimizers may precede the name.
+/// True if `key` is the key of such state. It is the key of a tensor, or of an object without
+/// coordinate and grid. Prefixes for modules and chained optimizers may precede the name.
 bool is_layout_bound(std::string_view key);
 
-/// True for state that a distributed optimizer keeps per data-parallel group. Its positions refer
-/// to buckets, which are cut differently under another model-parallel layout.
+/// True for state that a distributed optimizer stores for each data-parallel group. Its positions
+/// refer to buckets, and another model-parallel layout cuts those differently.
 bool is_optimizer_group(std::string_view key);
 
 /// True if `path` within the common state, such as "['args']['tensor_model_parallel_size']", is a
-/// launch argument that describes the layout and so differs between layouts. Includes those of a
-/// module, `['args']['modules']['vision']['data_parallel_size']`, and a module's ranks.
+/// launch argument that describes the layout and therefore differs between layouts. Arguments of a
+/// module count too: `['args']['modules']['vision']['data_parallel_size']`, and the module's ranks.
 bool is_layout_argument(std::string_view path);
 
-/// True for a layout argument that changes the number of ranks but not the part of the model each
-/// one holds: the buckets of a distributed optimizer stay the same.
+/// True for a layout argument that changes the number of ranks, but not the part of the model that
+/// each rank holds. The buckets of a distributed optimizer then stay the same.
 bool is_data_parallel_argument(std::string_view path);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// Pairs the items of two checkpoints that mean the same thing, even if each rank wrote its own
-// metadata.
+// Pairs the items of two checkpoints that mean the same thing. Either checkpoint may have separate
+// metadata for each rank.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,23 +14,25 @@
 
 namespace reprise {
 
-/// An item present in one or both checkpoints; null where it is absent.
+/// An item that is in one or both checkpoints. The pointer of a checkpoint that lacks it is null.
 template <class Item>
 struct Both {
   const Item* left = nullptr;
   const Item* right = nullptr;
 
-  /// Returns the key that distinguishes it from the others.
+  /// Returns a key that is unique among the pairs. If one side's key contains a rank, that key is
+  /// returned.
   const std::string& key() const {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;
   }
-  /// Returns the key under which a job knows it.
+  /// Returns the item's key as a job knows it.
   std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
 };
 
 /// Pairs items of equal name. An item that one rank saved for itself is paired with the other
-/// side's item for that rank; an item in a single `.metadata` holds for every rank.
+/// side's item for that rank. An item in a single `.metadata` is paired with the items of all
+/// ranks.
 template <class Item>
 std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
                                           const std::vector<const Item*>& right) {
@@ -71,10 +73,11 @@ std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
   return pairs;
 }
 
-/// The items of two checkpoints by key.
+/// Pairs the items of two checkpoints. The pairs are sorted by key.
 template <class Item>
 std::vector<Both<Item>> pairs_of(const std::vector<Item>& left, const std::vector<Item>& right) {
-  std::vector<std::pair<const Item*, bool>> all;  // each with its side
+  // Each item with its side: false for left, true for right.
+  std::vector<std::pair<const Item*, bool>> all;
   for (const Item& item : left) all.emplace_back(&item, false);
   for (const Item& item : right) all.emplace_back(&item, true);
   std::ranges::stable_sort(

@@ -1,6 +1,6 @@
 #pragma once
-// metadata.json: marks a directory as a checkpoint of Megatron-Core and names the
-// formats.
+// Reads and writes metadata.json, which marks a directory as a checkpoint of Megatron-Core and
+// states its formats.
 //
 //   sharded_backend          "torch_dist"   required
 //   sharded_backend_version  1
@@ -24,25 +24,25 @@ struct BackendInfo {
   std::int64_t sharded_backend_version = 1;
   std::string common_backend = "torch";
   std::int64_t common_backend_version = 1;
-  /// Unknown keys; Megatron-Core up to 0.18 refuses a file that has any.
+  /// Unknown keys. Megatron-Core up to 0.18 refuses a file that has any.
   std::vector<std::string> unknown_keys = {};
 
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;
 };
 
-/// Origin of a metadata.json: users often give their own notes that name, too.
+/// Who wrote a metadata.json. Users often give that name to notes of their own.
 enum class BackendFile : std::uint8_t {
-  kMegatron,  ///< has one of the four keys, or is not JSON but has traces of them
-  kGarbled,   ///< is not a JSON object and has no traces: overwritten, or a user's
-  kOwn,       ///< is a JSON object with none of the four keys
+  kMegatron,  ///< it has one of the four keys, or it is not JSON but has traces of them
+  kGarbled,   ///< it is not a JSON object and has no traces: overwritten, or a user's
+  kOwn,       ///< it is a JSON object with none of the four keys, so it is a user's
 };
 BackendFile backend_file_of(ByteSpan bytes);
 
-/// Throws TORN_FILE with the offset if it is not a JSON object or a key has the wrong type;
-/// UNSUPPORTED, naming them, for other backends and versions.
+/// Reads metadata.json. Throws TORN_FILE with the offset if it is not a JSON object or if a key has
+/// the wrong type. Throws UNSUPPORTED for other backends and versions; the message states them.
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place = {});
 
-/// Writes the four keys that every version of Megatron-Core reads.
+/// Writes the four keys, which every version of Megatron-Core reads.
 Bytes write_backend_info();
 
 }  // namespace reprise

@@ -8,8 +8,8 @@
 namespace reprise {
 
 /// Returns a dict from each key to its value as JSON text. Adds keys that some versions of
-/// Megatron-Core omit, with their default values. Throws TORN_FILE if it is not a JSON object,
-/// LIMIT above 1 MiB.
+/// Megatron-Core leave out, with their default values. Throws TORN_FILE if the file is not a JSON
+/// object, and LIMIT if it is larger than 1 MiB.
 Value read_backend_value(ByteSpan bytes, const ErrorPlace& place = {});
 
 }  // namespace reprise

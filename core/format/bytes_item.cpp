@@ -19,7 +19,7 @@ namespace reprise {
 
 namespace {
 
-/// Throws for records that are valid but too large to hold in memory.
+/// Throws if a record is valid but too large to hold in memory.
 void check_size(const Record& record) {
   if (record.size <= kBytesItemMax) return;
   throw Error(Code::kUnsupported, "record '" + record.name + "' has " +
@@ -27,13 +27,13 @@ void check_size(const Record& record) {
                                       std::to_string(kBytesItemMax) + " are interpreted");
 }
 
-/// Reads each storage only once, even if tensors use them alternately: records do not overlap, so
-/// all of them together are no larger than the item.
+/// Supplies the storages of an archive. Reads each storage only once, even if tensors use them
+/// alternately. Records do not overlap, so all storages together are no larger than the item.
 class ArchiveStorages final : public StorageSource {
  public:
   explicit ArchiveStorages(Archive& archive) : archive_(archive) {}
 
-  /// True for a storage that was requested.
+  /// True if the record is a storage that storage() was called for.
   bool was_read(std::string_view record) const {
     constexpr std::string_view kStorages = "data/";
     return record.starts_with(kStorages) && read_.contains(record.substr(kStorages.size()));
@@ -54,7 +54,7 @@ class ArchiveStorages final : public StorageSource {
 
 BytesItem opaque(std::string because) { return {.opaque_because = std::move(because)}; }
 
-/// True for records that every item has and that say how it was written.
+/// True for records that every item has and that only say how it was written.
 bool says_how_written(std::string_view record) {
   constexpr std::array<std::string_view, 7> kNames = {"data.pkl",
                                                       "version",
@@ -66,7 +66,7 @@ bool says_how_written(std::string_view record) {
   return std::ranges::find(kNames, record) != kNames.end();
 }
 
-/// Describes content of the archive that the value does not include.
+/// Describes content of the archive that the value does not include; empty if there is none.
 std::string left_out_of(const Archive& archive, const ArchiveStorages& storages,
                         std::uint64_t after_pickle) {
   if (after_pickle != 0) return std::to_string(after_pickle) + " bytes after the pickle";
@@ -83,8 +83,8 @@ WholeValue read_archive(Archive& archive) {
   check_size(record);
   const Bytes pickle = archive.read(record, kBytesItemMax);
   ArchiveStorages storages(archive);
-  // Big-endian storages stay unread: only the pickle's reader knows the sizes of their
-  // elements.
+  // Big-endian storages stay unread, because the size of their elements is known only to the reader
+  // of the pickle.
   StorageSource* usable = byte_order_of(archive) == ByteOrder::kLittle ? &storages : nullptr;
   BytesItem item;
   std::size_t end = pickle.size();
@@ -96,7 +96,7 @@ WholeValue read_archive(Archive& archive) {
     if (!read.opaque) item.value = std::move(read.value);
   } catch (const Error& error) {
     if (error.code() != Code::kUnsupported) throw;
-    item.opaque_because = error.message();  // its checksums are still checked
+    item.opaque_because = error.message();  // the item's checksums are still checked
   }
   item.prefix = archive.prefix();
   for (const Record& each : archive.records()) {

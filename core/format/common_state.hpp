@@ -1,5 +1,5 @@
 #pragma once
-// Common state: a dict that is the same on all ranks and stored once.
+// The common state: a dict that is the same on all ranks and is stored once.
 //
 //   Megatron-Core <= 0.18   file common.pt = torch.save(dict), records under "common/"
 //   0.19 and later          object common_state/shard_0_1 = torch.save([dict]); common.pt is
@@ -17,8 +17,9 @@ namespace reprise {
 inline constexpr std::string_view kCommonFile = "common.pt";
 inline constexpr std::string_view kCommonObjectKey = "common_state/shard_0_1";
 
-/// Returns an item whose value is the dict itself, or an opaque one. Throws like read_bytes_item,
-/// and TORN_FILE if the saved value is neither a dict nor a list of one dict.
+/// Read the common state from a file or an object. They return an item whose value is the dict
+/// itself, or an opaque item. They throw like read_bytes_item, and TORN_FILE if the saved value is
+/// neither a dict nor a list of one dict.
 BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
 BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
 

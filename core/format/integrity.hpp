@@ -1,6 +1,6 @@
 #pragma once
-// integrity.json: checksums of all other files directly in a checkpoint's directory. Megatron-Core
-// 0.18 and later write it on request.
+// integrity.json: the checksums of all other files that lie directly in a checkpoint's directory.
+// Megatron-Core 0.18 and later write it on request.
 //
 //   {"algorithm": "sha256", "files": {"<name>": "<64 lower-case hexadecimal digits>"}}
 
@@ -26,19 +26,21 @@ struct FileDigest {
 struct IntegrityManifest {
   std::vector<FileDigest> files;  ///< sorted by name
 
-  /// Returns null if the manifest does not list the file.
+  /// Returns the file's digest; null if the manifest does not list the file.
   const FileDigest* find(std::string_view name) const;
 };
 
-/// False for a user's own file of that name: a JSON object without 'algorithm' and 'files', or a
-/// complete JSON document that is not an object. Invalid JSON may have been a manifest.
+/// False if the file must be a user's own file of that name: a JSON object without 'algorithm' and
+/// 'files', or a complete JSON document that is not an object. Invalid JSON may be a damaged
+/// manifest.
 bool may_be_integrity(ByteSpan bytes);
 
-/// Throws TORN_FILE with the offset for other JSON or a malformed digest, UNSUPPORTED for another
-/// algorithm, PATH_ESCAPE for a name that is not a plain file name.
+/// Reads a manifest. Throws TORN_FILE with the offset for other JSON or a malformed digest,
+/// UNSUPPORTED for another algorithm, and PATH_ESCAPE for a name that is not a plain file name.
 IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place = {});
 
-/// Writes sorted names, indented by 2 like Megatron-Core. UNSUPPORTED if a name is not UTF-8.
+/// Writes a manifest with sorted names, indented by 2 like Megatron-Core's. Throws UNSUPPORTED if a
+/// name is not UTF-8.
 Bytes write_integrity(const IntegrityManifest& manifest);
 
 }  // namespace reprise

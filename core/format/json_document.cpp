@@ -34,7 +34,7 @@ Json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t si
     ErrorPlace at = place;
     at.offset = place.offset.value_or(0) + (error.byte > 0 ? error.byte - 1 : 0);
     throw Error(Code::kTornFile, "this is no JSON document", at);
-  } catch (const Json::out_of_range& error) {  // a number too large for a double
+  } catch (const Json::out_of_range& error) {  // a number is too large for a double
     throw Error(Code::kTornFile, "this is no JSON document: " + std::string(error.what()), place);
   }
   if (!document.is_object()) {

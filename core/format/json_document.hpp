@@ -1,6 +1,6 @@
 #pragma once
-// Parses the small JSON files of a checkpoint, with bounded size and depth. For .cpp files only:
-// the JSON library is not part of any interface.
+// Parses the small JSON files of a checkpoint, with bounded size and depth. Only .cpp files may
+// include this header: the JSON library is not part of any interface.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-/// Parses an object at top level with no duplicate keys in any object. Throws TORN_FILE with the
-/// offset otherwise; LIMIT above `size_max` bytes or 16 levels.
+/// Parses text that must be one object, in which no object has a duplicate key. Otherwise throws
+/// TORN_FILE with the offset. Throws LIMIT if the text has more than `size_max` bytes or 16 levels.
 nlohmann::json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t size_max);
 
 }  // namespace reprise

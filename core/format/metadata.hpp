@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// One step of a path in the nested state dict: a dict key or a list position.
+/// One step of a path in the nested state dict: the key of a dict or a position in a list.
 using PathStep = std::variant<std::string, std::int64_t>;
 
 struct PlannerEntry {
@@ -20,44 +20,46 @@ struct PlannerEntry {
   std::vector<PathStep> path;
 };
 
-/// Name of the file that describes a checkpoint, and the name ending of files that ranks write
-/// individually: `__<rank>.metadata`.
+/// Name of the file that describes a checkpoint. Files that ranks write individually end in this
+/// name: `__<rank>.metadata`.
 inline constexpr std::string_view kMetadataFile = ".metadata";
-/// Returns the rank in such a name; nothing for other names.
+/// Returns the rank in a name of the form `__<rank>.metadata`; nothing for other names.
 std::optional<std::int32_t> rank_of_metadata(std::string_view name);
 
 struct Metadata {
   Catalog catalog;
-  /// Ranks whose own metadata this is, ascending; empty for a single `.metadata` of all ranks.
+  /// Ranks that each wrote their own metadata, ascending; empty if a single `.metadata` serves all
+  /// ranks.
   std::vector<std::int32_t> ranks = {};
-  std::vector<PlannerEntry> planner_data;  ///< empty if the file has none (Megatron)
-  std::string checkpoint_id;               ///< as written by the saver; informational
+  std::vector<PlannerEntry> planner_data;  ///< empty if the file has none, as Megatron's
+  std::string checkpoint_id;               ///< as the saver wrote it; informational
   std::string save_id;
   std::string version;             ///< "1.0.0" or empty
-  bool has_local_plans = false;    ///< the file had Megatron's all_local_plans; not kept
-  std::vector<std::string> notes;  ///< legal oddities, for `verify` to list
+  bool has_local_plans = false;    ///< the file had Megatron's all_local_plans (not kept)
+  std::vector<std::string> notes;  ///< unusual but legal facts, which `verify` lists
 };
 
-/// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint, ascending: see
-/// rank_tables.hpp. `names` are the file names, also used in messages. Work and memory are bounded
+/// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint in ascending order (see
+/// rank_tables.hpp). `names` are the file names; messages use them too. Work and memory are bounded
 /// by the length of the bytes. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or UNSUPPORTED
-/// with file and offset. Checks only the form: storage paths stay inside, counts and ranks match;
-/// it does not check that chunks tile.
+/// with file and offset. Checks only the form, for example that storage paths stay inside the
+/// directory and that counts and ranks match. Does not check that chunks tile.
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names);
 
-/// Writes what torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, one planner
-/// entry per key (the key itself if planner_data lacks it).
+/// Writes metadata that torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, and
+/// one planner entry per key. If planner_data lacks a key, its path is the key itself.
 Bytes write_metadata(const Metadata& metadata);
 
-/// Returns the metadata as one rank sees it: without items of other ranks, and with its own items
-/// under the names the job knows. Includes all parts of shared items.
+/// Returns the metadata as one rank sees it: without the items of other ranks, and with its own
+/// items under the names that the job knows. Shared items keep all their parts.
 Metadata seen_by(const Metadata& all, std::int32_t rank);
 
 struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// Returns `.metadata`, or one `__<rank>.metadata` per rank with what that rank knew.
+/// Returns a single `.metadata`, or for each rank a `__<rank>.metadata` that contains what the rank
+/// knew.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 namespace reprise::pickle {
 
 void Objects::fail(Code code, std::string message, NodeId at) const {
-  // Only text nodes know their position.
+  // Only text nodes know their position in the file.
   const bool known = at != kNoNode && graph_.kind(at) == Kind::kText;
   ErrorPlace place{.key = where_.key, .file = where_.file};
   if (known) place.offset = where_.offset + graph_[at].low;

@@ -1,5 +1,5 @@
 #pragma once
-// Views the graph of a `.metadata` as objects: attributes, extents, text.
+// Reads the graph of a `.metadata` as objects, with attributes, extents and text.
 
 #include <array>
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace reprise::pickle {
 
-/// Objects have at most 7. A huge one shared by many others would be walked for each of them.
+/// Upper limit on the attributes of an object; real ones have at most 7. If many objects shared one
+/// huge dict, it would be searched for each of them.
 inline constexpr std::size_t kAttributesMax = 64;
 
 class Objects {
@@ -22,19 +23,20 @@ class Objects {
 
   const Graph& graph() const { return graph_; }
 
-  /// Returns the instance's class name without module; empty if the node is not an instance.
+  /// Returns the class name of an instance, without the module; empty if the node is not an
+  /// instance.
   std::string_view type_name(NodeId node) const;
-  /// Returns the nodes under these keys of an instance's state or of a dict; kNoNode for missing
-  /// keys. Throws LIMIT if it has more than kAttributesMax entries.
+  /// Returns the nodes of the given names in an instance's state or in a dict; kNoNode for missing
+  /// names. Throws LIMIT if there are more than kAttributesMax entries.
   template <std::size_t N>
   std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
 
   bool missing(NodeId node) const { return node == kNoNode || graph_.kind(node) == Kind::kNone; }
-  /// Returns the node's text; messages use `what` to say what was expected.
+  /// Returns the node's text. An error message uses `what` to say what was expected.
   std::string_view text(NodeId node, const char* what) const;
-  /// Returns an integer >= 0.
+  /// Returns an integer that is not negative.
   std::int64_t count(NodeId node, const char* what) const;
-  /// Returns a torch.Size, or a tuple or list of integers >= 0.
+  /// Returns the extents in a torch.Size, or in a tuple or list of non-negative integers.
   Dims extents(NodeId node, const char* what) const;
   /// Calls visit(NodeId) for each item of a list or tuple.
   template <class Visit>

@@ -1,5 +1,5 @@
 #pragma once
-// Tables of a single `.metadata`.
+// The tables that a single `.metadata` contains.
 
 #include <functional>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// File names of the catalog, each once, in order of first mention.
+/// The file names of the catalog. Each is listed once, in the order of first mention.
 class FileNames {
  public:
   FileIndex add(std::string_view name);
@@ -21,7 +21,7 @@ class FileNames {
   std::map<std::string, FileIndex, std::less<>> index_;
 };
 
-/// Collects legal oddities; shortens a flood of one kind.
+/// Collects notes about unusual but legal facts. Shortens a long list of one kind.
 class Notes {
  public:
   /// Adds a note; keeps only the first few notes of each `kind` and counts the rest.
@@ -37,9 +37,10 @@ class Notes {
   std::vector<Group> groups_;
 };
 
-/// Contents of one file. Tensors and objects in file order, with unique keys.
+/// The content of one metadata file. Tensors and objects are in file order, and their keys are
+/// unique.
 struct MetadataTables {
-  std::int32_t rank = -1;  ///< rank in `__<rank>.metadata`
+  std::int32_t rank = -1;  ///< rank in the name `__<rank>.metadata`
   std::vector<StoredTensor> tensors;
   std::vector<StoredObject> objects;
   std::vector<PlannerEntry> planner_data;

@@ -1,5 +1,5 @@
-// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it: protocol 4, plain
-// classes, classes and attribute names memoized.
+// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. It uses protocol 4
+// and plain classes, and memoizes names of classes and attributes.
 
 #include <algorithm>
 #include <map>
@@ -78,7 +78,7 @@ class MetadataWriter {
   void write_storage_meta();
   bool has_original_shapes() const;
   void write_mcore();
-  /// Writes the text of a key at its first use, later refers to the memo.
+  /// Writes the text of a key at its first use, and a reference to the memo at later uses.
   void key_text(std::string_view key) { out_.shared_text(key); }
 
   const Metadata& metadata_;
@@ -95,7 +95,8 @@ void MetadataWriter::size(const Dims& dims) {
   out_.op('R');
 }
 
-/// Visits tensors and objects in their recorded order; on equal positions, tensors first.
+/// Visits tensors and objects in the order of their recorded positions. At equal positions, tensors
+/// come first.
 template <class Visit>
 void each_in_order(const Catalog& catalog, const Visit& visit) {
   std::vector<std::pair<std::uint32_t, std::size_t>> order;
@@ -126,7 +127,7 @@ void MetadataWriter::write_keys() {
   out_.op('u');
 }
 
-/// Writes an object without state: NEWOBJ without BUILD.
+/// Writes an object without state: the opcode NEWOBJ without BUILD.
 void MetadataWriter::write_object() {
   out_.global(kModule, "BytesStorageMetadata");
   out_.empty_tuple();
@@ -154,9 +155,9 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   end_object();
 }
 
-/// Writes (dtype, layout, requires_grad, memory format, pin_memory), five fields that every version
-/// accepts, and the strides as a sixth if the tensor was saved with them. One object per tensor,
-/// because torch may modify them in place.
+/// Writes dtype, layout, requires_grad, memory format and pin_memory, five fields that every
+/// version accepts. Strides follow as a sixth field if the tensor was saved with them. Each tensor
+/// gets an object of its own, because torch may modify it in place.
 void MetadataWriter::write_properties(const StoredTensor& tensor) {
   const TensorTraits& traits = tensor.traits;
   out_.global(kModule, "TensorProperties");
@@ -205,7 +206,7 @@ void MetadataWriter::write_memory_format(std::uint8_t format) {
   memory_formats_.emplace(format, out_.memoize());
 }
 
-/// Writes the entries in order, then one for each key that lacks an entry.
+/// Writes the planner entries in order, then one entry for each key that lacks one.
 void MetadataWriter::write_planner() {
   const Catalog& catalog = metadata_.catalog;
   std::set<std::string_view> missing;
@@ -259,7 +260,7 @@ void MetadataWriter::write_storages() {
 void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
                                    FileIndex file, ByteRange range) {
   if (file == kNoFile) return;
-  begin_object(kModule, "MetadataIndex");  // completed before its use as a key: its hash needs fqn
+  begin_object(kModule, "MetadataIndex");  // completed before it is a key: its hash needs fqn
   attribute("fqn");
   key_text(key);
   attribute("index");
@@ -267,7 +268,7 @@ void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std
     out_.none();
   } else {
     out_.integer(position);
-    attribute("offset");  // absent, not None, in objects
+    attribute("offset");  // objects lack this attribute; it is not None
     size(*offset);
   }
   end_object();
@@ -281,7 +282,7 @@ void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std
   end_object();
 }
 
-/// Writes checkpoint_id as text: a pickled path would tie the file to a version of Python.
+/// Writes checkpoint_id as text. A pickled path object would tie the file to a version of Python.
 void MetadataWriter::write_storage_meta() {
   const auto text_or_none = [this](const std::string& value) {
     if (value.empty()) return out_.none();

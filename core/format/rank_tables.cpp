@@ -11,14 +11,15 @@
 namespace reprise {
 namespace {
 
-/// Adds with saturation, because hostile volumes may overflow.
+/// Adds two numbers, or returns the largest number if the sum overflows. Volumes in a hostile file
+/// may overflow.
 std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
   return sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
 }
 
 std::uint64_t volume_of(const Box& box) { return static_cast<std::uint64_t>(box.elements()); }
 
-/// One copy of a tensor, made of pieces of ranks that fit together.
+/// One copy of a tensor, made of the pieces of several ranks that fit together.
 class Copy {
  public:
   explicit Copy(StoredTensor tensor) : tensor_(std::move(tensor)) {
@@ -26,8 +27,8 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// Adds the tensor's pieces; false, without any effect, if one of them is already here with other
-  /// bytes. A piece for which either side names no storage does not conflict.
+  /// Adds the tensor's pieces. Returns false and does nothing if this copy has one of the pieces
+  /// with other bytes. There is no conflict over a piece for which one side has no storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -76,12 +77,12 @@ class Copy {
   }
 
   StoredTensor tensor_;
-  std::map<Box, std::size_t> places_;  ///< index of the first chunk with this box
-  std::size_t before_ = 0;             ///< chunks present before the current rank
+  std::map<Box, std::size_t> places_;  ///< for each box, the index of the first chunk with that box
+  std::size_t before_ = 0;             ///< number of chunks before the current rank's were added
   std::uint64_t volume_ = 0;
 };
 
-/// Limit on incomplete copies that a rank tries to complete.
+/// Upper limit on the number of incomplete copies to which a rank's pieces may be added.
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
@@ -97,7 +98,7 @@ constexpr std::size_t kOpenMax = 64;
               {.key = a.key});
 }
 
-/// Checks that ranks with parts of one tensor agree on the whole.
+/// Throws unless ranks that have parts of one tensor agree on the whole tensor.
 void require_agreement(const std::vector<Copy>& copies) {
   const Copy* partial = nullptr;
   for (const Copy& copy : copies) {
@@ -111,7 +112,7 @@ void require_agreement(const std::vector<Copy>& copies) {
 
 std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   std::vector<Copy> copies;
-  std::vector<std::size_t> open;  // most recent incomplete ones
+  std::vector<std::size_t> open;  // indices of the most recent incomplete copies
   for (StoredTensor& tensor : of_ranks) {
     const auto taken = std::find_if(open.begin(), open.end(),
                                     [&](std::size_t c) { return copies[c].take(tensor); });
@@ -128,7 +129,7 @@ std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   return tensors;
 }
 
-/// Merges objects that have the same bytes.
+/// Merges objects whose bytes are at the same place.
 std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   std::map<std::pair<FileIndex, std::uint64_t>, std::size_t> known;
   std::vector<StoredObject> copies;
@@ -144,7 +145,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// Catalog key that each rank's key was mapped to.
+/// For each rank's key, the key that it got in the catalog.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>
@@ -155,7 +156,7 @@ void mark_own(Item& item, KeyNames& names) {
   item.known_by.own = true;
 }
 
-/// Calls visit(items of one key) for each key; items keep their relative order.
+/// Calls visit(items of one key) for each key. Items of one key keep their relative order.
 template <class Item, class Visit>
 void each_key(std::vector<Item>& items, const Visit& visit) {
   std::stable_sort(items.begin(), items.end(),
@@ -234,7 +235,7 @@ class RankMerger {
     for (const auto& object : merged_.catalog.objects) add(object.key);
   }
 
-  /// Merges in file order; for a key shared by several ranks, the first entry is used.
+  /// Merges the entries in file order. If several ranks share a key, the first entry is used.
   void merge_planner_data() {
     std::set<std::string> known;
     for (auto& [rank, entry] : planner_) {

@@ -1,11 +1,12 @@
 #pragma once
-// Merges metadata that ranks wrote individually into one catalog.
+// Merges the metadata files that ranks wrote individually into one catalog.
 //
 //   __0.metadata  w [0:2]   b [0:3]   rng        w        one tensor: their pieces fit together
 //   __1.metadata  w [2:4]   b [0:3]   rng        b@rank0, b@rank1, rng@rank0, rng@rank1
 //
-// Ranks whose pieces of a tensor fit together share one copy of it. An item that several ranks have
-// whole stays each rank's own; it is usually the same, but only its bytes can tell.
+// Ranks whose pieces of a tensor fit together share one copy of the tensor. If several ranks have
+// the whole of an item, each keeps its own item; the items are usually equal, but only their bytes
+// can show that.
 
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@
 
 namespace reprise {
 
-/// Merges the tables of distinct ranks, ascending. Throws SHAPE_DRIFT or DTYPE_DRIFT if ranks
-/// disagree on a tensor that is split between them, UNSUPPORTED if a key equals the name given to
-/// another rank's own item.
+/// Merges the tables of distinct ranks in ascending order. Throws SHAPE_DRIFT or DTYPE_DRIFT if
+/// ranks disagree on a tensor that is split between them. Throws UNSUPPORTED if a key equals the
+/// name given to another rank's own item.
 Metadata merge_rank_tables(std::vector<MetadataTables> tables, FileNames names, Notes notes);
 
 }  // namespace reprise

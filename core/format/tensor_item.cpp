@@ -18,12 +18,13 @@ namespace reprise {
 
 namespace {
 
-// Limit for a tensor's data.pkl, which has about 200 bytes.
+// Upper limit on the size of a tensor's data.pkl, which usually has about 200 bytes.
 constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
 
-// True if several indices may reach one element. They do not if, in order of strides, each
-// dimension steps beyond all that the smaller ones reach: so for every permuted or sliced tensor,
-// and for no expanded one. `reach` cannot overflow, because the view fits its storage.
+// True if several indices may refer to one element. They cannot if each dimension, in order of
+// strides, steps beyond everything that the smaller strides reach. So this is false for every
+// permuted or sliced tensor, and true for every expanded one. `reach` cannot overflow, because the
+// view fits its storage.
 bool elements_fall_together(const Dims& size, const Dims& strides) {
   if (std::ranges::find(size, 0) != size.end()) return false;
   std::array<std::size_t, kMaxNdim> order{};

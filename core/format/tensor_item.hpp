@@ -1,8 +1,8 @@
 #pragma once
-// A tensor item: the archive that torch.save writes for one tensor. Records in order: data.pkl,
-// .format_version "1", .storage_alignment "64", byteorder "little", data/0, version "3\n",
-// .data/serialization_id (40 digits). Older files have fewer; data.pkl, data/<key> and version are
-// always present.
+// A tensor item: the archive that torch.save writes for one tensor. Its records are, in order:
+// data.pkl, .format_version "1", .storage_alignment "64", byteorder "little", data/0, version "3
+// ", .data/serialization_id (40 digits). Older files have fewer records; data.pkl, data/<key> and
+// version are always present.
 
 #include <cstdint>
 
@@ -15,38 +15,39 @@
 
 namespace reprise {
 
-/// True if that many element bytes plus their archive exceed 64-bit offsets: together 2^62 bytes or
-/// more, counting extents of 0 as 1.
+/// True if that many element bytes and their archive exceed 64-bit offsets. The limit is 2^62 bytes
+/// for both together, where an extent of 0 counts as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
-/// Position of a stored tensor's elements, checked against the slice. Element [i, j, ...] is at
-/// data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).
+/// Where the elements of a stored tensor are; all positions were checked against the slice. Element
+/// [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) *
+/// size_of(dtype).
 struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;
   Dims strides;                     ///< in elements; not always row-major
   std::int64_t storage_offset = 0;  ///< in elements
-  std::uint64_t data_offset = 0;    ///< byte offset of the storage's record in the slice
-  std::uint64_t data_bytes = 0;     ///< size of that record; may exceed what the view needs
-  std::uint32_t crc = 0;            ///< stored checksum of the record's data_bytes bytes
-  bool byteswap = false;            ///< elements are big-endian
-  SignFlips flips = {};             ///< to apply to elements after reading
+  std::uint64_t data_offset = 0;    ///< offset of the storage's record in the slice, in bytes
+  std::uint64_t data_bytes = 0;  ///< size of the storage's record; may exceed what the view needs
+  std::uint32_t crc = 0;         ///< stored checksum of the storage's record
+  bool byteswap = false;         ///< true if the elements are big-endian
+  SignFlips flips = {};          ///< flips to apply to the elements after reading
 
-  /// True if row-major without gaps, starting at the storage's first element.
+  /// True if the elements are row-major without gaps and begin at the storage's first element.
   bool contiguous() const;
   std::uint64_t element_bytes() const;  ///< volume(size) * size_of(dtype)
 };
 
 /// Reads everything but the elements, in one or two reads. Does not judge checksums, because torch
-/// can be told not to compute them; callers that need them compare all (Archive). Throws like
-/// Archive, and also UNSUPPORTED (dtype, version, byte order), EXTENT_MISMATCH (a record shorter
-/// than the claimed storage, a view that exceeds it), TORN_FILE (missing records, data.pkl is not a
-/// tensor, strides that map several indices to one element).
+/// can be told not to compute them; callers that need checksums compare all of them (Archive).
+/// Throws like Archive. Also throws UNSUPPORTED (dtype, version, byte order, strides that map
+/// several indices to one element), EXTENT_MISMATCH (a record shorter than the claimed storage, a
+/// view that exceeds it), and TORN_FILE (missing records, a data.pkl that is not a tensor).
 TensorItem read_tensor_item(ItemSource& source);
 TensorItem read_tensor_item(Archive& archive);
 
-/// The bytes around a row-major tensor's elements, all known before the elements: head (up to
-/// data_offset), data_bytes bytes of elements, tail.
+/// The bytes around the elements of a row-major tensor, all known before the elements are. An item
+/// is the head (up to data_offset), data_bytes bytes of elements, and the tail.
 class TensorItemLayout {
  public:
   TensorItemLayout(DType dtype, const Dims& size);
@@ -56,18 +57,19 @@ class TensorItemLayout {
   std::uint64_t data_bytes() const { return data_bytes_; }
   std::uint64_t tail_bytes() const { return tail_.size(); }
   const Bytes& head() const { return head_; }
-  /// Writes the tail_bytes() bytes after the elements; `crc` is the CRC-32 of the elements.
+  /// Writes the tail, which has tail_bytes() bytes and follows the elements. `crc` is the CRC-32 of
+  /// the elements.
   void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
 
-  /// Positions in the tail that depend on the elements.
+  /// The positions in the tail at which bytes depend on the elements.
   struct Places {
     ArchiveWriter::ChecksumPlaces crc;     ///< checksum of the elements
     std::uint64_t id = 0;                  ///< the serialization id
     ArchiveWriter::ChecksumPlaces id_crc;  ///< checksum of the serialization id
   };
   const Places& places() const { return places_; }
-  /// Returns a tail with zeros in these positions.
+  /// Returns the tail with zeros at the positions that depend on the elements.
   const Bytes& blank_tail() const { return tail_; }
 
  private:

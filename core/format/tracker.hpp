@@ -1,6 +1,7 @@
 #pragma once
-// latest_checkpointed_iteration.txt: names the newest checkpoint below a directory. A decimal
-// iteration or the word "release"; white space around it is allowed.
+// latest_checkpointed_iteration.txt, the tracker: it refers to the newest checkpoint below a
+// directory. It contains a decimal iteration or the word "release"; white space around that is
+// allowed.
 
 #include <optional>
 #include <string>
@@ -16,18 +17,19 @@ inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.
 inline constexpr std::string_view kReleaseDirectory = "release";
 
 struct Tracker {
-  std::optional<Step> step;  ///< nothing: "release", a checkpoint of weights only
+  std::optional<Step> step;  ///< empty means "release", a checkpoint of weights only
 
   friend bool operator==(const Tracker&, const Tracker&) = default;
 };
 
-/// Throws TORN_FILE with the offset for anything else, LIMIT for a file too long to be a tracker.
+/// Reads a tracker. Throws TORN_FILE with the offset for any other text, and LIMIT for a file that
+/// is too long to be a tracker.
 Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place = {});
 Bytes write_tracker(const Tracker& tracker);
 
-/// Returns "iter_0001000" or "release".
+/// Returns the checkpoint's directory, such as "iter_0001000" or "release".
 std::string directory_of(const Tracker& tracker);
-/// Inverse of directory_of; returns nothing for other names.
+/// Returns the tracker that refers to a directory; nothing if no tracker can.
 std::optional<Tracker> tracker_of_directory(std::string_view name);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// Values together with the content of their bytes that they omit: comparing two files by value
-// alone is valid only if nothing else is in them.
+// Values, together with a description of what else is in their bytes. Two files may be compared by
+// value alone only if nothing else is in them.
 
 #include <string>
 
@@ -11,15 +11,15 @@ namespace reprise {
 
 struct WholeValue {
   BytesItem item;
-  /// Describes for people what the value omits: bytes after a pickle, records of an archive that
-  /// nothing refers to. Empty: nothing, except what every torch archive has to say how it was
-  /// written. Only meaningful if there is a value.
+  /// Describes what the value leaves out: bytes after a pickle, or records of an archive to which
+  /// nothing refers. Empty if nothing is left out but the records in which every torch archive says
+  /// how it was written. Meaningful only if there is a value.
   std::string left_out;
 };
 
-/// Reads an archive like read_bytes_item.
+/// Reads an archive or other item like read_bytes_item.
 WholeValue read_whole_item(ItemSource& source);
-/// Reads a bare pickle; throws like decode_value.
+/// Reads a pickle that is not in an archive. Throws like decode_value.
 WholeValue read_whole_pickle(ItemSource& source);
 
 }  // namespace reprise

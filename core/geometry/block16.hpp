@@ -1,5 +1,5 @@
 #pragma once
-// Sixteen bytes at once: the widest load and store of a GPU thread.
+// Blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace reprise {
 
 inline constexpr std::int64_t kBlockBytes = 16;
 
-/// May alias elements of any type, and the compiler is told so.
+/// A block of sixteen bytes. It may alias elements of any type; the attribute tells the compiler
+/// so.
 struct alignas(16) [[gnu::may_alias]] Block16 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -20,12 +21,13 @@ struct alignas(16) [[gnu::may_alias]] Block16 {
   }
 };
 
-/// Returns the distance of `place` from the previous 16-byte boundary, in bytes.
+/// Returns how many bytes `place` is beyond the last 16-byte boundary.
 REPRISE_HD inline std::int64_t lead_of(const std::byte* place) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place) % 16U);
 }
 
-/// Returns the 16 bytes that begin at `lead` (1 to 15) in two adjacent blocks.
+/// Takes two adjacent blocks; returns the 16 bytes that begin at offset `lead` (1 to 15) in the
+/// first.
 ///
 ///   first  |......LLLLLLLLLL|      second |HHHHHH..........|
 REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& second,
@@ -39,7 +41,7 @@ REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& sec
   return {(a >> bits) | (b << (64U - bits)), (b >> bits) | (c << (64U - bits))};
 }
 
-/// Returns `size` bytes (at most 16) from `place` on, padded with 0.
+/// Returns a block with `size` bytes (at most 16) from `place` on, padded with 0.
 REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) {
   Block16 block;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -49,13 +51,14 @@ REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) 
   return block;
 }
 
-/// A stretch of memory that may be read; bytes outside it may not.
+/// A range of memory that may be read. Memory outside the range may not be read.
 struct Readable {
   const std::byte* begin;
   const std::byte* end;
 };
 
-/// Returns the 16 bytes at `place`, which lie in `all`, using aligned loads where they stay inside.
+/// Returns the 16 bytes at `place`, which must be in `all`. Uses aligned loads where they stay
+/// within `all`.
 REPRISE_HD inline Block16 load_block(const std::byte* place, const Readable& all) {
   const std::int64_t lead = lead_of(place);
   const std::byte* first = place - lead;

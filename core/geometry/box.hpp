@@ -4,8 +4,8 @@
 //        offset[1]   offset[1]+extent[1]
 //            |           |
 //   offset[0]-+-----------+
-//            |###########|      an extent of 0 in any dimension: the box is empty
-//            +-----------+      no dimensions: one element
+//            |###########|      with an extent of 0 in any dimension, the box is empty;
+//            +-----------+      with no dimensions, it is one element
 
 #include <optional>
 #include <ostream>
@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-/// [begin, end) along one dimension; empty if end <= begin.
+/// A half-open interval [begin, end) along one dimension; empty if end <= begin.
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -28,7 +28,7 @@ struct Box {
   Dims offset;
   Dims extent;
 
-  /// Returns the box of a whole tensor of shape `extent`.
+  /// Returns the box that covers a whole tensor of shape `extent`.
   static Box whole(const Dims& extent) { return {Dims::filled(extent.size(), 0), extent}; }
 
   std::size_t ndim() const { return offset.size(); }
@@ -37,7 +37,7 @@ struct Box {
   Interval interval(std::size_t d) const { return {offset[d], offset[d] + extent[d]}; }
 
   friend bool operator==(const Box&, const Box&) = default;
-  /// Orders by offset, then by extent.
+  /// Orders boxes by offset, and boxes of equal offset by extent.
   friend bool operator<(const Box& a, const Box& b) {
     return a.offset == b.offset ? a.extent < b.extent : a.offset < b.offset;
   }
@@ -47,14 +47,15 @@ struct Box {
 
 std::string to_string(const Box& box);
 
-/// Returns the common part, or nothing if it has no elements. Both boxes must have equal ndim.
+/// Returns the common part of two boxes of equal ndim; nothing if that part has no elements.
 std::optional<Box> intersect(const Box& a, const Box& b);
-/// True if every element of `inner` is in `outer`. An empty box is inside if its offset and end
-/// are.
+/// True if every element of `inner` is in `outer`. An empty box is contained if its offset and its
+/// end are within `outer`.
 bool contains(const Box& outer, const Box& inner);
-/// Returns `box` without `hole` as at most 2 * ndim disjoint boxes; `hole` must lie within `box`.
+/// Returns the part of `box` outside `hole`, as at most 2 * ndim disjoint boxes. `hole` must be
+/// within `box`.
 std::vector<Box> subtract(const Box& box, const Box& hole);
-/// Returns `box` in coordinates of a tensor whose first element is at `origin`.
+/// Returns `box` in the coordinates of a tensor whose first element is at `origin`.
 Box relative_to(const Box& box, const Dims& origin);
 
 }  // namespace reprise

@@ -25,8 +25,8 @@ std::optional<BoxGrid> BoxGrid::of(std::span<const Box> boxes) {
   const std::size_t ndim = boxes.front().ndim();
   BoxGrid grid;
   grid.dims_.resize(ndim);
-  // Starts at the last dimension: its intervals are those of the first boxes, which differ only
-  // there; every `step`-th box shows the intervals of the dimension before.
+  // Starts at the last dimension. The first boxes differ only there, so they show its intervals. In
+  // each earlier dimension, every `step`-th box shows an interval.
   std::size_t step = 1;
   for (std::size_t d = ndim; d-- > 0;) {
     std::vector<Interval>& intervals = grid.dims_[d];

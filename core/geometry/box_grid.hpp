@@ -1,6 +1,7 @@
 #pragma once
-// Boxes that are the product of one list of intervals per dimension, as cut by meshes. Tests for
-// tiling and for intersection with a region then work dimension by dimension.
+// Boxes that form a grid: the product of one list of intervals per dimension. Meshes cut tensors
+// into such grids. Tests for tiling and for intersection with a region then treat each dimension
+// separately.
 //
 //        [0:3]  [3:5]
 //   [0:2]  0      1        region [1:3, 2:4] meets [0:2] and [2:4] along dimension 0,
@@ -18,15 +19,16 @@ namespace reprise {
 
 class BoxGrid {
  public:
-  /// Returns nothing if the boxes are not such a product, are in another order, are empty, or have
-  /// overlapping intervals. O(boxes).
+  /// Returns the grid of the boxes. Returns nothing if they form no grid, are in another order, are
+  /// empty, or have overlapping intervals. O(boxes).
   static std::optional<BoxGrid> of(std::span<const Box> boxes);
 
-  /// True if each dimension's intervals cover all of `whole` one after another.
+  /// True if in each dimension the intervals follow one another without a gap from end to end of
+  /// `whole`.
   bool tiles(const Box& whole) const;
 
-  /// Calls visit(position of the box, common elements) for each box that meets `region`, in order;
-  /// `region` has as many dimensions as the boxes.
+  /// Calls visit(position of the box, number of common elements) for each box that meets `region`,
+  /// in order. `region` must have as many dimensions as the boxes.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     std::array<Range, kMaxNdim> ranges;

@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-/// Returns the dimension with the most distinct starts.
+/// Returns the dimension in which the boxes have the most distinct starts.
 std::size_t busiest_dim(std::span<const Box> boxes, std::size_t ndim) {
   std::size_t best = 0;
   std::size_t most = 0;
@@ -29,7 +29,7 @@ std::size_t busiest_dim(std::span<const Box> boxes, std::size_t ndim) {
 
 BoxIndex::BoxIndex(std::span<const Box> boxes) : order_(boxes.size()) {
   std::iota(order_.begin(), order_.end(), 0U);
-  constexpr std::size_t kScanned = 8;  // so few are faster to scan than to sort
+  constexpr std::size_t kScanned = 8;  // a scan of so few boxes is faster than a sort
   const std::size_t ndim = boxes.empty() ? 0 : boxes.front().ndim();
   if (ndim == 0 || boxes.size() <= kScanned) return;
   grid_ = BoxGrid::of(boxes);

@@ -1,5 +1,5 @@
 #pragma once
-// Finds boxes by region.
+// Finds the boxes that meet a region.
 
 #include <cstdint>
 #include <optional>
@@ -10,15 +10,16 @@
 
 namespace reprise {
 
-/// Copies what it needs of the boxes. If they form a grid, finds boxes by binary search in each
-/// dimension; otherwise searches the dimension in which they differ most: fast for slabs, with a
-/// short scan for others. Boxes must be non-empty and have equal ndim.
+/// An index of boxes, which must be non-empty and have equal ndim. It copies what it needs of them.
+/// If the boxes form a grid, it finds them by binary search in each dimension. Otherwise it
+/// searches only the dimension in which the boxes differ most: that is fast for slabs, and needs a
+/// short scan for other boxes.
 class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);
 
-  /// Calls visit(position) once for each box that meets `region`, and possibly for some
-  /// others.
+  /// Calls visit(position) once for each box that meets `region`. It may also call it for some
+  /// boxes that do not meet `region`.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     if (grid_) return grid_->meet(region, [&](std::uint32_t at, std::uint64_t) { visit(at); });
@@ -35,8 +36,9 @@ class BoxIndex {
   std::optional<BoxGrid> grid_;
   std::vector<std::uint32_t> order_;  ///< positions, sorted by the boxes' start along dim_
   std::size_t dim_ = 0;
-  std::vector<std::int64_t> begin_;  ///< starts along dim_, sorted; empty: scan all boxes
-  std::vector<std::int64_t> reach_;  ///< furthest end along dim_ up to and including each
+  std::vector<std::int64_t> begin_;  ///< starts along dim_, sorted; if empty, all boxes are scanned
+  /// For each box in order_, the furthest end along dim_ of all boxes up to that box.
+  std::vector<std::int64_t> reach_;
 };
 
 }  // namespace reprise

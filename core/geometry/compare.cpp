@@ -19,7 +19,8 @@ double larger(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
 }
 
-/// Adds the differences in elements [begin, end), each of which has `parts` numbers.
+/// Compares elements [begin, end), which have `parts` numbers each, and adds the differences to
+/// `result`.
 template <std::size_t parts, class Value>
 void compare_block(const std::byte* left, const std::byte* right, std::int64_t begin,
                    std::int64_t end, const Value& value, Comparison& result) {

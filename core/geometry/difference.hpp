@@ -1,5 +1,6 @@
 #pragma once
-// Difference of two elements, as computed for each pair by host and kernel comparisons.
+// The difference of two elements. Comparisons on the host and in kernels compute it for each pair
+// of elements.
 
 #include <bit>
 #include <cmath>
@@ -16,10 +17,10 @@
 
 namespace reprise {
 
-/// Returns |a - b|; equal infinities (of one sign) are 0 apart.
+/// Returns |a - b|. Infinities of the same sign are 0 apart.
 REPRISE_HD inline double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
 
-/// Returns |a - b|, rounded only after subtracting: unequal integers are never 0 apart.
+/// Returns |a - b|, rounded only after the subtraction, so unequal integers are never 0 apart.
 REPRISE_HD inline double distance(std::uint64_t a, std::uint64_t b) {
   return static_cast<double>(a > b ? a - b : b - a);
 }
@@ -34,15 +35,15 @@ struct Float4Pair {
   double low = 0;
   double high = 0;
 };
-/// Returns the larger of the distances of the low and the high values.
+/// Returns the distance of the low values or of the high values, whichever is larger.
 REPRISE_HD inline double distance(Float4Pair a, Float4Pair b) {
   const double low = distance(a.low, b.low);
   const double high = distance(a.high, b.high);
   return low > high ? low : high;
 }
 
-/// Converts the bits of an element, or of a part of a complex one, to a number. 64-bit integers
-/// stay integers, because a double cannot represent all of them.
+/// Converts the bits of a number to its value. The number is an element, or one of the two parts of
+/// a complex element. 64-bit integers stay integers, because a double cannot represent all of them.
 template <class Number>
 struct PlainValue {
   using Result =
@@ -70,12 +71,13 @@ struct HalfValue {
     const std::uint32_t rest = (bits & 0x7fffU) << 13U;
     constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
     if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
-    // As a float, the exponent is 127 - 15 too small, even for a subnormal number.
+    // The bits, read as a float, have an exponent that is 127 - 15 too small. This is true of
+    // subnormal numbers too.
     return std::bit_cast<float>(sign | rest) * 0x1p112F;
   }
 };
 
-/// Values of one-byte numbers that scalar_at() decodes, as a precomputed table.
+/// A precomputed table of the values of all one-byte numbers, decoded by scalar_at().
 struct TabledValue {
   using Bits = std::uint8_t;
   double values[256];
@@ -84,7 +86,7 @@ struct TabledValue {
   REPRISE_HD double operator()(Bits bits) const { return values[bits]; }
 };
 
-/// Values of float4_e2m1fn_x2, precomputed for all pairs.
+/// A precomputed table of the value pairs of all bytes of float4_e2m1fn_x2.
 struct Float4PairValue {
   using Bits = std::uint8_t;
   Float4Pair values[256];
@@ -93,8 +95,8 @@ struct Float4PairValue {
   REPRISE_HD Float4Pair operator()(Bits bits) const { return values[bits]; }
 };
 
-/// Calls visit(value, parts): `value` converts the type's numbers, `parts` is their count per
-/// element, 1 or 2, as a std::integral_constant.
+/// Calls visit(value, parts) for an element type. `value` converts bits to numbers. `parts` is how
+/// many such numbers one element has, 1 or 2, as a std::integral_constant.
 template <class Visit>
 decltype(auto) with_value_of(DType dtype, Visit&& visit) {
   using One = std::integral_constant<std::size_t, 1>;
@@ -143,11 +145,12 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 
 struct Difference {
   bool differs = false;    ///< true if any bit differs
-  bool undefined = false;  ///< NaN on at least one side, not the same on both
-  double delta = 0;        ///< otherwise: the larger of the parts' distances
+  bool undefined = false;  ///< true if one side is NaN, or both are NaN with different bits
+  double delta = 0;        ///< largest distance of the element's numbers; used if not `undefined`
 };
 
-/// Compares the elements of `parts` numbers at two places, at any alignment.
+/// Compares the elements at two places. An element has `parts` numbers; the places may have any
+/// alignment.
 template <std::size_t parts, class Value>
 REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byte* right,
                                            const Value& value) {
@@ -168,7 +171,7 @@ REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byt
   return {differs, undefined, delta};
 }
 
-/// Sum of many differences; independent of the order in which they are added.
+/// The sum of many differences. It does not depend on the order in which they are added.
 struct DifferenceSum {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
@@ -191,29 +194,29 @@ struct DifferenceSum {
   }
 };
 
-/// Two runs of elements in blocks of 16 bytes; each thread of the comparing kernel handles every
-/// n-th block. Equal blocks are not examined further.
+/// Two runs of elements, divided into blocks of 16 bytes. In the comparing kernel with n threads,
+/// each thread handles every n-th block. Blocks that are equal are not examined further.
 template <std::size_t parts, class Value>
 struct CompareBlocks {
   const std::byte* left;
   const std::byte* right;
-  std::int64_t bytes;  ///< size of each side; whole elements
+  std::int64_t bytes;  ///< size of each side in bytes; a whole number of elements
   Value value;
 
   static constexpr auto kWidth = static_cast<std::int64_t>(parts * sizeof(typename Value::Bits));
 
-  /// Counts the blocks; the last one may be shorter.
+  /// Returns the number of blocks; the last one may be shorter than 16 bytes.
   REPRISE_HD std::int64_t blocks() const { return (bytes + kBlockBytes - 1) / kBlockBytes; }
   REPRISE_HD std::int64_t whole_blocks() const { return bytes / kBlockBytes; }
-  /// True if the blocks of both sides start at 16-byte boundaries.
+  /// True if the blocks of both sides begin at 16-byte boundaries.
   REPRISE_HD bool aligned() const { return (lead_of(left) | lead_of(right)) == 0; }
-  /// True if a whole block is equal on both sides, which must be aligned.
+  /// True if a whole block is equal on both sides. Both sides must be aligned.
   REPRISE_HD bool equal(std::int64_t block) const {
     return reinterpret_cast<const Block16*>(left)[block] ==
            reinterpret_cast<const Block16*>(right)[block];
   }
 
-  /// Adds the differences in a block at any alignment.
+  /// Compares one block at any alignment and adds its differences to `sum`.
   REPRISE_HD void add(std::int64_t block, DifferenceSum& sum) const {
     const std::int64_t at = block * kBlockBytes;
     const std::int64_t size = bytes - at < kBlockBytes ? bytes - at : kBlockBytes;
@@ -228,16 +231,17 @@ struct CompareBlocks {
     }
   }
 
-  /// Adds the differences in `count` blocks that are `step` apart.
+  /// Compares `count` blocks that are `step` apart and adds their differences to `sum`.
   template <int count>
   REPRISE_HD void add_some(std::int64_t block, std::int64_t step, DifferenceSum& sum) const {
     bool same = true;
-    for (int k = 0; k < count; ++k) same &= equal(block + k * step);  // all loads, then one branch
+    // Makes all loads before the one branch.
+    for (int k = 0; k < count; ++k) same &= equal(block + k * step);
     if (same) return;
     for (int k = 0; k < count; ++k) add(block + k * step, sum);
   }
 
-  /// Returns the share of thread number `thread` of `threads`.
+  /// Returns the sum for the blocks that thread number `thread` of `threads` handles.
   REPRISE_HD DifferenceSum sum_of(std::int64_t thread, std::int64_t threads) const {
     constexpr int kAtOnce = 4;
     DifferenceSum sum;

@@ -66,7 +66,8 @@ T read(const std::byte* element) {
   return value;
 }
 
-/// Bit layout of a small float. `finite` formats (the "fn" kind) have no infinity.
+/// Bit layout of a small float. `top` says which bit patterns are infinities and NaNs; formats of
+/// the "fn" kind have no infinity.
 struct SmallFloat {
   int exponent_bits;
   int mantissa_bits;

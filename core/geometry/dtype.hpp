@@ -1,5 +1,5 @@
 #pragma once
-// Element arithmetic: sign flips, and the numbers in an element.
+// Arithmetic on elements: flips signs and decodes the numbers in an element.
 
 #include <cstddef>
 #include <span>
@@ -8,27 +8,29 @@
 
 namespace reprise {
 
-/// Sign flips of PyTorch's lazy views, applied when elements are read (Tensor.is_conj, is_neg).
+/// Sign flips of PyTorch's lazy views (Tensor.is_conj, is_neg). They are applied when elements are
+/// read.
 struct SignFlips {
-  bool conjugate = false;  ///< flip imaginary parts
-  bool negate = false;     ///< flip every part
+  bool conjugate = false;  ///< flip the sign of imaginary parts
+  bool negate = false;     ///< flip the sign of every part
 
   bool any() const { return conjugate || negate; }
 };
-/// True if the flips apply to this type: floats, and for conjugation complex
-/// types.
+/// True if the flips can be applied to this type. Complex types take both flips; other floats of at
+/// least 16 bits take `negate` only.
 bool can_flip(DType dtype, SignFlips flips);
-/// Flips in place; expects whole elements in host order.
+/// Flips the signs of `elements` in place. Expects whole elements in the host's byte order.
 void flip_signs(DType dtype, std::span<std::byte> elements, SignFlips flips);
 
-/// The numbers in an element. Most have one; a complex one has a real and an imaginary part; a
-/// float4_e2m1fn_x2 has the value in its low four bits and the one in its high four bits.
+/// The numbers in an element. Most elements have one number. A complex element has a real and an
+/// imaginary part. An element of float4_e2m1fn_x2 has one number in its low four bits and one in
+/// its high four bits.
 struct Scalar {
   double first = 0;
   double second = 0;
 };
-/// Returns the element's numbers, which are exact except for 64-bit integers, which are rounded to
-/// a double.
+/// Returns the numbers in an element. They are exact, except that 64-bit integers are rounded to a
+/// double.
 Scalar scalar_at(DType dtype, const std::byte* element);
 
 }  // namespace reprise

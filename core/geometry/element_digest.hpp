@@ -1,6 +1,7 @@
 #pragma once
-// The contribution of one element to the digest of a tensor's content, which is the same under
-// every sharding: a sum modulo 2^64 over elements, by key, global index and bits.
+// The contribution of one element to the digest of a tensor's content. A digest is a sum modulo
+// 2^64 over all elements, each hashed from the tensor's key, the element's global index and its
+// bits. It is therefore the same under every sharding.
 
 #include <cstdint>
 #include <cstring>
@@ -16,8 +17,9 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// `key` identifies the tensor. The step is odd and its bits have no pattern, so that a move to
-/// another index never looks like a change of a few bits of content.
+/// Returns the contribution of one element; `key` identifies the tensor. The step is odd and its
+/// bits have no pattern, so an element moved to another index never looks like a change of a few
+/// bits of content.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
@@ -28,10 +30,11 @@ REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_
   return mix64(element_digest(key, index, bits.low) ^ bits.high);
 }
 
-/// Same for elements in memory of width `Word`: an unsigned integer or WideWord.
+/// Computes the contribution of elements in memory; `Word` has the width of an element and is an
+/// unsigned integer or WideWord.
 template <class Word>
 struct ElementDigest {
-  /// Element 0 of the local array, aligned to the element width, up to 8.
+  /// Element 0 of the local array. It is aligned to the element width, but at most to 8.
   const std::byte* data = nullptr;
   std::uint64_t key = 0;
 

@@ -1,8 +1,8 @@
 #pragma once
-// Maps elements to positions as loops over offsets: a kernel's description of a piece, and the
-// host's loops over the same elements.
+// Maps elements to positions, as nested loops over offsets. A kernel gets a piece in this form, and
+// the host loops over the same elements with it.
 //
-//   global [4, 6], box [1:3, 0:6], local [2, 6]: dimensions are contiguous in both, so one loop
+//   global [4, 6], box [1:3, 0:6], local [2, 6]: dimensions contiguous on both sides, so one loop
 //     12 times   global 6 + i   local i
 //   box [1:3, 2:4], local [2, 2]: two loops
 //      2 times   global 8 + 6 i        local 2 i
@@ -17,8 +17,8 @@
 
 namespace reprise {
 
-/// One element: its row-major index in the global tensor and its offsets in two local arrays, in
-/// elements. Also used for the steps from one element to the next.
+/// One element: its row-major index in the global tensor, and its offsets in the local arrays `a`
+/// and `b`, all in elements. Steps from one element to the next have the same type.
 struct ElementPlace {
   std::int64_t global = 0;
   std::int64_t a = 0;
@@ -31,7 +31,8 @@ struct ElementPlace {
   }
 };
 
-/// The elements of one box, row-major. Trivially copyable, so that kernels can take it.
+/// The elements of one box in row-major order. Trivially copyable, so that a kernel can take it as
+/// an argument.
 struct ElementMap {
   struct Loop {
     std::int64_t count = 0;
@@ -40,10 +41,10 @@ struct ElementMap {
 
   std::int64_t elements = 0;
   ElementPlace first;
-  std::array<Loop, kMaxNdim> loops;  ///< innermost first; none with one iteration
+  std::array<Loop, kMaxNdim> loops;  ///< innermost loop first; loops of one iteration are left out
   std::int32_t depth = 0;
 
-  /// Requires 0 <= ordinal < elements.
+  /// Returns the place of element number `ordinal`. Requires 0 <= ordinal < elements.
   REPRISE_HD constexpr ElementPlace at(std::int64_t ordinal) const {
     ElementPlace place = first;
     for (std::int32_t d = 0; d < depth; ++d) {
@@ -57,20 +58,21 @@ struct ElementMap {
   }
 };
 
-/// Offset of a region's first element and the strides of its dimensions, in elements.
+/// The offset of a region's first element, and the strides of the region's dimensions, in elements.
 struct Strided {
   std::int64_t first = 0;
   Dims strides;
 };
 
-/// Dimensions contiguous in all three are merged into one loop.
+/// Returns the map of a region. Dimensions that are contiguous in `global`, `a` and `b` are merged
+/// into one loop.
 ElementMap element_map(const Dims& extents, const Strided& global, const Strided& a,
                        const Strided& b);
-/// Returns the map of `elements` adjacent elements on all sides, starting at 0.
+/// Returns the map of `elements` elements that are adjacent on all sides and start at 0.
 ElementMap line_map(std::int64_t elements);
 
-/// Returns the maps for two equal lists of boxes of a tensor of `shape`, whose elements are in two
-/// local arrays; omits empty boxes.
+/// Returns one map per box. `a` and `b` are equal lists of boxes of a tensor of `shape`, with their
+/// positions in two local arrays. Empty boxes are left out.
 std::vector<ElementMap> element_maps(const Dims& shape, const std::vector<Piece>& a,
                                      const std::vector<Piece>& b);
 

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Copies the runs of the innermost `level` dimensions.
+/// Copies the runs of the innermost `level` dimensions, starting at `place`.
 void copy_level(const StridedCopy& copy, std::int32_t level, const RunPlace& place) {
   const auto bytes = static_cast<std::size_t>(copy.run_bytes);
   if (level == 0) {
@@ -46,10 +46,11 @@ std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t
   const Dims strides = contiguous_strides(box.extent);
   while (begin < end) {
     const Dims at = index_at(begin, box.extent);
-    // Finds the outermost dimension d such that a run of whole rows below d starts here and fits.
+    // Finds the outermost dimension d for which whole rows below d start here and fit into the
+    // range.
     std::size_t dim = box.ndim();
     while (dim > 0 && begin % strides[dim - 1] == 0 && strides[dim - 1] <= end - begin) --dim;
-    if (dim == box.ndim()) {  // no dimensions: one element
+    if (dim == box.ndim()) {  // no dimensions: the box is one element
       boxes.push_back(box);
       break;
     }

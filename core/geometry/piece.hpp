@@ -1,7 +1,7 @@
 #pragma once
-// A piece maps a region of a local tensor to a box of the global one. A local tensor is a list of
-// pieces: plain shards have one, SwiGLU halves two, stacked experts several, a flattened optimizer
-// range up to 2n-1.
+// A piece maps a region of a local tensor to a box of the global tensor. A local tensor is a list
+// of pieces: a plain shard has one, SwiGLU halves have two, stacked experts have several, and a
+// flattened optimizer range has up to 2n-1 for n dimensions.
 
 #include <vector>
 
@@ -11,27 +11,28 @@
 namespace reprise {
 
 struct Piece {
-  Box box;                 ///< box in the global tensor
-  std::int64_t local = 0;  ///< element offset of the box's first element in the local buffer
-  Dims strides;            ///< element strides in the local buffer, one per dimension of the box
+  Box box;                 ///< box that the piece covers in the global tensor
+  std::int64_t local = 0;  ///< offset of the box's first element in the local buffer, in elements
+  Dims strides;  ///< strides in the local buffer, in elements, one per dimension of the box
 
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// Returns the local offset, in elements, of the element at global `index` within the piece.
+/// Returns the local offset, in elements, of the piece's element at the global `index`.
 std::int64_t local_offset(const Piece& piece, const Dims& index);
 
-/// Returns one row-major piece at the start of the local buffer.
+/// Returns a row-major piece that lies at the start of the local buffer.
 Piece contiguous_piece(const Box& box);
 
-/// Returns the boxes that make up the row-major range [begin, end) of the elements of `box`, in
-/// order: at most 2 * ndim - 1. A rank of a flattened optimizer holds such boxes.
+/// Returns the boxes that make up elements [begin, end) of `box` in row-major order. They are in
+/// order, and at most 2 * ndim - 1. A rank of a flattened optimizer holds such boxes.
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
-/// Same, as pieces of a local buffer that contains only this range.
+/// Returns the same boxes as pieces of a local buffer that contains only this range.
 std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 
-/// Copies `extents` elements of `element_bytes` each. The views start at the region's first element
-/// and must not overlap. Innermost runs that are contiguous on both sides are a single memcpy.
+/// Copies `extents` elements of `element_bytes` bytes each. Both views start at the region's first
+/// element; they must not overlap. If the innermost elements are contiguous on both sides, a single
+/// memcpy copies each run of them.
 void copy_strided(const ConstStridedView& source, const StridedView& target, const Dims& extents,
                   std::size_t element_bytes);
 

@@ -3,7 +3,7 @@
 namespace reprise {
 namespace {
 
-/// Adds a dimension outside the existing ones.
+/// Adds a dimension outside the existing dimensions of `copy`.
 void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   if (copy.dims == 0 && outer.source_step == copy.run_bytes &&
       outer.target_step == copy.run_bytes) {
@@ -22,7 +22,8 @@ void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   copy.dim[copy.dims++] = outer;
 }
 
-/// Returns the most parts a run has: exact if all runs have the same alignment.
+/// Returns the largest number of parts of any run. It is exact if all runs have the same alignment;
+/// otherwise it is an upper bound.
 std::int64_t parts_of_run(const StridedCopy& copy) {
   if (copy.run_bytes <= kBlockBytes) return 1;
   bool alike = true;

@@ -1,6 +1,6 @@
 #pragma once
 // Divides a strided copy into runs for the CPU and into parts of at most 16 bytes for GPU threads.
-// One description for both; the code that moves a part also runs on the host.
+// Both use the same description, and the code that moves a part also runs on the host.
 //
 //   source  ab..cd..ef..      runs of 2 bytes, one dim {count 3, steps 4 and 2}
 //   target  abcdef
@@ -14,21 +14,22 @@
 
 namespace reprise {
 
-/// Dimensions contiguous on both sides belong to the run; others that continue each other are
-/// merged. Plain data, because kernels read tables of it.
+/// A strided copy as a list of runs. Dimensions that are contiguous on both sides belong to the
+/// run; other dimensions that continue each other are merged. It is plain data, because kernels
+/// read tables of such copies.
 struct StridedCopy {
   struct Dim {
     std::int64_t count = 0;
-    std::int64_t source_step = 0;  ///< bytes from one element to the next
+    std::int64_t source_step = 0;  ///< bytes from one element of the source to the next
     std::int64_t target_step = 0;
   };
 
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
-  std::int64_t run_bytes = 0;   ///< contiguous on both sides
-  std::int64_t runs = 0;        ///< 0: nothing to copy
-  std::int64_t run_parts = 0;   ///< parts of each run; see move_part()
-  std::int64_t first_part = 0;  ///< number of parts of the copies before it in a table
+  std::int64_t run_bytes = 0;   ///< length of a run, which is contiguous on both sides
+  std::int64_t runs = 0;        ///< 0 if there is nothing to copy
+  std::int64_t run_parts = 0;   ///< number of parts of each run; see move_part()
+  std::int64_t first_part = 0;  ///< in a table, the number of parts of all earlier copies
   std::int32_t dims = 0;
   Dim dim[kMaxNdim];  ///< innermost first
 
@@ -36,19 +37,19 @@ struct StridedCopy {
   std::int64_t bytes() const { return runs * run_bytes; }
 };
 
-/// Describes the copy that copy_strided() makes; source strides may be 0.
+/// Describes the copy that copy_strided() makes. Source strides may be 0.
 StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
                          const Dims& extents, std::size_t element_bytes);
 
-/// Row-major strides of memory that holds exactly the elements a view of `extents` with `strides`
-/// touches: a dimension with stride 0 is stored once and keeps stride 0.
+/// Row-major strides of memory that holds exactly the elements that a view of `extents` with
+/// `strides` touches. A dimension with stride 0 is stored once and keeps stride 0.
 struct Packing {
   Dims extents;
   Dims strides;
 };
 Packing packing_of(const Dims& extents, const Dims& strides);
 
-/// Start of one run of a copy.
+/// The start of one run of a copy, in source and target.
 struct RunPlace {
   const std::byte* source;
   std::byte* target;
@@ -65,7 +66,7 @@ REPRISE_HD inline RunPlace run_place(const StridedCopy& copy, std::int64_t run) 
   return place;
 }
 
-/// Moves `bytes` bytes in words; both addresses and `bytes` must be multiples of the word size.
+/// Moves `bytes` bytes word by word. Both addresses and `bytes` must be multiples of the word size.
 template <class Word>
 REPRISE_HD inline void move_words(const std::byte* source, std::byte* target, std::int64_t bytes) {
   struct [[gnu::may_alias]] Alias {
@@ -77,7 +78,7 @@ REPRISE_HD inline void move_words(const std::byte* source, std::byte* target, st
   }
 }
 
-/// Moves a few bytes, in the widest words that both sides allow.
+/// Moves a few bytes in the widest words that both sides allow.
 REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std::int64_t bytes) {
   const std::int64_t all = lead_of(source) | lead_of(target) | bytes;
   if (all % 8 == 0) return move_words<std::uint64_t>(source, target, bytes);
@@ -86,9 +87,9 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
   move_words<std::uint8_t>(source, target, bytes);
 }
 
-/// Moves part number `part` of a copy. Part p of a run is its overlap with the p-th aligned 16
-/// bytes of the target (the first and the last may have fewer bytes, or none); a run of up to 16
-/// bytes is one part. Adjacent threads move adjacent parts, so that a warp stores whole lines.
+/// Moves part number `part` of a copy. Part p of a run is the part of the run in the p-th aligned
+/// 16 bytes of the target; the first and the last part may have fewer bytes, or none. A run of up
+/// to 16 bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole lines.
 REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   const RunPlace run = run_place(copy, part / copy.run_parts);
   if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
@@ -103,7 +104,7 @@ REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   }
 }
 
-/// All parts of a table of copies in one numbering: the work of the kernel that does all copies.
+/// All parts of a table of copies, numbered in one sequence. A single kernel does all these copies.
 struct CopyTable {
   const StridedCopy* copies = nullptr;  ///< must not contain empty copies
   std::int64_t count = 0;

@@ -17,13 +17,13 @@ std::size_t distinct_begins(std::span<const Box> boxes, std::size_t dim) {
   return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
 }
 
-/// The dimension to sweep over, and the one that orders the active boxes.
+/// The dimension over which the sweep runs, and the dimension that orders the active boxes.
 struct SweepDims {
   std::size_t sweep = 0;
   std::size_t order = 0;
 };
 
-/// Chooses the dimensions in which the boxes differ most.
+/// Chooses the two dimensions in which the boxes have the most distinct starts.
 SweepDims sweep_dims(std::span<const Box> boxes) {
   SweepDims best;
   std::size_t most = 0;
@@ -92,12 +92,12 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
 
 namespace {
 
-/// Works on boxes restricted to the dimensions from `dim` on.
+/// Finds a gap. Each level of the recursion looks at the boxes in the dimensions from `dim` on.
 class GapFinder {
  public:
   explicit GapFinder(const Box& whole) : whole_(whole), gap_(whole) {}
 
-  /// True if there is a gap, which gap() then returns.
+  /// True if there is a gap. gap() then returns it.
   bool find(const std::vector<const Box*>& boxes, std::size_t dim) {
     if (dim == whole_.ndim()) return boxes.empty();
     std::vector<Event> events;
@@ -136,7 +136,8 @@ class GapFinder {
     return product;
   }
 
-  /// Returns the first interval between faces that its boxes do not fill; empty if all are full.
+  /// Returns the first slab, an interval between two faces, that its boxes do not fill; empty if
+  /// all slabs are full.
   Interval first_thin_slab(const std::vector<Event>& events, std::size_t dim) const {
     const Wide full = tail_volume(whole_, dim + 1);
     const Interval span = whole_.interval(dim);

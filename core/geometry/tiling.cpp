@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// Returns the dimensions in which some box does not span the whole length.
+/// Returns the dimensions in which some box is shorter than `whole`.
 std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> boxes) {
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < whole.ndim(); ++d) {
@@ -23,7 +23,7 @@ std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> b
   return dims;
 }
 
-/// Numbers corners in the lexicographic order of their coordinates.
+/// Numbers the corners of boxes in the lexicographic order of their coordinates.
 class Corners {
  public:
   Corners(const Box& whole, std::span<const Box> boxes)
@@ -43,7 +43,7 @@ class Corners {
     Dims at;
     std::int64_t count = 0;
   };
-  /// Returns the first corner whose counts do not cancel.
+  /// Returns the first corner whose counts do not cancel; nothing if all do.
   std::optional<Left> first_left() const {
     for (std::size_t i = 0; i < corners_.size();) {
       const Wide number = corners_[i] >> 1U;
@@ -57,7 +57,7 @@ class Corners {
   }
 
  private:
-  /// Collects the distinct faces of each cut dimension. False if corner numbers would overflow.
+  /// Collects the distinct faces of each cut dimension. False if the corner numbers would overflow.
   bool number_faces(std::span<const Box> boxes) {
     Wide numbers = 1;
     for (const std::size_t d : dims_) {
@@ -78,7 +78,8 @@ class Corners {
     return true;
   }
 
-  /// `sign` 0 counts +1 at the first corner, 1 counts -1. Each step to an end flips it.
+  /// Adds the corners of a box. With `sign` 0 the first corner counts +1, with `sign` 1 it counts
+  /// -1. In each dimension, the corner at the end has the opposite sign of the corner at the start.
   void add(const Box& box, unsigned sign) {
     std::vector<Wide> numbers = {sign};
     for (std::size_t c = 0; c < dims_.size(); ++c) {
@@ -113,8 +114,8 @@ class Corners {
 
   const Box& whole_;
   std::vector<std::size_t> dims_;
-  std::vector<std::vector<std::int64_t>> faces_;  ///< by position in dims_
-  std::vector<Wide> corners_;                     ///< twice the number, plus 1 for a count of -1
+  std::vector<std::vector<std::int64_t>> faces_;  ///< coordinates, by position in dims_
+  std::vector<Wide> corners_;  ///< each is twice a corner's number, plus 1 for a count of -1
 };
 
 TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {

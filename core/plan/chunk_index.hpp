@@ -10,20 +10,20 @@
 
 namespace reprise {
 
-/// Piece `source` of chunk `chunk`; see pieces_of.
+/// One piece of a stored chunk: number `source` in the list that pieces_of() returns for the chunk.
 struct StoredPiece {
   std::uint32_t chunk;
   std::uint32_t source;
   Box box;
 };
 
-/// Omits pieces without elements.
+/// An index of the stored pieces of one tensor. Pieces without elements are left out.
 class ChunkIndex {
  public:
   /// Throws EXTENT_MISMATCH if a chunk does not belong to this tensor.
   explicit ChunkIndex(const StoredTensor& tensor);
 
-  /// Calls visit(piece, common region) for each piece that meets `region`.
+  /// Calls visit(piece, common region) for each stored piece that meets `region`.
   template <class Visit>
   void meet(const Box& region, Visit visit) const {
     index_->meet(region, [&](std::uint32_t at) {

@@ -1,5 +1,5 @@
 #pragma once
-// Proofs that boxes tile a tensor: every element in exactly one box.
+// Proves that boxes tile a tensor, that is, that every element is in exactly one box.
 
 #include <optional>
 #include <span>
@@ -12,21 +12,23 @@
 
 namespace reprise {
 
-/// Reason why boxes do not tile. `code` is COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH (a box
-/// exceeds the tensor); `where` is an element or region that shows it.
+/// The reason why boxes do not tile a tensor. `code` is COVERAGE_GAP, CHUNK_OVERLAP or
+/// EXTENT_MISMATCH (a box exceeds the tensor). `where` is an element or region that shows the
+/// defect.
 struct CoverDefect {
   Code code = Code::kCoverageGap;
   Box where;
-  std::string message;  ///< names the boxes, for people
+  std::string message;  ///< lists the boxes, for human readers
 };
 
-/// Checks arbitrary boxes, at the cost and with the LIMIT stated in core/geometry/tiling.hpp. Empty
-/// boxes cover nothing and are allowed within the tensor.
+/// Checks arbitrary boxes. Cost and LIMIT are those stated in core/geometry/tiling.hpp. Empty boxes
+/// cover nothing; they are allowed within the tensor.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 using CoverProof = std::optional<CoverDefect> (*)(const Dims& shape, std::span<const Box> boxes);
 
-/// Checks all members of a mesh under one placement, on each dimension's axes. The cost depends on
-/// the sizes of these axes, not on their product with other dimensions' axes, nor on replicas.
+/// Checks the boxes of all members of a mesh under one placement. Looks at each dimension and its
+/// axes separately: the cost depends on the sizes of these axes, but not on the product over all
+/// dimensions, and not on the number of replicas.
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule = ceil_chunk);
 

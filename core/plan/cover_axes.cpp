@@ -1,7 +1,8 @@
-// Checks the cover of a placement. A box is the product of one interval per dimension, and that
-// interval depends only on the axes that split the dimension. So the boxes tile the tensor if in
-// each dimension the intervals tile its length, and they do if each split tiles what the earlier
-// ones left. Few different lengths occur per level, so the cost is about the sum of the axis sizes.
+// Checks that the boxes of a placement cover the tensor. A box is the product of one interval per
+// dimension, and that interval depends only on the axes that split the dimension. So the boxes tile
+// the tensor if the intervals tile each dimension. They do so if each split tiles the part that the
+// earlier splits left. Only a few different lengths occur per level, so the cost is about the sum
+// of the axis sizes.
 
 #include <algorithm>
 #include <limits>
@@ -19,10 +20,10 @@ struct Cut {
 
 struct Leaf {
   Interval interval;
-  std::string who;  ///< coordinates such as "tp 1 fsdp 0"
+  std::string who;  ///< coordinates such as "tp 1 fsdp 0", for messages
 };
 
-/// A defect in one dimension.
+/// A gap, an overlap or a wrong extent in one dimension.
 struct DimDefect {
   Code code;
   Interval where;
@@ -40,7 +41,8 @@ std::vector<Cut> cuts_of(const Mesh& mesh, const Placement& placement, std::size
   return cuts;
 }
 
-/// True if every split of every length that occurs tiles: sufficient, and the usual case.
+/// True if every split tiles every length that occurs. That suffices for a cover, and is the usual
+/// case.
 bool levels_tile(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
   std::vector<std::int64_t> lengths = {length};
   std::vector<std::int64_t> shorter;
@@ -68,7 +70,7 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
-/// Returns an interval for each coordinate on the dimension's axes, as Placement::box computes it.
+/// Returns the interval of each coordinate on the dimension's axes, as Placement::box computes it.
 std::vector<Leaf> leaves_of(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
   std::vector<Leaf> leaves = {{{0, length}, ""}};
   for (const Cut& cut : cuts) {
@@ -108,7 +110,7 @@ std::vector<DimDefect> defects_of(std::vector<Leaf> leaves, std::int64_t length,
   const auto gap = [&](Interval where) {
     defects.push_back({Code::kCoverageGap, where, "nobody is given " + to_string(where) + of_dim});
   };
-  const Leaf* last = nullptr;  // reaches furthest so far
+  const Leaf* last = nullptr;  // the leaf that reaches furthest so far
   for (const Leaf& leaf : leaves) {
     const std::int64_t reached = last == nullptr ? 0 : last->interval.end;
     if (leaf.interval.begin > reached) gap({reached, leaf.interval.begin});
@@ -137,7 +139,7 @@ CoverDefect widened(const Dims& shape, std::size_t dim, const DimDefect& defect)
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule) {
   if (!checked_volume(shape)) return prove_cover(shape, {});
-  // Refuses a placement that does not fit this shape.
+  // Throws if the placement does not fit this shape.
   static_cast<void>(placement.box(shape, mesh, GroupRank{0}, ceil_chunk));
   std::optional<CoverDefect> gap;
   std::optional<CoverDefect> overlap;
@@ -150,7 +152,7 @@ std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
       if (defect.code == Code::kChunkOverlap && !overlap) overlap = widened(shape, dim, defect);
       if (defect.code == Code::kCoverageGap && !gap_here) {
         gap_here = true;
-        // An overlap counts only if no other dimension has a gap; a gap always counts.
+        // Every gap is a defect. An overlap is one only if no other dimension has a gap.
         if (!gap) gap = widened(shape, dim, defect);
       }
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Intersects two cuts of one tensor: finds the stored boxes that each wanted box meets. Computed
-// once for all tensors that are cut in the same way.
+// Intersects two cuts of one tensor: finds the stored boxes that each wanted box meets. One
+// crossing serves all tensors that are cut in the same way.
 
 #include <cstdint>
 #include <span>
@@ -13,10 +13,10 @@ namespace reprise {
 struct Crossing {
   struct Hit {
     std::uint32_t stored;    ///< position of the stored box
-    std::uint64_t elements;  ///< elements in common
+    std::uint64_t elements;  ///< number of elements in common
   };
 
-  std::vector<std::size_t> first;  ///< wanted box b has hits[first[b]..first[b+1])
+  std::vector<std::size_t> first;  ///< the hits of wanted box b are hits[first[b]..first[b+1])
   std::vector<Hit> hits;
 
   std::span<const Hit> of(std::size_t wanted) const {
@@ -24,8 +24,8 @@ struct Crossing {
   }
 };
 
-/// Calls visit(Crossing::Hit) for each stored box that `wanted` meets, in the order of the index,
-/// which is that of `stored`. An empty box meets none.
+/// Calls visit(Crossing::Hit) for each stored box that `wanted` meets, in the order of `index`.
+/// `index` must be built from `stored`. An empty box meets no stored box.
 template <class Visit>
 void for_each_hit(std::span<const Box> stored, const BoxIndex& index, const Box& wanted,
                   const Visit& visit) {
@@ -35,7 +35,7 @@ void for_each_hit(std::span<const Box> stored, const BoxIndex& index, const Box&
   });
 }
 
-/// `index` must be built from `stored`.
+/// Intersects each wanted box with the stored boxes. `index` must be built from `stored`.
 Crossing cross(std::span<const Box> stored, const BoxIndex& index, std::span<const Box> wanted);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's offers of tensors whose boxes do not follow from a placement, stored in columns
-// because a job of thousands of ranks has millions of them.
+// One rank's offers of tensors whose boxes do not follow from a placement. They are stored in
+// columns, because a job of thousands of ranks has millions of them.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-/// Properties on which all ranks that offer a key must agree.
+/// Properties of a tensor on which all ranks that offer its key must agree.
 struct TensorForm {
   std::string key;
   DType dtype = DType::kFloat32;
@@ -24,24 +24,25 @@ struct TensorForm {
   friend bool operator==(const TensorForm&, const TensorForm&) = default;
 };
 
-/// A single offer.
+/// One rank's offer of one tensor.
 struct TensorOffer {
   TensorForm form;
   std::vector<Box> boxes;
   std::int32_t replica = 0;
-  std::optional<Box> denied;  ///< box from a placement the leaf claims but does not match
+  /// The box that the claimed placement gives, if the leaf's box differs from it.
+  std::optional<Box> denied;
 };
 
 class GivenOffers {
  public:
   GivenOffers() = default;
-  /// Expects offers sorted by key. Throws EXTENT_MISMATCH, naming the key, for a box whose number
-  /// of dimensions is not that of its shape.
+  /// Expects offers sorted by key. Throws EXTENT_MISMATCH with the key if a box has another number
+  /// of dimensions than its shape.
   explicit GivenOffers(const std::vector<TensorOffer>& offers);
-  /// Starts empty; fill with add(). Ranks that offer the same keys share `forms`.
+  /// Starts without boxes; add() fills it. Ranks that offer the same keys share `forms`.
   explicit GivenOffers(std::shared_ptr<const std::vector<TensorForm>> forms);
 
-  /// Adds the next offer's boxes, one after another: of each the offset, then the extent.
+  /// Adds the boxes of the next offer. `corners` lists the offset and then the extent of each box.
   void add(std::span<const std::int64_t> corners, std::uint32_t boxes, std::int32_t replica,
            const std::optional<Box>& denied);
 
@@ -57,20 +58,20 @@ class GivenOffers {
   const Box* denied(std::size_t i) const;
   TensorOffer offer(std::size_t i) const;
 
-  /// Returns a digest of everything except the forms.
+  /// Returns a digest of everything but the forms.
   std::uint64_t digest() const;
 
  private:
   std::shared_ptr<const std::vector<TensorForm>> forms_ =
       std::make_shared<const std::vector<TensorForm>>();
   std::vector<std::int64_t> corners_;
-  std::vector<std::size_t> first_ = {0};  ///< offers' starts in corners_
+  std::vector<std::size_t> first_ = {0};  ///< where each offer starts in corners_
   std::vector<std::uint32_t> boxes_;
   std::vector<std::int32_t> replicas_;
-  std::vector<std::pair<std::size_t, Box>> denied_;  ///< by offer; there are few
+  std::vector<std::pair<std::size_t, Box>> denied_;  ///< by position of the offer; there are few
 };
 
-/// Returns the `box`-th box from corners of `ndim` dimensions.
+/// Returns box number `box` of a list of corners with `ndim` dimensions.
 Box box_at(std::span<const std::int64_t> corners, std::size_t ndim, std::size_t box);
 
 }  // namespace reprise

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// One offered box of a key: offset, then extent.
+/// One offered box of a key and the rank that offers it. `corners` is the offset, then the extent.
 struct Holding {
   std::span<const std::int64_t> corners;
   GroupRank rank;
@@ -30,7 +30,7 @@ bool same_box(const Holding& a, const Holding& b) {
   return std::equal(a.corners.begin(), a.corners.end(), b.corners.begin(), b.corners.end());
 }
 
-/// Orders by box, then by rank.
+/// Orders holdings by box, and holdings of equal boxes by rank.
 bool before(const Holding& a, const Holding& b) {
   for (std::size_t i = 0; i < a.corners.size(); ++i) {
     if (a.corners[i] != b.corners[i]) return a.corners[i] < b.corners[i];
@@ -38,7 +38,8 @@ bool before(const Holding& a, const Holding& b) {
   return a.rank < b.rank;
 }
 
-/// Numbers that say who offers which boxes of a key: tensors with equal patterns are held alike.
+/// Numbers that say which rank offers which boxes of a key. Tensors with equal patterns have the
+/// same boxes on the same ranks.
 struct Pattern {
   Dims shape;
   std::vector<std::int64_t> numbers;
@@ -48,7 +49,7 @@ struct Pattern {
   }
 };
 
-/// Boxes of one tensor that are assigned owners at the same time.
+/// Boxes of one tensor that are assigned owners in one turn.
 struct Turn {
   std::uint32_t holders;
   std::uint64_t bytes;  ///< size of each box
@@ -86,7 +87,7 @@ class Planner {
   }
 
   std::uint64_t signature_of(std::span<const LocalPlan> plans) const {
-    std::map<const void*, std::uint64_t> parts;  // lookups only
+    std::map<const void*, std::uint64_t> parts;  // used for lookups only
     const auto once = [&parts](const auto& part) {
       const auto [at, fresh] = parts.try_emplace(&part, 0);
       if (fresh) at->second = signature(part);
@@ -111,7 +112,7 @@ class Planner {
     }
   }
 
-  /// Sets the tensor's form from the first offer and checks the others.
+  /// Sets the tensor's form from the first offer. Throws if another offer has a different form.
   void check_agreement(PlannedTensor& tensor, std::size_t key) const {
     std::optional<GroupRank> first;
     const auto check = [&](GroupRank rank, const TensorForm& form) {
@@ -142,8 +143,9 @@ class Planner {
     }
   }
 
-  /// True if there is one placement for all and all members of its mesh offer. Sections have no
-  /// rank in common and their ranks are members, so it is enough to count them.
+  /// True if all offers of a key have one placement and come from all members of its mesh. Sections
+  /// have no rank in common, and their ranks are members of the mesh, so it is enough to count the
+  /// ranks.
   bool follows_placement(std::size_t key) const {
     const auto offers = book_.placed(key);
     if (offers.empty() || !book_.given(key).empty()) return false;
@@ -201,7 +203,8 @@ class Planner {
     }
   }
 
-  /// Adds boxes that follow from placements, for keys where others do not.
+  /// Adds boxes that follow from placements. Used for keys of which other boxes do not follow from
+  /// one.
   void add_placed(const Dims& shape, std::size_t key) {
     for (const SectionOffer& at : book_.placed(key)) {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
@@ -235,7 +238,7 @@ class Planner {
                 {.rank = savers_.member(rank)});
   }
 
-  /// Validates numbers sent by other ranks before anything is computed with them.
+  /// Validates a box that another rank sent before anything is computed with its numbers.
   void check_within(const Holding& holding, const Dims& shape) const {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t offset = holding.corners[d];
@@ -252,7 +255,7 @@ class Planner {
     }
   }
 
-  /// Checks that no rank offers a key twice.
+  /// Throws if a rank offers a key twice.
   void check_once(std::size_t key) {
     ranks_.clear();
     const auto add = [this](const std::vector<GroupRank>& ranks) {
@@ -266,8 +269,8 @@ class Planner {
     throw Error(Code::kMultiWriter, name(*twice) + " offers this key twice");
   }
 
-  /// Merges equal boxes; their ranks become the holders. Omits empty boxes, which may begin where
-  /// another does, because metadata identifies chunks only by their offset:
+  /// Merges equal boxes; their ranks become the holders. Omits empty boxes. Metadata identifies a
+  /// chunk only by its offset, and an empty box may begin where another box does:
   ///
   ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
   void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
@@ -393,21 +396,22 @@ class Planner {
 
   std::span<const LocalPlan> plans_;
   const Group& savers_;
-  const GlobalPlan* owners_;  ///< null: elect them
+  const GlobalPlan* owners_;  ///< null if owners are to be elected
   ChunkRule describe_;
   CoverProof cover_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; lookups only
+  std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; for lookups only
   std::vector<Turn> turns_;
 
-  // State of the current key.
+  // The members below hold the state of the current key.
   std::vector<Holding> holdings_;
-  std::deque<std::vector<std::int64_t>> expanded_;  ///< corners that holdings refer to
+  std::deque<std::vector<std::int64_t>> expanded_;  ///< of placed boxes; holdings refer to it
   std::vector<GroupRank> ranks_;
 };
 
-/// Compares with the digest that most ranks have; in a tie, with that of the lowest rank.
+/// Compares each rank's digest with the digest that most ranks have. In a tie, the lowest rank's
+/// digest among these counts.
 void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
   std::map<std::uint64_t, std::size_t> votes;
   for (const LocalPlan& plan : plans) ++votes[plan.common_digest];

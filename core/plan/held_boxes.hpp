@@ -1,5 +1,6 @@
 #pragma once
-// The distinct boxes of one tensor and the ranks that hold each: the input for choosing owners.
+// The distinct boxes of one tensor and the ranks that hold each box. Owners are chosen
+// from these ranks.
 
 #include <cstdint>
 #include <memory>
@@ -11,17 +12,18 @@
 
 namespace reprise {
 
-/// Boxes that get owners one after another: equal numbers of holders and of elements.
+/// Boxes with equal numbers of holders and of elements. They are assigned owners in one go.
 struct BoxBatch {
   std::uint32_t holders = 0;
   std::uint64_t elements = 0;
-  std::vector<std::uint32_t> boxes;  ///< positions, ascending
+  std::vector<std::uint32_t> boxes;  ///< positions of the boxes, ascending
 };
 
 struct HeldBoxes {
-  std::shared_ptr<const std::vector<Box>> boxes;  ///< sorted; an empty box only if it is alone
+  /// Sorted. Contains an empty box only if it is the only one.
+  std::shared_ptr<const std::vector<Box>> boxes;
   std::vector<std::uint32_t> first;  ///< box b is held by holders[first[b]..first[b+1])
-  std::vector<GroupRank> holders;    ///< ascending for each box
+  std::vector<GroupRank> holders;    ///< the ranks of each box are ascending
   std::vector<BoxBatch> batches;
 
   std::span<const GroupRank> holders_of(std::uint32_t box) const {

@@ -1,6 +1,7 @@
 #pragma once
-// Computes what each rank of a job reads from another job's save, without a catalogue or a plan per
-// rank: tensors cut in the same way share one crossing, and ranks are streamed.
+// Computes what each rank of a job reads from another job's save, without a catalogue and without a
+// plan for each rank. Tensors cut in the same way share one crossing, and reads are visited rank by
+// rank.
 
 #include <cstdint>
 #include <map>
@@ -18,15 +19,16 @@ namespace reprise {
 
 class JobLoadPlan {
  public:
-  /// `wanted[r]` is what rank r of `loaders` would offer if it saved, which is what it wants.
-  /// Borrows stored and wanted. Throws NOT_STORED, SHAPE_DRIFT or DTYPE_DRIFT, naming the key, and
-  /// LAYOUT_MISMATCH for a rank that is not a member of the mesh it uses.
+  /// `wanted[r]` is the plan that rank r of `loaders` would offer if it saved; the rank wants the
+  /// same boxes. `stored` and `wanted` must outlive this object. Throws NOT_STORED, SHAPE_DRIFT or
+  /// DTYPE_DRIFT with the key, and LAYOUT_MISMATCH if a rank is not a member of the mesh it uses.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
 
   /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box from
-  /// which rank `loader` needs elements, tensor by tensor in the order of its own offers. If
-  /// several boxes of a given tensor meet a stored box, it is visited once for each.
+  /// which rank `loader` needs elements. Visits the tensors in the order of the rank's own offers.
+  /// If several boxes of a given tensor meet one stored box, that stored box is visited once for
+  /// each.
   template <class Visit>
   void for_each_read(GroupRank loader, const Visit& visit) const {
     const Place& place = places_[static_cast<std::size_t>(loader.value)];
@@ -53,8 +55,8 @@ class JobLoadPlan {
     const BoxIndex* index;
   };
   struct Place {
-    std::size_t section = kNone;  ///< index of a section of the book
-    std::size_t forms = kNone;    ///< index of one of its form sections
+    std::size_t section = kNone;  ///< index of a section of the offer book
+    std::size_t forms = kNone;    ///< index of a form section of the offer book
   };
 
   template <class Visit>
@@ -96,11 +98,13 @@ class JobLoadPlan {
   std::span<const LocalPlan> wanted_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<const void*, BoxIndex> indices_;                            ///< lookups only
-  std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< lookups only
-  std::vector<std::vector<PlacedWish>> placed_;                        ///< by section
-  std::vector<std::vector<GivenWish>> given_;                          ///< by form section
-  std::vector<Place> places_;                                          ///< by rank
+  /// By the address of the stored boxes; used for lookups only.
+  std::map<const void*, BoxIndex> indices_;
+  /// By the addresses of the stored and of the wanted boxes; used for lookups only.
+  std::map<std::pair<const void*, const void*>, Crossing> crossings_;
+  std::vector<std::vector<PlacedWish>> placed_;  ///< by section
+  std::vector<std::vector<GivenWish>> given_;    ///< by form section
+  std::vector<Place> places_;                    ///< by rank
 };
 
 }  // namespace reprise

@@ -11,7 +11,8 @@
 namespace reprise {
 namespace {
 
-/// Key of the common state as an object: every checkpoint has it, but nobody requests it by name.
+/// Object key of the common state. Every checkpoint has this object, but no job requests it by this
+/// key.
 constexpr std::string_view kCommonStateKey = "common_state/shard_0_1";
 
 struct Hit {
@@ -85,7 +86,8 @@ class Loader {
     plan_.mismatches.push_back({code, key, std::move(message)});
   }
 
-  /// False, with a mismatch, if the stored chunks do not supply each wanted element exactly once.
+  /// False if the stored chunks do not supply each wanted element exactly once. Then adds a
+  /// mismatch.
   bool find_hits(const TensorLeaf& leaf, std::uint32_t index, const StoredTensor& stored,
                  std::uint32_t tensor) {
     const std::size_t before = hits_.size();
@@ -113,7 +115,7 @@ class Loader {
     return true;
   }
 
-  /// Finds objects in older files, which omit the grid's last extent.
+  /// Finds an object in an older file, in which object keys lack the last extent of the grid.
   const StoredObject* find_with_short_grid(const ObjectLeaf& leaf) const {
     if (leaf.grid.size() < 2) return nullptr;
     Dims grid;

@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-/// Sorts leaves into placed and given offers. A linear search works, as placements are few.
+/// Sorts leaves into placed and given offers. Placements are few, so a linear search finds them.
 class Offers {
  public:
   Offers(GlobalRank self, ChunkRule describe) : self_(self), describe_(describe) {}
@@ -14,7 +14,7 @@ class Offers {
   void add(const TensorLeaf& leaf) {
     const auto box = leaf.placed ? box_of(leaf, *leaf.placed) : std::nullopt;
     const bool follows = box && holds(leaf, *box);
-    // A tensor without elements still needs a chunk, which some rank has to hold.
+    // A tensor without elements still needs one chunk, and some rank has to hold that chunk.
     if (follows && leaf.replica == replica_ && !Box::whole(leaf.shape).empty()) {
       placed_.tensors.push_back({{leaf.key, leaf.dtype, leaf.shape}, current_});
       return;
@@ -38,7 +38,7 @@ class Offers {
     return leaf.pieces.size() == 1 && leaf.pieces.front().box == box;
   }
 
-  /// Returns the box the placement gives to this rank; also sets `current_` and `replica_`.
+  /// Returns the box that the placement gives to this rank. Also sets `current_` and `replica_`.
   std::optional<Box> box_of(const TensorLeaf& leaf, const Placed& placed) {
     select(placed, leaf.key);
     try {
@@ -48,7 +48,8 @@ class Offers {
     }
   }
 
-  /// Checks the rule itself if a rank's box differs from the one its placement gives.
+  /// Called if a rank's box differs from the box its placement gives. Throws if the chunk rule
+  /// itself is wrong.
   void check_rule(const TensorLeaf& leaf) const {
     const auto& [mesh, placement] = *leaf.placed;
     const auto defect = prove_cover(leaf.shape, *mesh, placement, describe_);
@@ -82,7 +83,7 @@ class Offers {
   GlobalRank self_;
   ChunkRule describe_;
   PlacedOffers placed_;
-  std::vector<GroupRank> members_;  ///< this rank's mesh position, by placement
+  std::vector<GroupRank> members_;  ///< this rank's position in the mesh of each placement
   std::vector<std::int32_t> replicas_;
   std::vector<TensorOffer> given_;
   std::uint32_t current_ = 0;
@@ -126,7 +127,7 @@ void sort_by_key(std::vector<Offer>& offers) {
   if (twice != offers.end()) refuse_twice(key_of(*twice));
 }
 
-/// Expects sorted lists.
+/// Throws if a key is in both lists, which must be sorted by key.
 void check_distinct(const std::vector<PlacedOffer>& placed, const std::vector<TensorOffer>& given) {
   auto at = placed.begin();
   for (const TensorOffer& offer : given) {

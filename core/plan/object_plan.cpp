@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// All offers of one shard.
+/// All offers of one shard of an object.
 struct Shard {
   const std::string* name;
   ObjectKey place;
@@ -80,7 +80,7 @@ void check_main_copy(const Shard& shard, const Group& savers) {
                      *shard.name);
 }
 
-/// The shards of one key.
+/// Throws unless the shards of one key agree on their grid and fill it.
 void check_grid(std::span<Shard> shards) {
   const ObjectKey& first = shards.front().place;
   const auto count = checked_volume(first.grid);
@@ -102,7 +102,8 @@ void check_grid(std::span<Shard> shards) {
   std::vector<std::int64_t> held;
   for (const Shard& shard : shards) held.push_back(shard.linear);
   std::sort(held.begin(), held.end());
-  if (std::adjacent_find(held.begin(), held.end()) != held.end()) {  // "shard_1_2", "shard_01_2"
+  // Two names may mean one shard, for example "shard_1_2" and "shard_01_2".
+  if (std::adjacent_find(held.begin(), held.end()) != held.end()) {
     throw object_error(Code::kMultiWriter, "two names stand for one shard of this object",
                        first.key);
   }
@@ -133,7 +134,7 @@ std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const 
   planned.reserve(shards.size());
   for (std::size_t first = 0; first < shards.size();) {
     std::size_t last = first;
-    // "a/shard_0_1" and "a/shard_1_1" are adjacent: no key contains '/'.
+    // "a/shard_0_1" and "a/shard_1_1" are adjacent in the list, because no key contains '/'.
     while (last < shards.size() && shards[last].place.key == shards[first].place.key) ++last;
     check_grid(std::span(shards).subspan(first, last - first));
     first = last;

@@ -1,5 +1,5 @@
 #pragma once
-// Chooses owners of sharded objects and proves that the shards of each key fill its grid.
+// Chooses the owners of sharded objects, and proves that the shards of each key fill its grid.
 
 #include <span>
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace reprise {
 
-/// Returns objects sorted by key; the main copy's rank is the owner. Throws COVERAGE_GAP (a
-/// coordinate nobody offers), NO_WRITER, MULTI_WRITER and LAYOUT_MISMATCH (other grids).
+/// Returns the objects, sorted by key. The rank with the main copy becomes the owner. Throws
+/// COVERAGE_GAP if no rank offers some coordinate, LAYOUT_MISMATCH if ranks disagree on a grid, and
+/// NO_WRITER or MULTI_WRITER if an object does not have exactly one main copy.
 std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const Group& savers);
 
 }  // namespace reprise

@@ -12,8 +12,8 @@ bool same(const Placed& a, const Placed& b) {
   return a.placement == b.placement && (a.mesh == b.mesh || *a.mesh == *b.mesh);
 }
 
-/// Numbers keys in order of first use. Most ranks offer the same keys in the same order, so it
-/// tries the key after the previous one before the table.
+/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order,
+/// so the key that followed last time is tried before the table.
 class KeyNumbers {
  public:
   explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}
@@ -29,7 +29,7 @@ class KeyNumbers {
 
  private:
   std::vector<std::string_view>& keys_;
-  std::unordered_map<std::string_view, std::uint32_t> seen_;  // lookups only, never walked
+  std::unordered_map<std::string_view, std::uint32_t> seen_;  // used for lookups only
   std::uint32_t next_ = 0;
 };
 
@@ -59,7 +59,7 @@ std::uint32_t OfferBook::index_of(const Placed& placed) {
 }
 
 void OfferBook::find_sections(std::span<const LocalPlan> plans) {
-  std::map<const void*, std::size_t> known;  // lookups only
+  std::map<const void*, std::size_t> known;  // used for lookups only
   for (std::size_t r = 0; r < plans.size(); ++r) {
     const GroupRank rank{static_cast<std::int32_t>(r)};
     const PlacedOffers* offers = plans[r].placed.get();

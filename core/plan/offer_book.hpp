@@ -1,5 +1,5 @@
 #pragma once
-// The offers of all ranks, by key.
+// Collects the offers of all ranks, by key.
 
 #include <cstdint>
 #include <map>
@@ -11,40 +11,42 @@
 
 namespace reprise {
 
-/// Ranks that share the same PlacedOffers.
+/// Ranks that share one PlacedOffers object.
 struct Section {
   const PlacedOffers* offers;
-  std::vector<GroupRank> ranks;          ///< ascending
-  std::vector<std::uint32_t> placement;  ///< index in OfferBook::placements() of each placement
+  std::vector<GroupRank> ranks;  ///< ascending
+  /// For each placement of the section, its index in OfferBook::placements().
+  std::vector<std::uint32_t> placement;
 };
 
-/// The offer of a key by one section.
+/// The offer of one key by the ranks of one section.
 struct SectionOffer {
   std::uint32_t section;
   std::uint32_t placement;  ///< index into OfferBook::placements()
   const PlacedOffer* offer;
 };
 
-/// Ranks that share the same forms.
+/// Ranks that share one list of forms.
 struct FormSection {
   const std::vector<TensorForm>* forms;
   std::vector<GroupRank> ranks;  ///< ascending
 };
 
-/// One key in the given offers of each rank of a section.
+/// One key that all ranks of a section have among their given offers.
 struct FormOffer {
   std::uint32_t section;  ///< index into OfferBook::form_sections()
   std::uint32_t index;    ///< index into GivenOffers
 };
 
-/// Borrows the plans. Equal placements of different sections share one index.
+/// The offers of all ranks. The plans must outlive it. Equal placements of different sections have
+/// one index.
 class OfferBook {
  public:
   explicit OfferBook(std::span<const LocalPlan> plans);
 
-  /// Returns the sorted keys.
+  /// Returns the keys in sorted order.
   std::span<const std::string_view> keys() const { return keys_; }
-  /// Returns the offers of keys()[key], by section.
+  /// Returns the placed offers of keys()[key], ordered by section.
   std::span<const SectionOffer> placed(std::size_t key) const { return placed_.of(key); }
   std::span<const FormOffer> given(std::size_t key) const { return given_.of(key); }
 
@@ -53,7 +55,7 @@ class OfferBook {
   const std::vector<const Placed*>& placements() const { return placements_; }
 
  private:
-  /// Lists by key, stored one after another.
+  /// Lists by key, stored back to back in one array.
   template <class T>
   struct Lists {
     std::vector<std::size_t> first;
@@ -62,21 +64,23 @@ class OfferBook {
     std::span<const T> of(std::size_t key) const {
       return std::span(all).subspan(first[key], first[key + 1] - first[key]);
     }
-    /// `ids` has the key of each entry; entries of one key keep their order.
+    /// Sorts the entries by key. `ids` has the key of each entry; entries of one key keep their
+    /// order.
     void sort(std::size_t keys, std::span<const std::uint32_t> ids);
   };
 
   void find_sections(std::span<const LocalPlan> plans);
   std::uint32_t index_of(const Placed& placed);
-  /// Fills both lists in the order of the offers.
+  /// Fills the lists of placed and given offers, in the order of the offers.
   void collect(std::vector<std::uint32_t>& placed_keys, std::vector<std::uint32_t>& given_keys);
-  /// Sorts the keys; returns the new position of each.
+  /// Sorts the keys. Returns the new position of each old number.
   std::vector<std::uint32_t> sort_keys();
 
   std::vector<Section> sections_;
   std::vector<FormSection> form_sections_;
   std::vector<const Placed*> placements_;
-  std::multimap<std::uint64_t, std::uint32_t> by_signature_;  ///< placements; lookups only
+  /// Indices of placements by signature; used for lookups only.
+  std::multimap<std::uint64_t, std::uint32_t> by_signature_;
   std::vector<std::string_view> keys_;
   Lists<SectionOffer> placed_;
   Lists<FormOffer> given_;

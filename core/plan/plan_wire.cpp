@@ -2,10 +2,10 @@
 //
 //   magic u32 | common digest u64 | placed offers | forms | given offers | objects
 //   placed offers   placements | tensors (form | placement)
-//   placement       axes (name, size)... | members (difference to the previous)... | splits
+//   placement       axes (name, size)... | members (difference from the one before)... | splits
 //   form            key | dtype u8 | shape
-//   given offer     for the form at its index: boxes (offset, extent)... | replica | denied boxes
-//   (0, 1) object          key | replica
+//   given offer     boxes (offset, extent)... | replica | denied boxes; one offer per form
+//   object          key | replica
 //
 // Placed offers and forms begin with their byte count: equal bytes are decoded once. Lists and
 // texts begin with their count. Numbers are LEB128, signed ones zigzag. Each list entry takes at
@@ -23,9 +23,10 @@ namespace reprise {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
-/// Limit on axes, far more than any mesh has; bounds the cost of checking names.
+/// Upper limit on the number of axes, far more than any mesh has. It bounds the cost of comparing
+/// names.
 constexpr std::size_t kAxesMax = 64;
-/// Most tensors to reserve space for because of a claimed count.
+/// Upper limit on the number of entries for which memory is reserved because of a claimed count.
 constexpr std::size_t kRoomMax = 4096;
 
 class Writer {
@@ -75,7 +76,7 @@ class Writer {
 
 class Reader {
  public:
-  /// `begin` is added to positions in messages.
+  /// `begin` is where `bytes` starts in the whole plan; error messages add it to their positions.
   Reader(ByteSpan bytes, std::size_t begin) : bytes_(bytes), begin_(begin) {}
 
   template <class T>
@@ -95,7 +96,7 @@ class Reader {
     torn("has a number of more than 64 bits", at());
   }
 
-  /// Reads a count of entries that take at least one byte each.
+  /// Reads the number of entries that follow. Each takes at least one byte.
   std::size_t entries(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     const std::uint64_t value = any_count();
     if (value > left() || value > most) {
@@ -246,7 +247,7 @@ TensorForm read_form(Reader& in) {
   return form;
 }
 
-/// True if the box's ends can be computed.
+/// True if the ends of the box can be computed without overflow.
 bool is_printable(const Box& box) {
   if (box.offset.size() != box.extent.size()) return false;
   for (std::size_t d = 0; d < box.ndim(); ++d) {
@@ -256,7 +257,7 @@ bool is_printable(const Box& box) {
   return true;
 }
 
-/// Reads one rank's boxes one after another without allocating for each.
+/// Reads one rank's boxes. It reuses its buffer, so it does not allocate memory for each box.
 class GivenReader {
  public:
   void read(Reader& in, std::size_t ndim, GivenOffers& given) {
@@ -300,7 +301,8 @@ std::vector<TensorForm> read_forms(Reader& in) {
   return forms;
 }
 
-/// Caches decoded parts of plans by their bytes, so that equal ones are decoded once.
+/// A cache of decoded parts of plans. The encoded bytes are the key, so equal parts are decoded
+/// once.
 template <class Part>
 class KnownParts {
  public:

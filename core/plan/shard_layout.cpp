@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-using Savers = std::unordered_map<GlobalRank, std::int32_t>;  // lookups only
+using Savers = std::unordered_map<GlobalRank, std::int32_t>;  // used for lookups only
 
 Savers numbered(const Group& savers) {
   Savers numbers;
@@ -19,7 +19,7 @@ Savers numbered(const Group& savers) {
 }
 
 Members members_of(const Mesh& mesh, const Savers& savers) {
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // saver and member
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // pairs of saver and member
   pairs.reserve(static_cast<std::size_t>(mesh.size()));
   for (const GlobalRank rank : mesh.members().members()) {
     const auto found = savers.find(rank);
@@ -39,12 +39,12 @@ Members members_of(const Mesh& mesh, const Savers& savers) {
   return members;
 }
 
-/// The cut of one dimension by axes of the mesh; the first axis is the coarsest.
+/// The cut of one dimension by axes of the mesh. The first axis makes the coarsest cut.
 struct DimCut {
   std::vector<AxisIndex> axes;
-  std::vector<Interval> leaves;     ///< by coordinates; those along the last axis vary fastest
+  std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest
   std::vector<Interval> intervals;  ///< the distinct non-empty leaves, sorted
-  std::vector<std::uint32_t> interval_of;  ///< by leaf; kNoBox if it is empty
+  std::vector<std::uint32_t> interval_of;  ///< by leaf: index in `intervals`, or kNoBox
 };
 
 bool before(Interval a, Interval b) {
@@ -84,7 +84,8 @@ DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkR
   return cut;
 }
 
-/// Boxes as products of intervals that tile their dimensions, with the box of each member.
+/// Boxes that are products of intervals, and the box of each member. In each dimension the
+/// intervals tile its length.
 class Product {
  public:
   Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {

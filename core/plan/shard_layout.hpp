@@ -1,6 +1,6 @@
 #pragma once
-// Applies a placement to a shape for all members of its mesh at once. Computed once per pair,
-// because many tensors share shape and placement.
+// Applies a placement to a shape for all members of a mesh at once. Many tensors share shape and
+// placement, so each such pair is computed once.
 
 #include <map>
 #include <optional>
@@ -14,12 +14,13 @@
 
 namespace reprise {
 
-/// The non-empty boxes: the product of one list of intervals per dimension, in product
-/// order.
+/// The non-empty boxes of a placement: the product of one list of intervals per dimension, in
+/// product order.
 struct ShardLayout {
-  std::optional<CoverDefect> defect;  ///< if set, the rest is empty
-  HeldBoxes held;                     ///< by ranks of the saving group
-  std::vector<std::uint32_t> box_of;  ///< position of member m's box; kNoBox if it is empty
+  std::optional<CoverDefect> defect;  ///< if set, the other members are empty
+  HeldBoxes held;                     ///< boxes, and who holds them as ranks of the saving group
+  /// Position of the box of mesh member m; kNoBox if that box is empty.
+  std::vector<std::uint32_t> box_of;
 
   static constexpr std::uint32_t kNoBox = 0xffffffff;
 };
@@ -27,18 +28,21 @@ struct ShardLayout {
 /// The members of a mesh that take part in the save.
 struct Members {
   std::vector<GroupRank> savers;   ///< ascending
-  std::vector<GroupRank> members;  ///< mesh position of each
+  std::vector<GroupRank> members;  ///< mesh position of each saver
 };
 
 class ShardLayouts {
  public:
-  /// Borrows both. Throws LAYOUT_MISMATCH if a mesh has a member outside `savers`, which maps
-  /// global ranks to group ranks. The cost is proportional to the number of mesh members.
+  /// `placements` and `savers` must outlive it. `savers` maps global ranks to group ranks; throws
+  /// LAYOUT_MISMATCH if a mesh has a member that `savers` lacks. The cost is proportional to the
+  /// number of mesh members.
   ShardLayouts(std::span<const Placed* const> placements, const Group& savers, ChunkRule rule);
 
-  /// Throws LAYOUT_MISMATCH if the placement does not fit the shape.
+  /// Returns the layout of a placement and a shape. Throws LAYOUT_MISMATCH if the placement does
+  /// not fit the shape.
   const ShardLayout& of(std::uint32_t placement, const Dims& shape);
-  /// Returns a group rank's position in the placement's mesh; nothing if it is not a member.
+  /// Returns the position of group rank `saver` in the placement's mesh; nothing if it is not a
+  /// member.
   std::optional<GroupRank> member(std::uint32_t placement, GroupRank saver) const;
 
  private:
@@ -48,7 +52,7 @@ class ShardLayouts {
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 
-/// Throws LAYOUT_MISMATCH if a rank offers by a mesh of which it is not a member.
+/// Throws LAYOUT_MISMATCH if a rank offers a tensor by a mesh of which the rank is not a member.
 void check_members(const OfferBook& book, const ShardLayouts& layouts, const Group& savers);
 
 }  // namespace reprise

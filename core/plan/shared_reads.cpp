@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-using ClassSet = std::vector<std::uint32_t>;  ///< ascending
+using ClassSet = std::vector<std::uint32_t>;  ///< class numbers, ascending
 
 std::vector<GroupRank> ranks_of(const ClassSet& set, std::span<const AlikeReaders> classes) {
   std::vector<GroupRank> ranks;

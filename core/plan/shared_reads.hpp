@@ -1,6 +1,8 @@
 #pragma once
-// Finds stored records that several ranks need and assigns their reads: each byte is read once, all
-// ranks read equally many, and each gets the rest from the others. Pure.
+// Finds stored records that several ranks need, and assigns their reads. Each byte is read once,
+// all ranks of a group read equal shares, and each rank gets the other shares from the
+// other ranks.
+// Pure.
 //
 //   ranks 0 1 2 3 need record a, ranks 0 1 need b:
 //
@@ -19,7 +21,7 @@
 
 namespace reprise {
 
-/// The bytes of one stored item. An empty one may begin where another does.
+/// The byte range of one stored item. An empty range may begin where another one does.
 struct StoredRecord {
   FileIndex file = kNoFile;
   ByteRange range;
@@ -34,27 +36,29 @@ struct StoredRecord {
 /// Ranks that need the same records, such as replicas of one part of a model.
 struct AlikeReaders {
   std::vector<GroupRank> ranks;       ///< ascending
-  std::vector<StoredRecord> records;  ///< ascending, each once
+  std::vector<StoredRecord> records;  ///< ascending and distinct
 };
 
-/// One round that a group of ranks runs together.
+/// One round, which the ranks of a group run together.
 struct SharedRound {
   std::size_t group = 0;
-  std::vector<StoredRecord> records;  ///< one after another
+  std::vector<StoredRecord> records;  ///< read back to back as one range
   std::uint64_t bytes = 0;            ///< total size of the records
 };
 
 struct SharedReads {
-  std::vector<std::vector<GroupRank>> groups;  ///< groups of two or more ranks, each ascending
-  /// Rounds in an order that all ranks follow, so that ranks never wait for each other in a cycle.
+  std::vector<std::vector<GroupRank>> groups;  ///< each has two or more ranks, ascending
+  /// The order of the rounds is the same for all ranks, so ranks never wait for each other in a
+  /// cycle.
   std::vector<SharedRound> rounds;
 };
 
-/// Assigns records that several ranks need to rounds. A round has at most `room` bytes, or a single
-/// record. O(records of all classes, log).
+/// Assigns records that several ranks need to rounds. A round has at most `room` bytes, or one
+/// record that is larger. O(n log n) for n records of all classes.
 SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t room);
 
-/// Returns the range that the n-th of `members` reads in a round. Shares differ by at most a byte.
+/// Returns the range of a round that member number `n` of `members` reads. Shares differ by at most
+/// one byte.
 ByteRange share_of_round(std::uint64_t bytes, std::size_t members, std::size_t n);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 #pragma once
-// Decides what a load does if requested and stored keys differ: the strict modes of Megatron's
-// dist_checkpointing (StrictHandling), under the names they have there. Only those names use
-// Megatron's words for the two sides:
+// Decides what a load does if requested and stored keys differ. These are the strict modes of
+// Megatron's dist_checkpointing (StrictHandling), and they have the same names. Megatron has other
+// words for the two kinds of difference, and only the names of the modes use them:
 //
 //   here            Megatron     meaning
 //   not stored      unexpected   the job requests the key, but the checkpoint lacks it
@@ -17,8 +17,8 @@
 
 namespace reprise {
 
-/// Both sides over all ranks, sorted; keys excused by a skip list have been
-/// removed.
+/// The keys that only one side has, collected over all ranks and sorted. Keys on a skip list are
+/// left out.
 struct KeyMismatch {
   std::vector<std::string> not_requested;
   std::vector<std::string> not_stored;
@@ -26,9 +26,9 @@ struct KeyMismatch {
 
 struct StrictVerdict {
   bool refuse = false;           ///< true if the load must not continue
-  std::vector<std::string> log;  ///< lines for people, one per side
-  KeyMismatch returned;          ///< mismatch to return to the caller
-  bool drop_not_stored = false;  ///< remove keys that are not stored from the request
+  std::vector<std::string> log;  ///< lines for the operator, one per side
+  KeyMismatch returned;          ///< the mismatch that the load returns to its caller
+  bool drop_not_stored = false;  ///< true if the request must lose keys that are not stored
 };
 
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys);

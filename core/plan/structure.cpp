@@ -14,7 +14,7 @@ std::uint64_t hash_of(std::span<const std::int64_t> numbers) {
 
 std::uint64_t hash_of(const Dims& dims) { return hash_of(std::span(dims.begin(), dims.size())); }
 
-/// Hashes leaves one after another. Caches meshes, because few of them serve many leaves.
+/// Hashes leaves. Hashes of meshes are cached, because few meshes serve many leaves.
 class LeafHash {
  public:
   std::uint64_t of(const TensorLeaf& leaf) {
@@ -55,7 +55,7 @@ class LeafHash {
     return at->second = hash;
   }
 
-  std::map<const Mesh*, std::uint64_t> meshes_;  ///< lookups only
+  std::map<const Mesh*, std::uint64_t> meshes_;  ///< used for lookups only
 };
 
 bool entry_before(const StructureEntry& a, const StructureEntry& b) {
@@ -67,7 +67,7 @@ std::vector<StructureEntry> sorted(std::vector<StructureEntry> entries) {
   return entries;
 }
 
-/// Returns the keys of entries that only `one` has; both must be sorted.
+/// Returns the keys of the entries that only `one` has. Both lists must be sorted.
 std::vector<std::string> only_in(const std::vector<StructureEntry>& one,
                                  const std::vector<StructureEntry>& other) {
   std::vector<StructureEntry> entries;

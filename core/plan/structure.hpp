@@ -1,12 +1,12 @@
 #pragma once
-// The structure of a rank's saved state: everything except the payload. A plan made for one
-// structure serves every other state with the same structure.
+// The structure of a rank's saved state is everything but the payload. A plan made for one state is
+// also right for any other state with the same structure.
 //
 //     key, dtype, shape, boxes, replica id, placement   of each tensor
 //     key, coordinate, grid, replica id                 of each object
 //     the rank itself
 //
-// Memory addresses are not part of it: the engine gets those from the live leaves.
+// Memory addresses are not part of the structure: the engine takes them from the live leaves.
 
 #include <cstdint>
 #include <span>
@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-/// One leaf: its key (for objects with coordinate and grid) and a hash of everything else.
+/// One leaf: its key (with coordinate and grid for objects) and a hash of everything else.
 struct StructureEntry {
   std::string key;
   std::uint64_t hash = 0;
@@ -29,12 +29,13 @@ struct StructureEntry {
 
 struct Structure {
   std::vector<StructureEntry> entries;  ///< in the order of the leaves
-  /// Hash of all entries, independent of the order of the leaves, and of the rank.
+  /// Hash of all entries and of the rank. It does not depend on the order of the leaves.
   std::uint64_t signature = 0;
 };
 Structure structure_of(const StateDict& state, GlobalRank self);
 
-/// Keys that only one side has, and keys whose structure differs. Sorted.
+/// The keys that only one of two structures has, and the keys whose structure differs. Each list is
+/// sorted.
 struct StructureChange {
   std::vector<std::string> appeared;
   std::vector<std::string> vanished;
@@ -42,16 +43,16 @@ struct StructureChange {
 };
 StructureChange change_between(const Structure& earlier, const Structure& later);
 
-/// The ranks that take part in a save and the structure of everything they save: a plan or a choice
-/// of owners is valid for one such scope.
+/// The ranks that take part in a save, and the structure of everything they save. A plan or a
+/// choice of owners is valid for one scope.
 struct SaveScope {
-  std::uint64_t structure = 0;  ///< hash of all ranks' signatures, in group order
+  std::uint64_t structure = 0;  ///< hash of the signatures of all ranks, in group order
   std::int32_t world_size = 0;
   std::vector<GlobalRank> savers;  ///< in group order
 
   friend bool operator==(const SaveScope&, const SaveScope&) = default;
 };
-/// Returns an order-dependent hash of the signatures of parts.
+/// Returns a hash of several signatures. Their order matters.
 std::uint64_t combined(std::span<const std::uint64_t> signatures);
 std::uint64_t signature(const SaveScope& scope);
 

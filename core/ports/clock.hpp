@@ -1,5 +1,5 @@
 #pragma once
-// The time of a lane: real, or virtual and the same in every run.
+// The clock of a lane. Its time is real, or virtual and then the same in every run.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace reprise {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Returns monotonic time from an arbitrary start.
+  /// Returns nanoseconds since an arbitrary start; the time never goes back.
   virtual std::uint64_t now_ns() = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Objects that a job owns, and facts it remembers between calls.
+// Objects that a job owns, and what it remembers between calls.
 
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@ namespace reprise {
 
 struct JobState {
   JobPorts own;
-  std::shared_ptr<Communicator> all;  ///< all ranks of the fabric
-  /// Iterations, by directory, that loads skipped as damaged and that have not been saved again
+  std::shared_ptr<Communicator> all;  ///< communicator of all ranks of the fabric
+  /// For each directory, the iterations that loads skipped as damaged and that no save has replaced
   /// since.
   std::map<std::string, std::vector<Step>> damaged = {};
 

@@ -1,5 +1,6 @@
 #pragma once
-// A store that forwards everything to another one: a base class for stores that intercept calls.
+// A store that forwards every call to another store. It is a base class for stores that intercept
+// some calls.
 
 #include "reprise/store.hpp"
 
@@ -7,7 +8,7 @@ namespace reprise {
 
 class PassingStore : public Store {
  public:
-  /// Borrows `inner`.
+  /// Forwards to `inner`, which must outlive this store.
   explicit PassingStore(Store& inner) : inner_(inner) {}
 
   StoreCapabilities capabilities() const override { return inner_.capabilities(); }

@@ -11,13 +11,14 @@ namespace reprise {
 namespace {
 
 constexpr int kTestsBeforeYield = 100;
-constexpr int kTestsBeforeSleep = 2000;  // there may be more ranks than cores
+constexpr int kTestsBeforeSleep = 2000;  // more ranks than cores may be waiting
 constexpr auto kSleep = std::chrono::microseconds(100);
 constexpr std::uint64_t kLookNs = 20'000'000;
-/// Time to wait for messages that a member sent before it ended.
+/// How long to wait for messages that a member sent before it ended.
 constexpr std::uint64_t kGraceNs = 200'000'000;
 
-/// Adds with saturation: a deadline beyond the clock's range is never reached.
+/// Returns when a deadline is reached. If the sum overflows, returns the largest time, so that the
+/// deadline is never reached.
 std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   const std::uint64_t sum = now_ns + deadline_ns;
   return sum < now_ns ? std::numeric_limits<std::uint64_t>::max() : sum;

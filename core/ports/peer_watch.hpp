@@ -1,5 +1,6 @@
 #pragma once
-// Tells which ranks are alive, independently of the fabric, which often does not notice.
+// Knows which ranks are alive. It does not rely on the fabric, which often does not notice the end
+// of a rank.
 
 #include "reprise/types.hpp"
 
@@ -8,7 +9,7 @@ namespace reprise {
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
-  /// Called often while a call waits; true once the rank's process can send nothing more.
+  /// True once the rank's process can send nothing more. A waiting call calls this often.
   virtual bool has_ended(GlobalRank rank) = 0;
 };
 

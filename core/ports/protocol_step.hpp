@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-/// One step of a protocol: commit, retention or the cleanup after a crash.
+/// One step of the protocol for commit, for retention, or for the cleanup after a crash.
 struct ProtocolStep {
   std::string_view name;
   std::function<void()> run;

@@ -1,21 +1,22 @@
 #pragma once
-// Paths within a store: joining them, and the rule for valid paths, which every store checks before
-// any access.
+// Paths within a store: functions that join and split them, and the rule for valid paths. Every
+// store checks that rule before any access.
 
 #include <string>
 
 namespace reprise {
 
-/// Joins "a" and "b" to "a/b"; "" is the root.
+/// Joins "a" and "b" to "a/b". An empty directory means the root.
 std::string join_path(const std::string& directory, const std::string& name);
-/// Returns the directory part of a path; "" at the root.
+/// Returns the directory part of a path; empty if the entry is in the root.
 std::string parent_path(const std::string& path);
 
-/// Throws PATH_ESCAPE unless `path` is "" (the root) or names joined by single '/', none of them
-/// "." or "..", and without a zero byte.
+/// Throws PATH_ESCAPE unless `path` is valid. A valid path is "" (the root) or names joined by
+/// single '/'. No name is "." or "..", and none contains a zero byte.
 void check_store_path(const std::string& path);
 
-/// Same, but throws USAGE for the root: for paths to be removed, renamed or written.
+/// Throws PATH_ESCAPE for an invalid path, and USAGE for the root. For paths to be removed, renamed
+/// or written.
 void check_store_entry(const std::string& path);
 
 }  // namespace reprise

@@ -8,17 +8,19 @@
 
 namespace reprise {
 
-/// Reads all of an open file; messages call it `name`.
+/// Reads all of an open file. Error messages call the file `name`.
 Bytes read_whole(ReadFile& file, const std::string& name);
-/// Reads the whole file; LIMIT if it is larger than `size_max` bytes.
+/// Reads the whole file. Throws LIMIT if it is larger than `size_max` bytes.
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max);
-/// Creates or truncates the file; its content, but not yet its name, would survive a power cut.
+/// Creates or truncates the file. When it returns, the content would survive a power cut, but the
+/// name might not.
 void write_durably(Store& store, const std::string& path, ByteSpan content);
-/// Writes a side file, syncs, renames it over `path`, syncs the directory: old or new, never mixed.
+/// Writes a side file, syncs it, renames it over `path`, and syncs the directory. A reader finds
+/// the old or the new content, never a mixture.
 void write_atomically(Store& store, const std::string& path, ByteSpan content);
 
-/// True if both entries are known to be different files. Some network file systems renumber a file
-/// they have forgotten: with equal size and time it counts as the same.
+/// True if the two entries are known to be different files. Some network file systems give a file
+/// that they have forgotten a new number; if size and time are equal, it counts as the same file.
 bool is_another_file(const Entry& one, const Entry& other);
 
 }  // namespace reprise

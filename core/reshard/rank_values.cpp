@@ -59,7 +59,7 @@ class RankSettler {
     }
   }
 
-  /// False if no copy is kept.
+  /// Chooses one copy, the first. False if no copy is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);
@@ -134,7 +134,7 @@ class RankSettler {
   Bytes left_;
   Bytes right_;
   SettledRanks settled_;
-  std::map<std::string, std::string> names_;  ///< new names of per-rank keys; empty: left out
+  std::map<std::string, std::string> names_;  ///< new key by old key; empty if left out
 };
 
 }  // namespace

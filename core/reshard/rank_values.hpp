@@ -1,5 +1,5 @@
 #pragma once
-// Settles values that each rank saved for itself when a checkpoint is rewritten: a single
+// Decides which values survive if each rank saved its own and the checkpoint is rewritten: a single
 // `.metadata` has only one value per key.
 
 #include <cstdint>
@@ -13,27 +13,28 @@
 namespace reprise {
 
 enum class PerRank : std::uint8_t {
-  kKeep,   ///< each rank keeps its own; requires the same number of ranks
+  kKeep,   ///< each rank keeps its value; requires the same number of ranks
   kFirst,  ///< all ranks get the first rank's value
   kDrop,   ///< values that differ between ranks are dropped
 };
 
 struct RankChoice {
-  std::optional<PerRank> per_rank = {};  ///< nothing: kKeep if the number of ranks stays the same
-  std::int64_t ranks = 0;                ///< ranks of the new checkpoint; 0: as many as before
+  std::optional<PerRank> per_rank = {};  ///< if empty, kKeep if the number of ranks stays the same
+  std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
 };
 
-/// The metadata to write, and what was left out of it.
+/// The metadata to write, and the keys for which something was lost.
 struct SettledRanks {
   Metadata metadata;
   std::vector<std::string> dropped = {};  ///< keys that were left out
-  /// Keys taken from the first rank although ranks had different values or some had none.
+  /// Keys whose value was taken from the first rank, although ranks had different values or some
+  /// had none.
   std::vector<std::string> of_first = {};
 };
 
-/// Returns the metadata unchanged if possible. Otherwise merges it: copies with equal bytes (found
-/// by reading them) become one; for the others `choice` decides. Throws USAGE, naming one, if
-/// `choice` does not say.
+/// Returns the metadata unchanged if possible. Otherwise merges the ranks' items: copies with equal
+/// bytes, which are read for this, become one item, and `choice` decides about the others. Throws
+/// USAGE with a key if `choice` does not decide.
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
 }  // namespace reprise

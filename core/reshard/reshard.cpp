@@ -22,11 +22,11 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Rough size of the bytes written around each part, and of the small files.
+/// Rough number of bytes written around each part, including its share of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Keeps a reader per tensor until all its elements have been delivered, because only then can
-/// their checksum be judged.
+/// Keeps a reader for each tensor until all elements of the tensor have been delivered. Only then
+/// can their checksum be judged.
 class Readers {
  public:
   explicit Readers(const ReaderResources& resources)
@@ -50,7 +50,7 @@ class Readers {
   std::vector<std::unique_ptr<TensorReader>> readers_;
 };
 
-/// Supplies one writer's parts by reading the old chunks.
+/// Supplies the parts of one writer by reading the old chunks.
 class PartSource final : public ContentSource {
  public:
   PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
@@ -72,7 +72,8 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Returns patches that fill in checksums that were left out; none if it is not an archive.
+/// Returns patches that add the checksums which the item's writer left out. Returns none if the
+/// item is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
   item.read_at(0, first);
@@ -82,7 +83,7 @@ std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
 
 class Resharder {
  public:
-  /// `source` was made from `opened`, which knows the metadata files it was read from.
+  /// `source` was made from `opened`, which still knows the metadata files that it was read from.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
             const ReshardOptions& options, const ReshardPorts& ports)
       : opened_(opened),
@@ -129,8 +130,8 @@ class Resharder {
   }
 
  private:
-  /// Refuses objects with names nobody may accept (os.system), because objects are copied as bytes
-  /// and would pass them on.
+  /// Refuses objects with names that nobody may accept (os.system). Objects are copied as bytes, so
+  /// the copy would pass such names on.
   void refuse_hostile_objects() {
     for (const auto& object : source_.catalog().objects) {
       read_bytes_item(*source_.slice(object.key, object.file, object.range));
@@ -152,7 +153,7 @@ class Resharder {
                 {.file = ports_.store.display(directory)});
   }
 
-  /// Starts the new catalog: same keys, dtypes and logical shapes, but no chunks yet.
+  /// Starts the new catalog: keys, dtypes and logical shapes stay, and there are no chunks yet.
   void start_catalog() {
     Catalog& catalog = metadata_.catalog;
     catalog.files.clear();
@@ -208,7 +209,7 @@ class Resharder {
     note(name, written);
   }
 
-  /// Records the file for the commit, which checks that all files exist, and for the manifest.
+  /// Records a written file for the manifest and for the commit, which checks that all files exist.
   void note(const std::string& name, const WrittenContent& written) {
     content_.payload.push_back({name, written.bytes});
     if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
@@ -230,11 +231,11 @@ class Resharder {
     check_copies(name, copied);
   }
 
-  /// An item copied as bytes.
+  /// An item that was copied byte for byte.
   struct CopiedItem {
     ByteRange range;         ///< range in the copy
-    ErrorPlace from;         ///< place in the source
-    bool completed = false;  ///< missing checksums were filled in
+    ErrorPlace from;         ///< place in the source, for messages
+    bool completed = false;  ///< true if missing checksums were added
   };
 
   CopiedItem copy_item(ItemSource& item, CopiedFile& out, const std::string& key) {
@@ -246,7 +247,8 @@ class Resharder {
     return {out.append(item, patches), from, !patches.empty()};
   }
 
-  /// Checks the copied records against their checksums: the bytes judged are the bytes read.
+  /// Reads the copied records back and compares them with their checksums, so the bytes that were
+  /// judged are the bytes in the copy.
   void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
     if (!options_.checksums) return;
     WholeFile file(ports_.store, path_of(name));
@@ -269,7 +271,8 @@ class Resharder {
     return found ? found->size : 0;
   }
 
-  /// Copies metadata.json and common.pt, which is an archive unless it is a user's own.
+  /// Copies metadata.json and common.pt. common.pt is an archive; a user's own file of that name is
+  /// not copied here.
   void copy_common() {
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));
@@ -309,7 +312,7 @@ class Resharder {
     report_.left_out = beside_.left_out;
   }
 
-  /// Judges the checksums of everything delivered, file by file.
+  /// Judges the checksums of all delivered data, file by file.
   void judge_checksums() {
     readers_.require_all_judged();
     for (Finding& finding : tally_.findings()) {
@@ -346,11 +349,11 @@ class Resharder {
   const ReshardOptions& options_;
   const ReshardPorts& ports_;
   Bytes staging_;
-  ChecksumTally tally_;  ///< checksums of data that was read
+  ChecksumTally tally_;  ///< compares delivered data with checksums
   Readers readers_;
   ByteProgress progress_;
   BesidePayload beside_;
-  bool own_common_ = false;  ///< common.pt belongs to the user
+  bool own_common_ = false;  ///< true if common.pt is a user's own file
   CommitContent content_ = {};
   Metadata metadata_;  ///< metadata of the new checkpoint
   ReshardReport report_;

@@ -4,12 +4,12 @@
 
 namespace reprise {
 
-/// Returns the group's first rank.
+/// Returns the rank of the group's first member.
 GroupRank first_member(const Communicator& group);
 
 struct LeaderSeams {
-  /// Returns the rank that acts for the group, as the caller sees it: it does the work, and the
-  /// others take its answer.
+  /// Returns the rank that this rank takes for the group's leader. The leader does the work, and
+  /// the others take over its result.
   GroupRank (*leader)(const Communicator& group) = first_member;
 };
 

@@ -6,9 +6,10 @@
 namespace reprise {
 
 struct PlanSeams {
-  /// Describes a placement to the plan; must be the rule by which the job slices.
+  /// The chunk rule by which a placement is described to the plan. It must be the rule by which the
+  /// job slices.
   ChunkRule describe = ceil_chunk;
-  /// Returns the reason if boxes without a placement do not tile the tensor.
+  /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they do.
   CoverProof cover = prove_cover;
 };
 

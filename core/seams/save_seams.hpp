@@ -29,25 +29,26 @@ std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
 
-/// Returns the iterations to remove, oldest first.
+/// Chooses the iterations to remove, oldest first.
 using Outdated = std::vector<Step> (*)(const std::vector<Generation>& present, const Kept& kept);
-/// Returns the retention protocol with `which` as the choice.
+/// Returns the retention protocol in which `which` chooses the iterations.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
 
 struct SaveSeams {
   PlanSeams plan;
-  /// Protocols of a save, each a list of named steps: run by the leader before anything is written,
-  /// by each rank to commit, by the leader after everything is durable.
+  /// The protocols of a save; each is a list of named steps. The leader runs `prepare` before
+  /// anything is written, each rank runs `commit`, and the leader runs `retention` after everything
+  /// is durable.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
   /// `commit` is a function object, so that a replacement can have state of its own.
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;
   CacheSeams cache;
-  /// Returns the source of the staged elements.
+  /// Returns the source from which staging gets the elements.
   std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
   StageSeams stage;
-  /// Chooses the rank that prepares and commits for all.
+  /// Chooses the rank that prepares and commits for all ranks.
   LeaderSeams leader;
 };
 

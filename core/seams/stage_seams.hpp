@@ -6,24 +6,26 @@
 
 namespace reprise {
 
-/// Remaining work for a full batch, in this order.
+/// The work that remains for a full batch, in the order of the members.
 struct BatchWork {
   std::function<void()> settle;  ///< waits until every copy into the batch has ended
   std::function<void()> write;
 };
-/// The same work in two parts: the caller runs `now` before the next batch, the background `later`.
+/// The same work in two parts. The caller runs `now` before it fills the next batch; the background
+/// thread runs `later`.
 struct BatchOrder {
   std::function<void()> now;
   std::function<void()> later;
 };
-/// Settles now and writes later, so that the source may change once the caller continues.
+/// Puts `settle` into `now` and `write` into `later`, so the source may change once the caller
+/// continues.
 BatchOrder settle_then_write(BatchWork work);
-/// True if the task has ended.
+/// True if the task is done, successfully or not.
 bool is_done(Task& writing);
 
 struct StageSeams {
   BatchOrder (*order)(BatchWork work) = settle_then_write;
-  /// True if the memory of a batch that was handed over may be reused.
+  /// True if the memory of a batch may be reused. `writing` is the task that writes the batch.
   bool (*free_again)(Task& writing) = is_done;
 };
 

@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-/// Returns the item with that key, or null. `items` must be sorted by its member `key`.
+/// Returns the item with that key; null if there is none. `items` must be sorted by the member
+/// `key` of its items.
 template <class Item>
 const Item* find_by_key(const std::vector<Item>& items, std::string_view key) {
   const auto found =

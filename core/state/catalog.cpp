@@ -59,7 +59,7 @@ std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chun
   }
   const std::int64_t begin = chunk.box.offset[original.size()];
   const std::int64_t length = chunk.box.extent[original.size()];
-  // Compares without sums, because these numbers come from a file.
+  // Compares without adding, because these numbers come from a file and a sum could overflow.
   if (begin < 0 || length < 0 || length > block.elements() || begin > block.elements() - length) {
     throw wrong("has a chunk at " + to_string(chunk.box.offset) + " of extent " +
                 to_string(chunk.box.extent) + " that leaves its block");

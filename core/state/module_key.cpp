@@ -26,7 +26,8 @@ bool take(std::string_view& text, std::string_view begin) {
   return true;
 }
 
-/// Takes the name up to the next dot and the dot; empty if there is no dot or nothing after it.
+/// Takes the text up to the next dot, and removes that dot too. Returns an empty name if there is
+/// no dot or nothing follows it.
 std::string_view take_name(std::string_view& text) {
   const auto dot = text.find('.');
   if (dot == std::string_view::npos || dot + 1 == text.size()) return {};
@@ -49,7 +50,7 @@ std::optional<std::int64_t> chain_of(std::string_view digits) {
   return number && *number < kChainMax ? number : std::nullopt;
 }
 
-/// Takes "1" from "chained_1.<rest>"; leaves `text` unchanged if it is not such a key.
+/// Takes "1" from "chained_1.<rest>". Leaves `text` unchanged if it does not begin like this.
 std::optional<std::int64_t> take_chain(std::string_view& text) {
   std::string_view rest = text;
   if (!take(rest, kChained)) return std::nullopt;
@@ -64,19 +65,19 @@ std::optional<ModulePart> part_named(std::string_view name) {
   return found == kModuleParts.end() ? std::nullopt : std::optional(*found);
 }
 
-/// Parses "vision.1.param_groups": module, position in the chain, part.
+/// Parses a key such as "vision.1.param_groups": module, position in the chain, part.
 std::optional<ModuleKey> parse_part(std::string_view text) {
   ModuleKey key{.module = std::string(take_name(text)), .kind = Kind::kPart, .chain = 0};
   if (key.module.empty()) return std::nullopt;
   if (text.find('.') != std::string_view::npos) {
     key.chain = chain_of(take_name(text));
-    if (key.chain == 0) return std::nullopt;  // the first has no number
+    if (key.chain == 0) return std::nullopt;  // the first optimizer of a chain has no number
   }
   key.part = part_named(text);
   return key.chain && key.part ? std::optional(key) : std::nullopt;
 }
 
-/// Parses "3.gbuf_idx_0.<...>" or "3.grad_scaler".
+/// Parses a key such as "3.gbuf_idx_0.<...>" or "3.grad_scaler".
 std::optional<ModuleKey> parse_group(std::string_view text) {
   const auto group = number_of(take_name(text));
   if (!group) return std::nullopt;
@@ -87,14 +88,14 @@ std::optional<ModuleKey> parse_group(std::string_view text) {
   return key;
 }
 
-/// Returns the module named by a key of the model itself.
+/// Returns the module to which a key of the model itself belongs.
 std::string module_named_in(std::string_view key) {
   if (take(key, kModality)) return std::string(take_name(key));
   return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
 }
 
-/// Parses an optimizer key without "[chained_<i>.]optimizer.": its kind, and its module if the key
-/// names one.
+/// Parses an optimizer key from which "[chained_<i>.]optimizer." was removed. Finds its kind, and
+/// its module if the key contains one.
 ModuleKey parse_optimizer(std::string_view text) {
   std::string_view rest = text;
   if (take(rest, kMimo)) {
@@ -107,17 +108,18 @@ ModuleKey parse_optimizer(std::string_view text) {
   ModuleKey key{.kind = Kind::kState};
   rest = text;
   if (!take(rest, kState)) return key;
-  key.module = module_named_in(rest);  // the slot's name may come last
+  key.module = module_named_in(rest);  // the slot's name may come after the module's
   if (key.module.empty() && !take_name(rest).empty()) key.module = module_named_in(rest);
   return key;
 }
 
-/// Parses "[chained_<i>.]optimizer.<...>"; returns nothing if it is not an optimizer key.
+/// Parses "[chained_<i>.]optimizer.<...>". Returns nothing if `text` is not an optimizer key.
 std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // If both number the optimizer, the prefix was added before the parts were split off.
+  // A key may number the optimizer twice: as chained_<i> and within the part. The number in
+  // chained_<i> counts if the part has no number or 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }
@@ -132,7 +134,7 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
     key.kind = Kind::kExpertRng;
   } else if (const auto state = parse_chained(text)) {
     key = *state;
-    // Another module's part under this prefix has no use, but it is optimizer state.
+    // A part of another module has no use under this prefix, but it is optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;
@@ -140,7 +142,7 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
   return key;
 }
 
-/// Parses "<m>.rng_state".
+/// Parses "<m>.rng_state" and "<m>.expert_rng_state".
 std::optional<ModuleKey> parse_rng(std::string_view text) {
   const std::string module(take_name(text));
   if (module.empty() || (text != kRng && text != kExpertRng)) return std::nullopt;

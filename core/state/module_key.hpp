@@ -1,6 +1,6 @@
 #pragma once
 // Parses the keys of a checkpoint of several modules (Megatron's MIMO), each with its own
-// optimizer. Pure; the only parser for them.
+// optimizer. Pure functions; nothing else parses these keys.
 //
 //   mimo.<m>.<model key>                                    a weight, if weights are prefixed
 //   modality_submodules.<m>.<...>, language_model.<...>     a weight under the model's names
@@ -13,7 +13,7 @@
 // <s> is empty for the first of a module's chained optimizers, then ".1", ".2". Before the prefix
 // existed, all optimizer keys were bare: optimizer.mimo.<m><s>.param_groups next to
 // optimizer.state.<slot>.modality_submodules.<m>.<...>. A bare optimizer.distributed.<...> does not
-// say whose it is.
+// say to which module it belongs.
 
 #include <array>
 #include <cstdint>
@@ -25,25 +25,26 @@
 
 namespace reprise {
 
-/// Parts that a module's optimizer stores besides its tensors.
+/// The parts that a module's optimizer stores in addition to its tensors.
 enum class ModulePart : std::uint8_t { kParamGroups, kGradScaler, kShardingType };
 inline constexpr std::array kModuleParts = {ModulePart::kParamGroups, ModulePart::kGradScaler,
                                             ModulePart::kShardingType};
-/// Returns the last part of its key: "param_groups".
+/// Returns the last component of the part's key, such as "param_groups".
 std::string_view name_of(ModulePart part);
 
-/// The way in which a key identifies its module.
+/// How a key identifies its module.
 enum class ModuleForm : std::uint8_t {
-  kNamed,     ///< by the names the model gives its parts
-  kBare,      ///< by optimizer.mimo.<m>
+  kNamed,     ///< by the names that the model gives its parts
+  kBare,      ///< by optimizer.mimo.<m>, without a prefix
   kPrefixed,  ///< by the prefix mimo.<m>.
 };
 /// Returns "by name", "bare" or "prefixed".
 std::string_view name_of(ModuleForm form);
 
-/// Name of the module with the weights `language_model.<...>`; a model has exactly one.
+/// Name of the module whose weights are `language_model.<...>`. A model has exactly one such
+/// module.
 inline constexpr std::string_view kLanguageModule = "language";
-/// Longest chain of optimizers that is accepted.
+/// Largest number of optimizers in a chain that is accepted.
 inline constexpr std::int64_t kChainMax = 64;
 
 struct ModuleKey {
@@ -51,35 +52,37 @@ struct ModuleKey {
     kWeight,
     kState,        ///< optimizer state, tensor by tensor
     kBucket,       ///< optimizer state in buckets
-    kGroupObject,  ///< object of a distributed optimizer's data-parallel group
+    kGroupObject,  ///< object of a distributed optimizer, for one data-parallel group
     kPart,         ///< an object of the optimizer's metadata
     kRng,
     kExpertRng,
   };
-  std::string module;  ///< empty for a bucket or group object of unknown module
+  std::string module;  ///< module's name; empty for a bucket or group object of unknown module
   ModuleForm form = ModuleForm::kNamed;
   Kind kind = Kind::kWeight;
-  std::optional<std::int64_t> chain;  ///< set if the key numbers the optimizer in its chain
-  std::optional<ModulePart> part;     ///< for kPart, and for a kGroupObject that is a part
-  std::int64_t group = 0;             ///< dp_group_idx of kBucket and kGroupObject
+  std::optional<std::int64_t> chain;  ///< position in the chain, if the key has one
+  std::optional<ModulePart> part;     ///< set for kPart, and for a kGroupObject that is a part
+  std::int64_t group = 0;             ///< dp_group_idx; used for kBucket and kGroupObject
 
   friend bool operator==(const ModuleKey&, const ModuleKey&) = default;
 };
 
-/// Parses a tensor's key or an object's without coordinate and grid; nothing if no module is known.
+/// Parses the key of a tensor, or of an object without coordinate and grid. Returns nothing if the
+/// key does not fit any known form.
 std::optional<ModuleKey> parse_module_key(std::string_view key);
 
-/// Returns a part's key: "mimo.vision.optimizer.mimo.vision.1.param_groups", or the bare one.
+/// Returns the key of a part: "mimo.vision.optimizer.mimo.vision.1.param_groups", or the same
+/// without prefix.
 std::string module_part_key(ModuleForm form, std::string_view module, std::int64_t chain,
                             ModulePart part);
-/// Returns ".1" and so on; empty for the first.
+/// Returns the suffix of a chained optimizer: ".1", ".2" and so on; empty for the first.
 std::string chain_suffix(std::int64_t chain);
 
-/// Returns a part's name in its module's state dict: "_mimo_param_groups.1".
+/// Returns the name of a part in its module's state dict, such as "_mimo_param_groups.1".
 std::string name_in_state_dict(ModulePart part, std::int64_t chain);
-/// Returns a key as shown to people: a part's key is followed by its module and name in the state
-/// dict, "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)". Other keys, of tensors or
-/// of objects with coordinates, are unchanged.
+/// Returns a key as it is shown to a user. A part's key is followed by the part's name in the state
+/// dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)". Keys of
+/// tensors and of objects with coordinates are unchanged.
 std::string told_key(const std::string& key);
 std::vector<std::string> told_keys(std::span<const std::string> keys);
 

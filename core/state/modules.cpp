@@ -12,7 +12,8 @@ namespace {
 using Kind = ModuleKey::Kind;
 using ByName = std::map<std::string, StoredModule>;
 
-/// Megatron's own job uses this name for the streams of all encoders, whatever the modules' names.
+/// Megatron's own job uses this name for the random streams of all encoders, whatever the modules
+/// are called.
 constexpr std::string_view kEncoders = "encoder";
 
 std::string text_of(const Value* value) {
@@ -51,7 +52,7 @@ class Reader {
     if (is_rng(*key)) take_grid(key->kind, grid, module);
   }
 
-  /// Returns the modules if it is a checkpoint of several, otherwise none.
+  /// Returns the modules if this is a checkpoint of several modules; otherwise none.
   StoredModules finish(const Value* common) {
     StoredModules found;
     if (common != nullptr) take_claims(*common, found);
@@ -80,8 +81,8 @@ class Reader {
     const bool weight = key.kind == Kind::kWeight;
     module.forms.insert(key.form);
     take_kind(key, module);
-    if (key.module.empty()) return;  // as in a single-model checkpoint
-    // A plain model may have a part named "mimo" or "language_model".
+    if (key.module.empty()) return;  // a single-model checkpoint has such keys too
+    // A plain model may also have a part named "mimo" or "language_model".
     told_ |= key.form == ModuleForm::kNamed ? key.module != kLanguageModule : !weight;
     own_ |= key.form != ModuleForm::kNamed && !weight && !is_rng(key);
   }
@@ -110,7 +111,7 @@ class Reader {
     }
   }
 
-  /// Gives keys without a module to the only module that could have written them.
+  /// Assigns keys without a module to the only module that could have written them.
   void give_groups(StoredModules& found) {
     if (!somebodys_.stored()) return;
     const auto is_bare = [](const auto& entry) { return entry.second.form() == ModuleForm::kBare; };
@@ -130,7 +131,7 @@ class Reader {
     }
   }
 
-  /// Gives streams named after a module or a role to their modules.
+  /// Assigns random streams that are named after a module or a role to their modules.
   void give_roles() {
     for (const auto& [role, grids] : roles_) {
       const bool encoders = role == kEncoders && modules_.find(role) == modules_.end();
@@ -172,8 +173,8 @@ class Reader {
     return !optimizer.common.empty();
   }
 
-  /// Takes optimizer parts that rank 0 wrote before there were objects for them: optimizer[<m>], or
-  /// optimizer[<m>][<i>]. False if there are none.
+  /// Takes optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. Rank 0
+  /// wrote them there before they were stored as objects. False if there are none.
   bool take_common(const Value& common) {
     const Value* optimizer = common.find("optimizer");
     const auto* entries = optimizer != nullptr ? optimizer->as<Dict>() : nullptr;
@@ -201,13 +202,14 @@ class Reader {
   }
 
   ByName modules_;
-  StoredModule somebodys_;  ///< from keys that name no module
-  std::map<std::string, std::array<std::optional<Dims>, 2>> roles_;  ///< streams not under "mimo."
+  StoredModule somebodys_;  ///< data from keys that name no module
+  /// Random streams whose keys do not begin with "mimo.".
+  std::map<std::string, std::array<std::optional<Dims>, 2>> roles_;
   bool told_ = false;
   bool own_ = false;
 };
 
-/// Prints "ranks 2-7", "rank 3" or "ranks 0, 2, 4".
+/// Returns text such as "ranks 2-7", "rank 3" or "ranks 0, 2, 4".
 std::string describe_ranks(const List& ranks) {
   constexpr std::size_t kShown = 8;
   std::vector<std::int64_t> numbers;
@@ -239,7 +241,7 @@ ModuleClaim Reader::claim_of(const Value& said) {
     const Value* value = said.find(name);
     const auto* size = value != nullptr ? value->as<std::int64_t>() : nullptr;
     if (size == nullptr) continue;
-    const bool as_tp = *size == 0 && axis == "etp";  // experts same as the rest
+    const bool as_tp = *size == 0 && axis == "etp";  // experts are split like the rest
     claim.sizes[name] = as_tp ? claim.size(kLayoutSizes.front().argument).value_or(1) : *size;
     if (*size == 1 || as_tp) continue;
     claim.layout +=

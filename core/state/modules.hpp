@@ -1,6 +1,7 @@
 #pragma once
-// The modules found in a checkpoint's keys: what each stores, by which optimizers and on which
-// grid, as far as keys show. Pure. A checkpoint of one model and one optimizer has none.
+// The modules found in a checkpoint's keys: what each module stores, with which optimizers and on
+// which grid, as far as the keys show. Pure. A checkpoint of one model and one optimizer has no
+// modules.
 
 #include <cstdint>
 #include <map>
@@ -16,28 +17,29 @@
 
 namespace reprise {
 
-/// Data that a distributed optimizer stores for one data-parallel group.
+/// Data that a distributed optimizer stores for one data-parallel group of ranks.
 struct StoredGroup {
   bool buckets = false;
   std::set<ModulePart> parts;
 };
 
-/// One optimizer of a module's chain.
+/// One optimizer in the chain of a module.
 struct StoredOptimizer {
-  bool state = false;                          ///< has tensors under its own `chained_<i>.`
-  std::set<ModulePart> parts;                  ///< parts stored as objects
-  std::set<ModulePart> common;                 ///< parts stored in the common state
-  std::map<std::int64_t, StoredGroup> groups;  ///< by dp_group_idx
-  /// Value from the object, or else from args; nothing until it has been read.
+  bool state = false;           ///< true if it has tensors under its own `chained_<i>.`
+  std::set<ModulePart> parts;   ///< parts stored as objects
+  std::set<ModulePart> common;  ///< parts stored in the common state
+  std::map<std::int64_t, StoredGroup> groups;  ///< keyed by dp_group_idx
+  /// Sharding type from the object, or from args if there is no object; empty until it has been
+  /// read.
   std::optional<std::string> sharding_type;
 
   bool buckets() const;
 };
 
-/// Description of a module in the common state, under args['modules'].
+/// Description of one module in the common state, in args['modules'].
 struct ModuleClaim {
   std::map<std::string, std::int64_t> sizes;  ///< by argument: tensor_model_parallel_size
-  std::string layout;                         ///< "tp=2,pp=3 ranks 2-7"
+  std::string layout;                         ///< for messages: "tp=2,pp=3 ranks 2-7"
   std::optional<std::string> sharding_type;
 
   std::optional<std::int64_t> size(std::string_view argument) const;
@@ -45,47 +47,48 @@ struct ModuleClaim {
 
 struct StoredModule {
   std::string name;
-  std::set<ModuleForm> forms;  ///< forms of its keys
+  std::set<ModuleForm> forms;  ///< forms of the module's keys
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;  ///< size of the tensors' elements
+  std::uint64_t bytes = 0;  ///< total size of the tensors' elements
   std::uint64_t objects = 0;
-  bool state = false;  ///< has optimizer state tensors without `chained_<i>.`
-  /// Keyed by position in the chain; has entry 0 if the module stores optimizer state.
+  bool state = false;  ///< true if it has optimizer state tensors without `chained_<i>.`
+  /// Optimizers by position in the chain. There is an entry 0 if the module stores optimizer state.
   std::map<std::int64_t, StoredOptimizer> chain;
-  std::optional<Dims> rng_grid;         ///< (pp, tp)
-  std::optional<Dims> expert_rng_grid;  ///< (pp, ep, etp)
+  std::optional<Dims> rng_grid;         ///< sizes along (pp, tp)
+  std::optional<Dims> expert_rng_grid;  ///< sizes along (pp, ep, etp)
   std::optional<ModuleClaim> claim;
 
-  /// True if some of it is stored, and it is not only named in args.
+  /// True if some part of the module is stored. False if it is only mentioned in args.
   bool stored() const { return tensors + objects != 0; }
-  /// Returns the length that the keys show; gaps count.
+  /// Returns the length of the chain that the keys show; gaps count.
   std::int64_t chain_length() const { return chain.empty() ? 0 : chain.rbegin()->first + 1; }
   std::uint64_t group_count() const;
-  /// Returns the key form that its metadata has or should have.
+  /// Returns the key form that the module's metadata has or should have.
   ModuleForm form() const { return forms.empty() ? ModuleForm::kNamed : *forms.rbegin(); }
 };
 
 struct StoredModules {
   std::vector<StoredModule> modules;  ///< sorted by name
-  bool claimed = false;               ///< the common state has args['modules']
+  bool claimed = false;               ///< true if the common state has args['modules']
   /// True if each module has its own optimizer; otherwise one optimizer covers the whole model.
   bool own_optimizers = false;
   /// True if there are several modules without prefix, and distributed optimizers store data under
-  /// keys that name none of them. With one such module, the data counts as its own.
+  /// keys that name none of the modules. If there is only one module without prefix, the data
+  /// counts as that module's.
   bool shared_groups = false;
 
   bool empty() const { return modules.empty(); }
   const StoredModule* module(std::string_view name) const;
 };
 
-/// `common` is the common state, or null if it cannot be read.
+/// Finds the modules of a catalog. `common` is the common state, or null if it cannot be read.
 StoredModules modules_of(const Catalog& catalog, const Value* common = nullptr);
 
-/// Stores the value in its optimizer if it is a sharding type.
+/// Stores `value` in the optimizer that `key` refers to, if the key is that of a sharding type.
 void take_sharding_type(const ModuleKey& key, const Value& value, StoredModules& modules);
 
-/// Returns "pp 3, tp 2"; "" if unknown.
+/// Returns text such as "pp 3, tp 2"; empty if the grid is unknown.
 std::string describe_rng_grid(const std::optional<Dims>& grid);
 std::string describe_expert_grid(const std::optional<Dims>& grid);
 

@@ -9,13 +9,15 @@ namespace {
 constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_expert_parallel",
                                                     "is_decoupled_lr"};
 
-/// Returns a group's entry; torch code that ran before Megatron's load may add "pre_" to its name.
+/// Returns the entry of a parameter group. If torch code ran before Megatron's load, "pre_" may
+/// have been added to the entry's name.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);
 }
 
-/// Returns a key; True, 1 and 1.0 give the same one, as in a Python dict.
+/// Returns a key of the value for comparison. True, 1 and 1.0 have the same key, as in a Python
+/// dict.
 std::string key_of(const Value& value) {
   if (const auto* truth = value.as<bool>()) return to_string(Value(*truth ? 1.0 : 0.0));
   if (const auto* number = value.as<std::int64_t>()) {
@@ -25,8 +27,8 @@ std::string key_of(const Value& value) {
 }
 
 struct Identifier {
-  std::string key;    ///< for comparison
-  std::string words;  ///< for people; empty if the group has none of the entries
+  std::string key;    ///< used for comparison
+  std::string words;  ///< used in messages; empty if the group has none of the entries
 };
 
 Identifier identifier_of(const Value& group) {
@@ -57,13 +59,13 @@ std::string complaint_about_groups(const List& groups) {
   return "";
 }
 
-/// Returns the item of a one-element list; null for other values.
+/// Returns the item of a list of one item; null for other values.
 const Value* only_item(const Value& value) {
   const auto* list = value.as<List>();
   return list != nullptr && list->size() == 1 ? &list->front() : nullptr;
 }
 
-/// Returns the value without a list around it, if its type is the wanted one.
+/// Returns the value, or the only item of a list, if its type is T; otherwise null.
 template <class T>
 const T* inside(const Value& value) {
   const Value* item = only_item(value);

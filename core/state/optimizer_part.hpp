@@ -1,6 +1,7 @@
 #pragma once
-// Checks values that an optimizer stores besides its tensors, each by itself. Pure. Megatron saves
-// a sharded object as a list of one; both forms are accepted.
+// Checks the values that an optimizer stores in addition to its tensors; each value is checked on
+// its own. Pure. Megatron saves a sharded object as a list of one item; values with and without
+// that list are accepted.
 
 #include <cstdint>
 #include <optional>
@@ -11,24 +12,24 @@
 
 namespace reprise {
 
-/// Describes the fault of a value stored as such a part; empty if there is none.
+/// Describes what is wrong with a value that is stored as `part`; empty if nothing is.
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
 ///                  stores. A load matches groups by (wd_mult, lr_mult, is_expert_parallel,
-///                  is_decoupled_lr), so no two may have the same; groups without any of them are
-///                  matched by place
+///                  is_decoupled_lr), so no two groups may have equal values; groups with none of
+///                  these entries are matched by position
 ///   grad_scaler    a dict
 ///   param_state_sharding_type   a text
 std::string complaint_about(ModulePart part, const Value& value);
 
-/// Returns the text of a sharding type; nothing if the value is not one.
+/// Returns the text of a sharding type; nothing if the value is not a sharding type.
 std::optional<std::string> sharding_type_of(const Value& value);
 
-/// Layout of the state under a sharding type.
+/// How optimizer state is laid out under a sharding type.
 enum class StateForm : std::uint8_t {
   kBuckets,  ///< the distributed optimizer's internal buffers
   kTensors,  ///< one tensor per parameter, flattened or not
-  kRefused,  ///< from older releases: recognised, but no load accepts it
+  kRefused,  ///< written by older releases; recognised, but no load accepts it
   kUnknown,
 };
 StateForm form_of_sharding_type(const std::string& type);

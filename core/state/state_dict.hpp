@@ -1,5 +1,5 @@
 #pragma once
-// Data passed between a job and the engine: leaves by key.
+// Data that a job and the engine exchange: tensors and objects, called leaves, by key.
 
 #include <cstdint>
 #include <memory>
@@ -14,26 +14,26 @@
 
 namespace reprise {
 
-/// Origin of a leaf's boxes if a mesh and a placement determine them: cover is then proved on the
-/// axes, at a cost that does not depend on the number of ranks.
+/// The mesh and placement that determine a leaf's boxes. If a leaf has one, full cover is proved on
+/// the axes, at a cost that does not depend on the number of ranks.
 struct Placed {
   std::shared_ptr<const Mesh> mesh;
   Placement placement;
 };
 
-/// A tensor of which this rank holds some boxes. The job owns `data`; the engine reads it until
-/// begin_save returns and writes it during load.
+/// A tensor of which this rank holds some boxes. The job owns `data`. The engine reads `data` until
+/// begin_save returns, and writes to it during a load.
 struct TensorLeaf {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;                 ///< shape of the global tensor
-  std::vector<Piece> pieces;  ///< parts held here; empty if this rank holds nothing
-  std::byte* data = nullptr;  ///< local buffer, element 0; may be device memory
-  std::int32_t replica = 0;   ///< 0: the main copy of these boxes
+  std::vector<Piece> pieces;  ///< parts held by this rank; empty if it holds nothing
+  std::byte* data = nullptr;  ///< element 0 of the local buffer; may be device memory
+  std::int32_t replica = 0;   ///< 0 for the main copy of these boxes
   std::optional<Placed> placed;
 };
 
-/// An opaque value at a coordinate of a small grid; stored as `key/shard_<offset>_<grid>`.
+/// An opaque value at a coordinate of a small grid. It is stored as `key/shard_<offset>_<grid>`.
 struct ObjectLeaf {
   std::string key;
   Dims grid;
@@ -42,18 +42,19 @@ struct ObjectLeaf {
   Value value;
 };
 
-/// Keys are unique among tensors and unique among objects.
+/// A rank's leaves. Keys are unique among tensors and unique among objects.
 struct StateDict {
   std::vector<TensorLeaf> tensors;
   std::vector<ObjectLeaf> objects;
-  /// A dict that is the same on all ranks. Written once.
+  /// A dict that is the same on all ranks. It is written once.
   Value common = Dict{};
 };
 
 /// Returns a key such as "rng_state/shard_0.1_2.4".
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid);
-/// The parts of such a key; empty for keys of another form. Older files may have one offset more
-/// than the grid has dimensions: the last dimension is then unknown and set to -1.
+/// The parts of an object's key. parse_object_key() returns nothing for keys of another form. In
+/// older files, an object may have one offset more than the grid has dimensions; the last dimension
+/// of the grid is then unknown and set to -1.
 struct ObjectKey {
   std::string key;
   Dims coordinate;

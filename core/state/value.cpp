@@ -15,7 +15,7 @@ namespace {
 enum class Sameness {
   kSame,
   kDifferent,
-  kOpen,  ///< a dict or set with entries in another order, or other entries
+  kOpen,  ///< undecided: entries of a dict or set differ or are in another order
 };
 
 template <class Items, class Compare>
@@ -32,7 +32,7 @@ Sameness in_order(const Items& a, const Items& b, Sameness otherwise, Compare co
   return all;
 }
 
-/// Walks over both sides entry by entry, in stored order. Linear.
+/// Compares both sides entry by entry, in stored order, in linear time.
 Sameness walk(const Value& a, const Value& b);
 
 Sameness walk(const List& a, const List& b) {
@@ -139,7 +139,7 @@ Value& Value::operator[](std::string_view key) {
 }
 
 Value::Variant Value::big_integer(std::uint64_t value) {
-  Bytes digits(sizeof value + 1);  // the last one holds the sign
+  Bytes digits(sizeof value + 1);  // the last byte holds the sign
   std::memcpy(digits.data(), &value, sizeof value);
   return BigInt{std::move(digits)};
 }

@@ -45,19 +45,20 @@ class Differ {
     } else if (both<Object>(a, b)) {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
-    // If no child differs, the values differ in kind, length, or repetition of a dict key.
+    // If no child differs, the values differ in kind or length, or a dict key is repeated.
     if (seen_ == before) add({path, to_string(a), to_string(b)});
   }
 
   void items(const std::string& path, const List& a, const List& b) {
     if (a.size() != b.size()) return;
     for (std::size_t i = 0; i < a.size() && !full(); ++i) {
-      if (identity_.known(a[i]) == identity_.known(b[i])) continue;  // before building its path
+      // Equal items are skipped here, before a path is built.
+      if (identity_.known(a[i]) == identity_.known(b[i])) continue;
       compare(path + "[" + std::to_string(i) + "]", a[i], b[i]);
     }
   }
 
-  /// Maps each key's number to its first entry.
+  /// Maps the number of each key to the first entry with that key.
   std::map<ValueIdentity::Number, const Value*> by_key(const Dict& dict) const {
     std::map<ValueIdentity::Number, const Value*> index;
     for (const auto& [key, value] : dict) index.try_emplace(identity_.known(key), &value);
@@ -85,7 +86,7 @@ class Differ {
     }
   }
 
-  /// Returns the keys that both have, in the order of `dict`.
+  /// Returns the keys that both dicts have, in the order of `dict`.
   List shared_keys(const Dict& dict, const Dict& other) const {
     const auto in_other = by_key(other);
     List keys;
@@ -115,7 +116,7 @@ class Differ {
 
   std::size_t most_;
   const Wanted& wanted_;
-  std::uint64_t seen_ = 0;  ///< differences, wanted or not
+  std::uint64_t seen_ = 0;  ///< number of differences found, wanted or not
   ValueIdentity identity_;
   std::vector<ValueDifference> found_;
 };

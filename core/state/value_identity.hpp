@@ -1,5 +1,5 @@
 #pragma once
-// Assigns equal values equal numbers.
+// Numbers values so that equal values have equal numbers.
 
 #include <cstdint>
 #include <map>
@@ -10,22 +10,25 @@
 
 namespace reprise {
 
-/// Numbers values from the leaves up: a list by the sequence of its items' numbers, a dict by the
-/// sorted sequence of its entries', an OrderedDict by the sequence as stored. Two values are equal
-/// if and only if their numbers are, at a cost of O(n log n) for any content: no hash is trusted.
-/// Borrows the values.
+/// Numbers values from the leaves up. A list is identified by the sequence of its items' numbers, a
+/// dict by the sorted sequence of its entries' numbers, and an OrderedDict by that sequence as
+/// stored. Two values are equal if and only if their numbers are. No hash is trusted, so the cost
+/// is O(n log n) even for content made to collide. Holds pointers to the values, which must outlive
+/// it.
 class ValueIdentity {
  public:
   using Number = std::uint32_t;
 
-  /// Numbers the value and everything in it.
+  /// Numbers the value and everything in it. Returns the value's number.
   Number of(const Value& value);
-  /// Returns the number of a value that was numbered before, at the same address.
+  /// Returns the number of a value that was numbered before. The value must still be at the same
+  /// address.
   Number known(const Value& value) const { return numbers_.at(&value); }
 
  private:
-  /// Holds small content by value, long content by reference. Ordered by hash first, for speed;
-  /// nodes made to collide are told apart by content.
+  /// What is compared to find equal values. Small content is held by value, long content by
+  /// reference. Nodes are ordered by hash first, for speed; nodes whose hashes collide are
+  /// distinguished by content.
   struct Node {
     std::uint64_t hash = 0;
     std::string head;
@@ -41,7 +44,7 @@ class ValueIdentity {
   void add_object(std::string& head, const Object& object);
 
   std::map<Node, Number> nodes_;
-  std::unordered_map<const Value*, Number> numbers_;  ///< lookups only, never walked
+  std::unordered_map<const Value*, Number> numbers_;  ///< used for lookups only, never iterated
 };
 
 }  // namespace reprise

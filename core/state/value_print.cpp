@@ -9,10 +9,12 @@ namespace {
 
 constexpr std::size_t kItemsPrinted = 16;
 constexpr std::size_t kTextPrinted = 120;
-/// Limit for a value written to a stream. Deep and wide values are cut off as well.
+/// Upper limit on the text of a value written to a stream. Deep and wide values are shortened as
+/// well.
 constexpr std::size_t kLengthPrinted = 4000;
 
-/// Stops descending after `limit` characters, so that printing a large tree costs little.
+/// Prints a value. It stops descending after `limit` characters, so that printing a large tree
+/// costs little.
 class Printer {
  public:
   explicit Printer(std::size_t limit) : limit_(limit) {}
@@ -81,7 +83,7 @@ class Printer {
     if (text.size() > kTextPrinted) out_ += "...";
   }
 
-  /// Prints the first of `count` items and says how many more there are.
+  /// Prints the first of `count` items and says how many follow.
   template <class One>
   void sequence(std::size_t count, std::string_view word, One one) {
     for (std::size_t i = 0; i < count; ++i) {

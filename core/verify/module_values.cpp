@@ -21,7 +21,7 @@ std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object
   try {
     return read_bytes_item(checkpoint.object_bytes(object)).value;
   } catch (const Error&) {
-    return std::nullopt;  // verify_payload reports it
+    return std::nullopt;  // verify_payload reports the error
   }
 }
 

@@ -7,12 +7,12 @@
 
 namespace reprise {
 
-/// Reads them one by one, stores the sharding types in `modules`, and returns what is wrong with
-/// the values. Skips items that are unreadable or opaque; verify_payload reports those. Reads a
-/// bounded number of bytes, and a note says where it stopped.
+/// Reads these values one by one, stores the sharding types in `modules`, and returns findings
+/// about wrong values. Skips items that are unreadable or opaque; verify_payload reports those.
+/// Reads a bounded number of bytes; a note says where reading stopped.
 Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules);
 
-/// Returns modules_of() with all readable sharding types filled in: for display, not for checks.
+/// Returns modules_of() with all readable sharding types filled in. For display, not for checks.
 StoredModules inspected_modules(Checkpoint& checkpoint, const Value* common);
 
 }  // namespace reprise

@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-/// Adds findings, but reports a file that cannot be opened only once.
+/// Adds findings to the report. A file that cannot be opened is reported only once.
 void take(Findings more, VerifyReport& report) {
   for (auto& finding : more) {
     const bool known =
@@ -33,7 +33,7 @@ void take(Findings more, VerifyReport& report) {
   }
 }
 
-/// Adds findings about the metadata; sets the metadata file unless a finding names another.
+/// Adds findings about the metadata. A finding without a file gets the metadata file.
 void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
   for (auto& finding : more) {
     if (finding.file.empty()) {
@@ -46,7 +46,7 @@ void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport&
   take(std::move(more), report);
 }
 
-/// True as well for an unreadable metadata.json, since it may be Megatron-Core's.
+/// True if metadata.json is Megatron-Core's. Also true if it is unreadable, since it may be theirs.
 bool of_megatron(const Checkpoint& checkpoint) {
   try {
     return checkpoint.of_megatron();
@@ -77,7 +77,7 @@ void count(const Catalog& catalog, VerifyReport& report) {
   for (const auto& object : catalog.objects) report.bytes += object.range.size;
 }
 
-/// Checks the checksums of common.pt by themselves, since it is separate from the payload.
+/// Checks the checksums in common.pt, which is not part of the payload.
 Findings check_common_file(Checkpoint& checkpoint) {
   Store& store = checkpoint.store();
   const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
@@ -88,7 +88,7 @@ Findings check_common_file(Checkpoint& checkpoint) {
   return tally.findings();
 }
 
-/// Reports a common.pt that was skipped.
+/// Reports a common.pt that is not Megatron-Core's and was therefore skipped.
 Findings check_own_common_file(Checkpoint& checkpoint) {
   Store& store = checkpoint.store();
   const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
@@ -97,8 +97,8 @@ Findings check_own_common_file(Checkpoint& checkpoint) {
            "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
 }
 
-/// Reports shards missing from a grid. Plain DCP may have keys that only look like shards; its
-/// planner_data shows that it is plain.
+/// Reports shards that are missing from a grid. Plain DCP may have keys that only look like shards;
+/// these findings become notes if planner_data shows that the checkpoint is plain.
 Findings check_shards(Checkpoint& checkpoint) {
   Findings findings = check_grids(checkpoint.catalog());
   if (findings.empty() || checkpoint.metadata().planner_data.empty() || of_megatron(checkpoint)) {
@@ -111,7 +111,7 @@ Findings check_shards(Checkpoint& checkpoint) {
   return findings;
 }
 
-/// Returns the common state if it exists and is readable.
+/// Returns the common state; nothing if it does not exist or cannot be read.
 std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) {
   try {
     auto common = checkpoint.common();
@@ -143,7 +143,8 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
   take(check_sharding_types(modules), report);
 }
 
-/// A manifest with correct digests ties all files to one save, so nothing is suspect then.
+/// Looks for signs that the files come from two saves. A manifest with correct digests ties all
+/// files to one save; nothing else is checked then.
 void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
                    VerifyReport& report) {
   try {
@@ -157,8 +158,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata exceeds the size that is read, so that its validity is unknown. Claims that
-/// exceed its actual size are damage.
+/// True if the metadata is larger than what is read, so that its validity is unknown. A claim that
+/// exceeds the metadata's actual size is damage instead.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;
@@ -166,7 +167,7 @@ bool is_too_large(Store& store, const std::string& path) try {
   return error.code() == Code::kLimit;
 }
 
-/// Opens the checkpoint; returns nothing if that fails, and the report says why.
+/// Opens the checkpoint. Returns nothing if that fails; the report then says why.
 std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
   try {
     return Checkpoint::open(store, path);
@@ -198,7 +199,8 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
-  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {  // one for all ranks
+  // A single file describes the checkpoint for all ranks.
+  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }
   const auto common = check_common(*checkpoint, report);

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that a checkpoint is undamaged, as far as possible without the job that wrote it.
+// Checks that a checkpoint is undamaged, as far as that is possible without the job that wrote it.
 
 #include <cstdint>
 #include <optional>
@@ -15,33 +15,33 @@
 namespace reprise {
 
 enum class PayloadCheck : std::uint8_t {
-  kRead,  ///< reads every item's header and checks every byte against checksums
+  kRead,  ///< reads every item's header and compares every byte with its checksum
   kSkip,  ///< reads only metadata, sizes, names and common state
 };
 
 struct VerifyReport {
-  std::optional<Location> location;  ///< nothing if there is no checkpoint
-  Findings findings;                 ///< in the order of the checks
+  std::optional<Location> location;  ///< empty if there is no checkpoint
+  Findings findings;                 ///< findings in the order of the checks
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
   std::uint64_t objects = 0;
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;            ///< bytes of all items
-  std::uint64_t records_checked = 0;  ///< records compared with their checksums
-  std::vector<std::string> opaque;    ///< keys of objects that are not interpreted
+  std::uint64_t bytes = 0;            ///< total size of all items
+  std::uint64_t records_checked = 0;  ///< number of records compared with their checksums
+  std::vector<std::string> opaque;    ///< keys of objects whose content is not interpreted
   bool payload_read = false;
   bool manifest = false;  ///< true if all files were compared with an integrity.json
 
-  /// True if the metadata names nothing, so that nothing was examined.
+  /// True if the metadata lists nothing, so that nothing was examined.
   bool vacuous() const { return location && tensors + objects == 0; }
   bool whole() const { return count_of(findings, Severity::kError) == 0; }
   VerifyVerdict verdict() const;
-  /// Returns the number of warnings, not counting signs of mixed saves.
+  /// Returns the number of warnings; signs of mixed saves are not counted.
   std::size_t strict_warnings() const;
 };
 
-/// Turns problems into findings. Throws an Error only if nothing could be examined: NOT_FOUND (no
-/// checkpoint at `path`) and IO.
+/// Verifies the checkpoint at `path`. Problems become findings. Throws an Error only if nothing
+/// could be examined: NOT_FOUND if there is no checkpoint, or IO.
 VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
                     Progress& progress);
 

@@ -13,8 +13,8 @@ std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
 }
 
-/// Names the bytes of a faulty chunk: the last one at the place, because the one before it may be
-/// correct.
+/// Sets the finding's file and offset to a faulty chunk. It picks the last chunk at the faulty
+/// place, because an earlier one may be correct.
 void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
                  std::span<const StoredFile> files, Finding& finding) {
   if (defect.code == Code::kCoverageGap) return;
@@ -44,7 +44,8 @@ void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
   }
 }
 
-/// Adds one finding per tensor or object, however many chunks are affected.
+/// Reports items without storage. Adds one finding per tensor or object, however many chunks are
+/// affected.
 void check_has_storage(const Catalog& catalog, Findings& findings) {
   const auto add = [&findings](const std::string& key, std::size_t chunks) {
     const std::string what = chunks > 1 ? with_commas(chunks) + " of its chunks" : "it";

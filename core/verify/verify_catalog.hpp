@@ -1,5 +1,5 @@
 #pragma once
-// Checks a checkpoint from its metadata and file sizes only. Pure.
+// Checks a checkpoint from its metadata and its file sizes only. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -12,22 +12,24 @@
 
 namespace reprise {
 
-/// A payload file as found on disk.
+/// A payload file as the store describes it.
 struct StoredFile {
   std::string display;
-  std::optional<std::uint64_t> size;             ///< nothing if the file does not exist
-  std::optional<std::int64_t> modified_ns = {};  ///< as in Entry
+  std::optional<std::uint64_t> size;             ///< empty if the file does not exist
+  std::optional<std::int64_t> modified_ns = {};  ///< time of the last change, as in Entry
 };
 
-/// Checks that each tensor's chunks tile it exactly and that every item has storage. `files[i]` is
-/// Catalog::files[i], used to name the file of a faulty chunk; may be empty.
+/// Checks that each tensor's chunks tile it exactly and that every item has storage. `files[i]`
+/// describes Catalog::files[i]; it is used to report the file of a faulty chunk. `files` may be
+/// empty.
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files = {});
 
-/// Checks that files exist and items lie within them without overlap. `files[i]` is
-/// Catalog::files[i]. One finding per file and kind names the first item and counts the others.
+/// Checks that the files exist and that the items lie within them without overlap. `files[i]`
+/// describes Catalog::files[i]. There is one finding per file and kind of problem; it describes the
+/// first item and counts the others.
 Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files);
 
-/// True if the item's range lies within its file, so that reading it makes sense.
+/// True if the item's range lies within its file, so that it can be read.
 bool is_readable(FileIndex file, ByteRange range, std::span<const StoredFile> files);
 
 }  // namespace reprise

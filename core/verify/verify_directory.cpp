@@ -26,13 +26,14 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Makes the note for a file that only has a known name.
+/// Returns a note about a file that has a known name but other content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
 }
 
-/// Checks one file; if it cannot be read, reports that and lets the others be checked.
+/// Checks one file of the manifest. If the file cannot be read, reports that, so that the other
+/// files are still checked.
 void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
   const std::string display = checkpoint.store().display(path);
@@ -49,14 +50,16 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
   findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
 }
 
-/// Makes a finding for a JSON file: one that exceeds the limits may still be valid.
+/// Returns a finding about a JSON file. A file that exceeds the limits may still be valid, so that
+/// counts as unsupported.
 Finding finding_of_json(const Error& error, const std::string& display) {
   Finding finding = finding_from(error.within({.file = display}));
   if (finding.code == Code::kLimit) finding.code = Code::kUnsupported;
   return finding;
 }
 
-/// Returns the base name of "<name>.replaced" if no checkpoint is in that place.
+/// Returns the path without ".replaced"; nothing if the suffix is another or a checkpoint is at
+/// that path.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
@@ -64,24 +67,25 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// Classifies an entry next to a checkpoint.
+/// What an entry next to a checkpoint is.
 enum class Leftover : std::uint8_t {
-  kNone,       ///< not this program's, or nothing is known about it
-  kRemovable,  ///< this program's, and removing it loses nothing
-  kLastWhole,  ///< this program's, and its place has no confirmed checkpoint
+  kNone,       ///< not this program's, or not known to be
+  kRemovable,  ///< this program's; nothing is lost if it is removed
+  kLastWhole,  ///< this program's; there is no confirmed checkpoint in its place
 };
 
-/// Judges by the mark: an entry belongs to this program only if it carries one.
+/// Judges an entry by its mark. Only an entry with a mark belongs to this program.
 Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;  // retention had chosen it
+  // Retention had chosen this entry for removal.
+  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
   return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;
 } catch (const Error&) {
-  return Leftover::kNone;  // an unreadable entry is not the checkpoint's fault
+  return Leftover::kNone;  // an unreadable entry is no fault of the checkpoint
 }
 
 }  // namespace
@@ -196,7 +200,7 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   try {
     siblings = store.list(parent);
   } catch (const Error&) {
-    return {};  // an unreadable directory is not the checkpoint's fault
+    return {};  // an unreadable directory is no fault of the checkpoint
   }
   for (const Entry& entry : siblings) {
     const std::string path = join_path(parent, entry.name);

@@ -1,6 +1,6 @@
 #pragma once
-// Checks the files next to the payload: unnamed files, the manifest, metadata.json, leftovers of
-// crashed saves.
+// Checks the files next to the payload: files that the metadata does not list, the manifest,
+// metadata.json, and leftovers of crashed saves.
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
@@ -8,20 +8,22 @@
 
 namespace reprise {
 
-/// Reports payload files that the metadata does not name (warning; empty ones are normal: a rank
-/// with nothing to write), metadata that was never put in place, and metadata of single ranks next
-/// to `.metadata` (note).
+/// Warns of non-empty payload files that the metadata does not list; an empty one is normal,
+/// because a rank may have had nothing to write. Also warns of metadata that was never put in
+/// place. Notes metadata of single ranks next to `.metadata`.
 Findings check_stale_files(Checkpoint& checkpoint);
 
-/// Checks metadata.json: backend is torch_dist, and common.pt exists if it promises one.
+/// Checks metadata.json: the backend must be torch_dist, and common.pt must exist if metadata.json
+/// promises it.
 Findings check_backend_info(Checkpoint& checkpoint);
 
-/// Checks that each file has the SHA-256 in integrity.json, if there is one. Reads every file.
+/// Checks that each file has the SHA-256 that integrity.json lists, if there is an integrity.json.
+/// Reads every file.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
-/// Reports marked leftovers of unfinished saves next to the checkpoint: a note that says
-/// if one may be removed, or a warning if a `*.replaced` is the only copy of what it
-/// replaced.
+/// Reports leftovers of unfinished saves next to the checkpoint. A note says if a marked leftover
+/// may be removed. A warning says that a `*.replaced` is the only copy of a checkpoint that an
+/// unfinished save moved.
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

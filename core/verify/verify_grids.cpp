@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kGridsNamed = 8;  // missing coordinates or grids to list
+constexpr std::size_t kGridsNamed = 8;  // upper limit on the grids or missing coordinates listed
 
 struct Shards {
-  std::vector<Dims> grids;        ///< distinct ones, up to kGridsNamed
+  std::vector<Dims> grids;        ///< distinct grids, up to kGridsNamed
   std::vector<Dims> coordinates;  ///< coordinates of the shards, in key order
 };
 
@@ -33,7 +33,8 @@ std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
   return all;
 }
 
-/// Returns the number of cells of a grid, capped so that a claimed grid cannot overflow.
+/// Returns the number of cells of a grid. The number is capped, because the size of a claimed grid
+/// may overflow.
 std::int64_t cells_of(const Dims& grid) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::int64_t cells = 1;
@@ -52,7 +53,7 @@ bool within(const Dims& coordinate, const Dims& grid) {
   return true;
 }
 
-/// Moves to the next coordinate in row-major order.
+/// Moves `coordinate` to the next cell in row-major order.
 void step(Dims& coordinate, const Dims& grid) {
   for (std::size_t d = grid.size(); d-- > 0;) {
     if (++coordinate[d] < grid[d]) return;
@@ -60,7 +61,7 @@ void step(Dims& coordinate, const Dims& grid) {
   }
 }
 
-/// Returns the first coordinates without a shard. Examines only a few more cells than there are
+/// Returns the first few coordinates without a shard. Examines only a few more cells than there are
 /// shards.
 std::vector<Dims> missing_from(const Shards& shards, const Dims& grid, std::int64_t cells) {
   const std::set<Dims> present(shards.coordinates.begin(), shards.coordinates.end());

@@ -16,13 +16,13 @@ namespace reprise {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of different machines differ
+constexpr std::int64_t kSlack = 10 * kSecond;  // allows for clocks of different machines
 constexpr std::int64_t kSlowestCopy = 100;     // nanoseconds per byte: 10 MB/s
-constexpr std::uint64_t kTailBytes = 4096;     // includes checksums of a file's last items
+constexpr std::uint64_t kTailBytes = 4096;     // includes the checksums of the last items
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the longest time that copying the file may take.
+/// Returns the longest time that a copy of the file may take.
 std::int64_t copy_time(const StoredFile& file) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
   return static_cast<std::int64_t>(std::min(file.size.value_or(0), kMost)) * kSlowestCopy;
@@ -53,7 +53,7 @@ Tail tail_of(ReadFile& file) {
   return {size, crc32_of(tail)};
 }
 
-/// Returns files with several items, which are unlikely to be equal by chance.
+/// Returns the files that have several items. Two such files are unlikely to be equal by chance.
 std::vector<FileIndex> files_of_several(const Catalog& catalog) {
   std::vector<std::size_t> items(catalog.files.size());
   const auto count = [&items](FileIndex file) {

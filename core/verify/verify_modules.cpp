@@ -15,7 +15,7 @@ using Parts = std::set<ModulePart>;
 
 void take(const Parts& more, Parts& parts) { parts.insert(more.begin(), more.end()); }
 
-/// Returns the parts that some optimizer stores; if one has a part, all need it.
+/// Returns the parts that at least one optimizer stores. If one optimizer has a part, all need it.
 Parts parts_in_use(const StoredModules& found) {
   Parts used = {ModulePart::kParamGroups};
   for (const StoredModule& module : found.modules) {
@@ -28,8 +28,8 @@ Parts parts_in_use(const StoredModules& found) {
   return used;
 }
 
-/// Describes in words, per part, which modules have it in the common state, where rank 0 put what
-/// it owned. Names the first few modules.
+/// For each part, describes in words which modules have it in the common state, where rank 0 put
+/// the parts it owned. Lists the first few modules.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
   constexpr std::size_t kNamed = 4;
   std::map<ModulePart, std::vector<std::string>> owners;
@@ -67,7 +67,7 @@ std::string group_key(const StoredModule& module, std::int64_t place, std::int64
          std::to_string(group) + "." + name;
 }
 
-/// Facts about all modules, needed to judge each one.
+/// Facts about all modules that are needed to judge each one.
 struct AllModules {
   explicit AllModules(const StoredModules& found)
       : parts(parts_in_use(found)),
@@ -77,14 +77,14 @@ struct AllModules {
         random(std::any_of(found.modules.begin(), found.modules.end(),
                            [](const auto& module) { return module.rng_grid.has_value(); })) {}
 
-  Parts parts;  ///< parts stored by any module
+  Parts parts;  ///< parts that some module stores
   std::map<ModulePart, std::string> owners;
   bool claimed;
   bool shared_groups;
   bool random;
 };
 
-/// Checks one module.
+/// Checks one module and adds findings about it.
 class ModuleCheck {
  public:
   ModuleCheck(const AllModules& all, const StoredModule& module, Findings& findings)
@@ -174,7 +174,7 @@ class ModuleCheck {
 
   void optimizer_part(std::int64_t place, const StoredOptimizer& optimizer, ModulePart part) {
     if (optimizer.parts.contains(part) || optimizer.common.contains(part)) return;
-    // It may be under a key that names no module.
+    // The part may be under a key that names no module.
     if (all_.shared_groups && form() == ModuleForm::kBare && part != ModulePart::kShardingType) {
       return;
     }
@@ -189,7 +189,7 @@ class ModuleCheck {
     }
   }
 
-  /// Returns the key form that a missing part would have.
+  /// Returns the form that the key of a missing part would have.
   ModuleForm form() const {
     return module_.form() == ModuleForm::kPrefixed ? ModuleForm::kPrefixed : ModuleForm::kBare;
   }

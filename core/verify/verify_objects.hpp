@@ -1,6 +1,6 @@
 #pragma once
-// Detects known failures from names and common state: saves that exit with 0 but omit what the next
-// load needs. Pure.
+// Detects known failures from names and from the common state, such as saves that exit with 0 but
+// leave out what the next load needs. Pure.
 
 #include "core/checkpoint/finding.hpp"
 #include "core/state/catalog.hpp"
@@ -9,27 +9,27 @@
 
 namespace reprise {
 
-/// Checks that the shards of each object fill its grid; names missing coordinates.
+/// Checks that the shards of each object fill its grid. Findings list the missing coordinates.
 Findings check_grids(const Catalog& catalog);
 
-/// If the common state says that a fault is pending (rerun_state_machine.state is
-/// WILL_RERUN_FROM_CHECKPOINT), checks that the ranks' `rerun_state_machine_state` objects exist.
+/// Checks that the ranks' `rerun_state_machine_state` objects exist if the common state says that a
+/// fault is pending (rerun_state_machine.state is WILL_RERUN_FROM_CHECKPOINT).
 Findings check_rerun(const Value& common, const Catalog& catalog);
 
 /// Checks a checkpoint of several modules by its keys and by args['modules']:
 ///
-/// - a module with optimizer state has its param groups, for each optimizer of a chain;
-///   it also has a grad scaler and a sharding type if any other module has one,
-///   and a sharding type if its state is in buckets.
-///   If a distributed optimizer stores groups and scaler itself, each of its data-parallel groups
-///   has them (`optimizer.distributed.dp_group_idx_<g>.optimizer`).
-///   Groups of several modules under keys that name no module give a warning
-/// - a chain of optimizers has no gap
-/// - a module named in args has something stored, and the other way round
-/// - if one module has random states, all have them, on the grid that args give
+/// - A module with optimizer state must have param groups for each optimizer of its chain. It must
+///   also have a grad scaler or a sharding type if another module has one, and a sharding type if
+///   its state is in buckets.
+/// - If a distributed optimizer stores param groups and grad scaler itself, each of its
+///   data-parallel groups must have them (`optimizer.distributed.dp_group_idx_<g>.optimizer`).
+/// - A warning is given if several modules store groups under keys that name no module.
+/// - A chain of optimizers must have no gap.
+/// - A module in args must have something stored, and a stored module must be in args.
+/// - If one module has random states, all must have them, on the grid that args state.
 Findings check_modules(const StoredModules& modules);
 
-/// Checks that each known sharding type matches the keys of the state and what args say.
+/// Checks that each known sharding type matches the keys of the stored state and the type in args.
 Findings check_sharding_types(const StoredModules& modules);
 
 }  // namespace reprise

@@ -10,18 +10,18 @@
 namespace reprise {
 namespace {
 
-/// Limit on errors: otherwise a damaged file would be reported once per item.
+/// Upper limit on the number of errors. Without it, a damaged file could be reported once per item.
 constexpr std::size_t kErrorsMax = 10'000;
 
 struct Visit {
   FileIndex file = kNoFile;
   ByteRange range;
-  const StoredTensor* tensor = nullptr;  ///< set together with chunk; null for an object
+  const StoredTensor* tensor = nullptr;  ///< null for an object; otherwise `chunk` is set too
   const StoredChunk* chunk = nullptr;
   const StoredObject* object = nullptr;
 };
 
-/// Returns the readable items in file order.
+/// Returns the readable items in the order of files and offsets.
 std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile> files) {
   std::vector<Visit> visits;
   const auto add = [&visits, files](const Visit& visit) {
@@ -40,11 +40,11 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Limits repeated reading of overlapping items, whose damage has been reported, to twice the size
-/// of a file: a few bytes of metadata could name a large file endlessly.
+/// Limits repeated reading of overlapping items. Their damage has been reported, and a few bytes of
+/// metadata could refer to a large file endlessly. The limit is twice the size of a file.
 class Rereads {
  public:
-  /// Call in the order of visits_of().
+  /// True if the item may be read. Must be called in the order of visits_of().
   bool allowed(const Visit& visit, std::span<const StoredFile> files) {
     if (visit.file != file_) {
       file_ = visit.file;
@@ -78,7 +78,7 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      tally_.add(*slice, key);  // first: a wrong checksum may explain why it is unreadable
+      tally_.add(*slice, key);  // first: a wrong checksum explains an unreadable item
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
       } else {
@@ -121,7 +121,8 @@ class PayloadVerifier {
                                 object.key});
   }
 
-  /// Reports an unreadable file once; items come in file order, and its others would say the same.
+  /// Reports an unreadable file once. Items come in file order, and its other items would say the
+  /// same.
   void add_unreadable(const Visit& visit, const Error& error) {
     say_unreadable();
     unreadable_ = visit.file;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads every item of a checkpoint once and checks headers against the metadata, objects against
-// the grammar, and content against checksums.
+// Reads every item of a checkpoint once. Compares headers with the metadata and content with
+// checksums, and checks objects against the grammar.
 
 #include <span>
 
@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-/// Skips items outside their files, which check_storage reports. Fills findings, opaque and
-/// records_checked of the report.
+/// Skips items outside their files, which check_storage reports. Fills the findings, the opaque
+/// keys and records_checked of the report.
 void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
                     VerifyReport& report);
 

@@ -16,7 +16,7 @@ std::string text_of(const PathStep& step) {
   return name != nullptr ? *name : std::to_string(std::get<std::int64_t>(step));
 }
 
-/// Joins a path into a flat key, as torch does.
+/// Joins the steps of a path into a flat key, as torch does.
 std::string spelt(const std::vector<PathStep>& path) {
   std::string text;
   for (const PathStep& step : path) text += (text.empty() ? "" : ".") + text_of(step);
@@ -27,7 +27,7 @@ bool begins_with(const std::vector<PathStep>& path, const std::vector<PathStep>&
   return path.size() >= first.size() && std::equal(first.begin(), first.end(), path.begin());
 }
 
-/// Counts keys and names the first ones.
+/// Counts the keys with one kind of problem, and remembers the first ones.
 class Named {
  public:
   void add(std::string_view name) {

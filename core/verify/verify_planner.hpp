@@ -1,15 +1,15 @@
 #pragma once
-// Checks planner_data, which says where each key belongs in the nested state dict. Loads by key
-// ignore it, but tools that rebuild the nested dict, such as torch's dcp_to_torch_save, rely on it.
+// Checks planner_data, which says where each key belongs in the nested state dict. A load by key
+// ignores it. Tools that rebuild the nested dict, such as torch's dcp_to_torch_save, rely on it.
 
 #include "core/checkpoint/finding.hpp"
 #include "core/format/metadata.hpp"
 
 namespace reprise {
 
-/// Returns warnings, one per kind: for keys without a path, paths without a key, a path that does
-/// not spell its key, and two keys with one path, of which such a tool silently loses one. Empty if
-/// there is no planner_data. Pure.
+/// Returns one warning per kind of problem: keys without a path, paths without a key, a path that
+/// does not spell its key, and two keys with one path (such a tool silently loses one of them).
+/// Empty if there is no planner_data. Pure.
 Findings check_planner(const Metadata& metadata);
 
 }  // namespace reprise

@@ -11,13 +11,14 @@
 
 namespace reprise REPRISE_API {
 
-/// A batch of copies queued together. They are done once wait() returns for this event; copies of
-/// other events may or may not be.
+/// A batch of copies that were queued together. wait() with this event returns when the batch is
+/// done. Copies of other events may then be pending or done.
 struct DeviceEvent {
   std::uint64_t id = 0;
 };
 
-/// One strided copy of `extents` elements; both views start at the first element of the region.
+/// One strided copy of `extents` elements. Both views start at the first element of the copied
+/// region.
 struct GatherCopy {
   ConstStridedView device;
   StridedView host;
@@ -31,38 +32,40 @@ struct ScatterCopy {
   std::size_t element_bytes = 1;
 };
 
-/// Host memory that copies pass through. The last owner may release it on any thread, even after
-/// the device is destroyed.
+/// Host memory that copies pass through. It is released by its last owner, on any thread, possibly
+/// after the device was destroyed.
 using StagingMemory = std::shared_ptr<std::byte[]>;
 
 class Device {
  public:
   virtual ~Device() = default;
-  /// Returns node name and device index, for identity and messages.
+  /// Returns the node's name and the device's index; identifies the device in messages.
   virtual std::string name() const = 0;
-  /// Copies from device to staging. After wait(event) the host side may be read and the device side
-  /// changed.
+  /// Starts copies from the device to staging memory. After wait(event), the caller may read the
+  /// host side and change the device side.
   virtual DeviceEvent gather(std::span<const GatherCopy> copies) = 0;
-  /// Copies from staging to device. After wait(event) the host side may be reused.
+  /// Starts copies from staging memory to the device. After wait(event), the caller may reuse the
+  /// host side.
   virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
   virtual void wait(DeviceEvent event) = 0;
-  /// True if the CPU can write the device's memory directly; a reader then puts bytes in their
-  /// final place without an intermediate copy.
+  /// True if the CPU can write the device's memory directly. Readers then put bytes in their final
+  /// place without an intermediate copy.
   virtual bool host_memory() const { return false; }
-  /// Returns `bytes` bytes, uninitialised, in the kind of memory this device copies fastest. Reuses
-  /// memory that was released. Throws NO_SPACE if the device's library has none left.
+  /// Returns `bytes` uninitialised bytes of the kind of memory this device copies fastest. Reuses
+  /// released memory. Throws NO_SPACE if the device's library has none left.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
-  /// Smallest batch, in bytes, at which the overhead per copy and wait is negligible.
+  /// Returns the smallest batch, in bytes, for which the overhead per copy and per wait is
+  /// negligible.
   virtual std::uint64_t batch_bytes() const { return 0; }
 };
 
-/// Returns the CUDA device with that index. `stream` is a cudaStream_t of that device on which the
-/// state is computed, or null for the default stream. Copies from the device run after the work
-/// already queued on the stream; work queued after a load runs after its copies to the device. The
-/// stream must outlive the device. Throws UNSUPPORTED if there is no such device. Needs the package
-/// component "cuda".
+/// Returns the CUDA device `index`. `stream` is a cudaStream_t of that device, on which the job
+/// computes its state; null means the default stream. Copies from the device run after the work
+/// already queued on the stream. Work queued after a load runs after the load's copies to the
+/// device. The stream must outlive the device. Throws UNSUPPORTED if there is no such device. Needs
+/// the package component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
 
 }  // namespace REPRISE_API

@@ -1,7 +1,7 @@
 #pragma once
 // Communication within one explicit group. All calls are collective: every member makes the same
-// calls in the same order. A call blocks until done or until the fabric's deadline (DEADLINE,
-// naming group, operation and rank). Do not use a communicator again after an error.
+// calls in the same order. A call blocks until it is done. At the fabric's deadline it throws
+// DEADLINE and names group, operation and rank. Do not use a communicator again after an error.
 
 #include <cstdint>
 #include <memory>
@@ -23,16 +23,16 @@ class Communicator {
   virtual GroupRank rank() const = 0;
 
   virtual void barrier() = 0;
-  /// Returns the buffers of all members, of any length, in group order.
+  /// Returns the buffers of all members, in group order. Their lengths may differ.
   virtual std::vector<Bytes> all_gather(ByteSpan mine) = 0;
-  /// Sends the root's `bytes` to all members; `bytes` is ignored on the others.
+  /// Returns the root's `bytes` on all members. The other members' `bytes` are ignored.
   virtual Bytes broadcast(GroupRank root, ByteSpan bytes) = 0;
   /// Reduces int64 values elementwise; all members pass the same number of values.
   virtual std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) = 0;
 };
 
-/// Creates communicators for explicit groups. Creation is collective over the members of the group
-/// and nobody else.
+/// Creates communicators for explicit groups. Creation is collective over the members of the group;
+/// other ranks take no part.
 class Fabric {
  public:
   virtual ~Fabric() = default;

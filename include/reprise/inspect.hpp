@@ -1,5 +1,6 @@
 #pragma once
-// Inspects checkpoints without the job that wrote them. Not collective: one rank may call it.
+// Inspects checkpoints without the job that wrote them. These calls are not collective: a single
+// rank may make them.
 
 #include <cstdint>
 #include <optional>
@@ -14,9 +15,9 @@ namespace reprise REPRISE_API {
 
 class Job;
 
-/// Reports progress of long work to a person who waits. `done` and `total` count bytes or items
-/// of one kind. If it throws an exception, the work stops and the caller receives the
-/// exception.
+/// Reports the progress of long work to a waiting person. `done` and `total` count bytes or items,
+/// the same unit for both. If an implementation throws an exception, the work stops and the caller
+/// receives the exception.
 class Progress {
  public:
   virtual ~Progress() = default;
@@ -24,8 +25,8 @@ class Progress {
 };
 
 enum class Severity : std::uint8_t {
-  kError,    ///< the checkpoint is not what it claims; loading it fails or gives wrong data
-  kWarning,  ///< usable, but not as a correct writer would leave it
+  kError,    ///< the checkpoint is not what it claims to be; a load of it fails or gives wrong data
+  kWarning,  ///< the checkpoint is usable, but a correct writer would not leave it like this
   kNote,     ///< legal, but worth knowing
 };
 
@@ -36,9 +37,9 @@ struct Finding {
   Severity severity = Severity::kError;
   Code code = Code::kTornFile;
   std::string message;
-  std::string key = {};                      ///< tensor or object it concerns, if any
-  std::string file = {};                     ///< path as the user knows it, if it concerns a file
-  std::optional<std::uint64_t> offset = {};  ///< byte offset in that file
+  std::string key = {};   ///< tensor or object that the finding concerns, if any
+  std::string file = {};  ///< path as the user knows it, if the finding concerns a file
+  std::optional<std::uint64_t> offset = {};  ///< byte offset in `file`
 
   /// Prints "error COVERAGE_GAP: message [key k, file f, offset o]".
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Finding& finding);
@@ -49,7 +50,7 @@ using Findings = std::vector<Finding>;
 
 enum class VerifyVerdict : std::uint8_t {
   kWhole,
-  kEmpty,         ///< the metadata names nothing, so nothing was examined
+  kEmpty,         ///< the metadata lists nothing, so nothing was examined
   kNotSupported,  ///< no damage found, but some part is of an unsupported kind
   kUnreadable,    ///< no damage found, but some part could not be read
   kDamaged,
@@ -59,17 +60,17 @@ std::string_view name_of(VerifyVerdict verdict);
 
 struct Verification {
   VerifyVerdict verdict = VerifyVerdict::kEmpty;
-  Findings findings;  ///< in the order of the checks
+  Findings findings;  ///< findings in the order of the checks
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
   std::uint64_t objects = 0;
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;  ///< bytes of all items
+  std::uint64_t bytes = 0;  ///< bytes of all items together
 };
 
-/// Reads the whole checkpoint that `directory` refers to and compares it with its metadata and
-/// checksums. Problems become findings; throws an Error only if nothing could be examined
-/// (NOT_FOUND, IO). `progress` may be null.
+/// Reads all of the checkpoint in `directory` and compares it with its metadata and checksums.
+/// Problems become findings; an Error is thrown only if nothing could be examined (NOT_FOUND, IO).
+/// `progress` may be null.
 Verification verify(Job& job, const std::string& directory, Progress* progress = nullptr);
 
 /// Result of a diff.
@@ -78,7 +79,7 @@ enum class DiffOutcome : std::uint8_t {
   kDifferent,       ///< something differs; other parts may not have been compared
   kNotAllCompared,  ///< nothing differs, but something was not compared
   kNothingCompared,
-  kDamaged,  ///< bytes changed after a save, so no verdict is reliable
+  kDamaged,  ///< wrong checksums show that bytes changed after a save, so no verdict is reliable
 };
 /// Returns "same", "different", "not all compared", ...
 std::string_view name_of(DiffOutcome outcome);

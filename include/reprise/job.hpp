@@ -10,7 +10,7 @@
 
 namespace reprise REPRISE_API {
 
-/// Ports of one rank; you can replace each with your own. Only `trace` may be null: then events are
+/// Ports of one rank. You can replace each with your own. Only `trace` may be null; events are then
 /// dropped. A job keeps its ports alive.
 struct JobPorts {
   std::shared_ptr<Store> store;
@@ -23,15 +23,15 @@ struct JobPorts {
 struct JobOptions {
   /// Longest time a rank waits for the others in one collective call before DEADLINE is thrown.
   std::chrono::nanoseconds deadline = std::chrono::minutes(30);
-  int threads = 1;  ///< background threads that write
+  int threads = 1;  ///< number of background threads that write
   std::shared_ptr<Trace> trace = {};
-  /// Device whose memory holds the tensors, such as cuda_device(). Null: host memory.
+  /// Device whose memory holds the tensors, such as cuda_device(). Null means host memory.
   std::shared_ptr<Device> device = {};
 };
 
-/// A job can be moved; a moved-from one may be destroyed, assigned to and moved from again, and any
-/// other use throws USAGE. Use a job and its saves from one thread
-/// at a time. A save in flight keeps alive everything it needs from its job.
+/// A rank's access to the library. A job can be moved; a moved-from job may be destroyed, assigned
+/// to and moved from again, and any other use of it throws USAGE. Only one thread at a time may use
+/// a job and its saves. A save in flight keeps alive everything it needs from its job.
 class Job {
  public:
   /// Collective over all ranks of the fabric. Throws USAGE if a port is null.
@@ -42,7 +42,7 @@ class Job {
 
   GlobalRank rank() const;
   std::int32_t world_size() const;
-  /// Returns references to the job's ports; valid while the job lives.
+  /// Returns references to the job's ports. They are valid while the job lives.
   Ports ports() const;
 
  private:
@@ -50,7 +50,7 @@ class Job {
   std::shared_ptr<struct JobState> state_;
 };
 
-/// Returns ports for a single-process job. Checkpoints go below the directory `root`, which is
+/// Returns ports for a single-process job. Its checkpoints are below the directory `root`, which is
 /// relative to the working directory and need not exist yet. Replace `fabric` to run with more
 /// ranks.
 JobPorts local_ports(const std::string& root, const JobOptions& options = {});
@@ -58,9 +58,10 @@ JobPorts local_ports(const std::string& root, const JobOptions& options = {});
 /// Returns a job that consists of this process only.
 Job local_job(const std::string& root, const JobOptions& options = {});
 
-/// Returns a job over all ranks of MPI_COMM_WORLD; every rank passes the same `root`. Collective.
-/// Initialises MPI, and finalises it with the job, unless the program has initialised it already.
-/// All calls must come from the thread that initialised MPI. Needs the package component "mpi".
+/// Returns a job over all ranks of MPI_COMM_WORLD. The call is collective, and every rank passes
+/// the same `root`. If the program has not initialised MPI, this call does, and the job's
+/// destructor finalises it. All calls must come from the thread that initialised MPI. Needs the
+/// package component "mpi".
 Job mpi_job(const std::string& root, const JobOptions& options = {});
 
 }  // namespace REPRISE_API

@@ -16,10 +16,10 @@ namespace reprise REPRISE_API {
 class Job;
 class State;
 
-/// Reaction to a mismatch between requested keys and stored keys. These are the strict modes of
-/// Megatron's dist_checkpointing (StrictHandling), under the names they have there.
+/// How a load reacts if the requested keys differ from the stored keys. These are the strict modes
+/// of Megatron's dist_checkpointing (StrictHandling), and they have the same names.
 enum class Strictness {
-  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check here; reading an absent tensor
+  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check in advance; reading an absent tensor
                         ///< fails
   kLogUnexpected,
   kLogAll,
@@ -32,19 +32,19 @@ enum class Strictness {
 std::string_view name_of(Strictness mode);
 std::optional<Strictness> strictness_named(std::string_view name);
 
-/// Selects if data that is read is checked against its stored CRC-32.
+/// Says if a load compares the data it reads with the stored CRC-32.
 enum class LoadChecksums : std::uint8_t {
   kIgnored,
-  kVerified,  ///< reads records whole if any of their bytes are needed
+  kVerified,  ///< reads a record in full if any of its bytes are needed
 };
 
-/// Selects which checkpoint to load if the one named by the tracker is damaged.
+/// Says which checkpoint to load instead if the one that the tracker refers to is damaged.
 enum class Fallback : std::uint8_t {
   kNone,
-  kNewestWhole,  ///< the newest undamaged one; implies checksum verification
+  kNewestWhole,  ///< the newest undamaged one; checksums are then always verified
 };
 
-/// Selects which rank reads data that several ranks need from storage.
+/// Says which ranks read data from storage that several ranks need.
 enum class Reads : std::uint8_t {
   kByEach,      ///< each rank reads all it needs
   kOncePerJob,  ///< each rank reads a share and sends it to the others
@@ -54,7 +54,7 @@ struct LoadOptions {
   /// Path relative to the job's root: a checkpoint, an iteration, or a directory with a tracker.
   std::string directory;
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that are allowed to be missing on one side.
+  /// Keys that may be missing in the request or in the checkpoint.
   std::vector<std::string> excused = {};
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
@@ -63,36 +63,39 @@ struct LoadOptions {
 };
 
 struct LoadResult {
-  std::string directory;                    ///< checkpoint directory, relative to the job's root
-  std::optional<std::int64_t> step;         ///< its iteration, if it has one
-  std::uint64_t tensors = 0;                ///< tensors of this rank that were filled
-  std::uint64_t objects = 0;                ///< objects of this rank that were filled
-  std::uint64_t elements = 0;               ///< elements of this rank that were filled
-  std::uint64_t bytes_read = 0;             ///< element bytes read by this rank
-  std::vector<std::string> not_stored;      ///< requested but not stored, if the mode returns them
-  std::vector<std::string> not_requested;   ///< stored but not requested, if the mode returns them
+  std::string directory;  ///< directory of the loaded checkpoint, relative to the job's root
+  std::optional<std::int64_t> step;  ///< iteration of the checkpoint, if it has one
+  std::uint64_t tensors = 0;         ///< tensors of this rank that were filled
+  std::uint64_t objects = 0;         ///< objects of this rank that were filled
+  std::uint64_t elements = 0;        ///< elements of this rank that were filled
+  std::uint64_t bytes_read = 0;      ///< element bytes read by this rank
+  /// Keys that were requested but are not stored, if the strict mode returns such keys.
+  std::vector<std::string> not_stored;
+  /// Keys that are stored but were not requested, if the strict mode returns such keys.
+  std::vector<std::string> not_requested;
   std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
   std::vector<std::string> fell_back_from;  ///< checkpoints that were skipped, and why
   std::vector<std::string> log;             ///< messages for the operator
 };
 
-/// Fills the state's tensors, objects and common state; the state sets keys, shapes and dtypes. A
-/// refusal because of names or metadata leaves the tensors unchanged. Damaged or unreadable content
-/// leaves them poisoned (0xBD), and the job must not continue with them.
+/// Fills the state's tensors, objects and common state. The state decides keys, shapes and dtypes.
+/// If the load is refused because of names or metadata, the tensors stay unchanged. If content is
+/// damaged or unreadable, the tensors are poisoned (filled with 0xBD), and the job must not
+/// continue with them.
 ///
 /// Throws NOT_FOUND, INCOMPLETE_SELECTED or TRACKER_DANGLING if there is no checkpoint, NOT_STORED
 /// or NOT_REQUESTED depending on the strict mode, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP, CHECKSUM,
 /// TORN_FILE and others, with rank, key, file and offset if known.
 LoadResult load(Job& job, State& state, const LoadOptions& options);
 
-/// Loads like load(), but if no checkpoint was ever committed in the directory, returns nothing and
-/// leaves the state unchanged: for a job that may be starting for the first time. The same holds if
-/// the first save died. If it was killed between its last two steps there is a complete checkpoint
-/// but no tracker; Fallback::kNewestWhole finds that one.
+/// Loads like load(). If no checkpoint was ever committed in the directory, it returns nothing and
+/// leaves the state unchanged; a job that may be starting for the first time needs this. A job
+/// whose first save failed also gets nothing. A save that was killed between its last two steps
+/// leaves a complete checkpoint but no tracker; Fallback::kNewestWhole finds that checkpoint.
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
-/// Reads only the common state, for a job that needs it to decide what to load. Returns nothing if
-/// the checkpoint has none.
+/// Reads only the common state, from which a job can decide what to load. Returns nothing if the
+/// checkpoint has no common state.
 std::optional<Value> read_common(Job& job, const std::string& directory);
 
 }  // namespace REPRISE_API

@@ -14,17 +14,17 @@
 
 namespace reprise REPRISE_API {
 
-/// An ordered list of global ranks. The library identifies sets of ranks by nothing else.
+/// An ordered list of global ranks. A set of ranks has no other identity in this library.
 class Group {
  public:
-  /// The order of `members` gives each its rank within the group. No rank may appear twice.
+  /// A rank's position in `members` is its rank within the group. No rank may appear twice.
   explicit Group(std::vector<GlobalRank> members);
   /// Returns the group of ranks 0 .. size-1. Throws USAGE for a negative size.
   static Group world(std::int32_t size);
 
   std::int32_t size() const { return static_cast<std::int32_t>(members_.size()); }
   const std::vector<GlobalRank>& members() const { return members_; }
-  /// Throws USAGE unless the rank is one of 0 .. size()-1.
+  /// Returns the global rank of a member. Throws USAGE unless `rank` is one of 0 .. size()-1.
   GlobalRank member(GroupRank rank) const;
   std::optional<GroupRank> rank_of(GlobalRank rank) const;
 
@@ -54,30 +54,31 @@ using AxisIndex = std::size_t;
 ///     dp 1    2      3          group of rank 2 along tp: {2 3}
 class Mesh {
  public:
-  /// Axes come fastest first; `members[i]` has the i-th coordinate in that order. Throws
-  /// LAYOUT_MISMATCH if the sizes do not multiply to the number of members, or a name is repeated.
+  /// `axes` start with the one that varies fastest; `members[i]` has the i-th coordinate in that
+  /// order. Throws LAYOUT_MISMATCH if the product of the sizes is not the number of members, or if
+  /// a name is repeated.
   Mesh(std::vector<Axis> axes, Group members);
-  /// Uses ranks 0 .. product-1 as members.
+  /// Makes a mesh of the ranks 0 .. n-1, where n is the product of the axis sizes.
   explicit Mesh(const std::vector<Axis>& axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
   const Group& members() const { return members_; }
   std::int32_t size() const { return members_.size(); }
   std::optional<AxisIndex> axis(std::string_view name) const;
-  /// Returns the axis size; 1 if there is no axis of that name.
+  /// Returns the size of the axis; 1 if no axis has that name.
   std::int32_t axis_size(std::string_view name) const;
 
-  /// Returns the coordinate of the i-th member along one axis. Arithmetic only.
+  /// Returns the coordinate of the i-th member along one axis. Needs arithmetic only, no search.
   std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
     return member.value / strides_[axis] % axes_[axis].size;
   }
-  /// Returns 0 if there is no axis of that name.
+  /// Returns the coordinate of `member` along the axis; 0 if no axis has that name.
   std::int32_t coordinate(GroupRank member, std::string_view axis) const;
-  /// Takes one coordinate per axis. Throws USAGE for another number of them, or one that is not on
-  /// its axis.
+  /// Returns the member at these coordinates, one per axis. Throws USAGE if their number is wrong
+  /// or one is outside its axis.
   GroupRank member_at(std::span<const std::int32_t> coordinates) const;
   /// Returns the members that differ from `member` only along the named axes; the first name varies
-  /// fastest. Unknown axis names are ignored (size 1). Throws USAGE if there is no such member.
+  /// fastest. Names that the mesh lacks are ignored. Throws USAGE if there is no such member.
   Group group_along(GroupRank member, std::span<const std::string_view> names) const;
   Group group_along(GroupRank member, std::string_view name) const;
 
@@ -91,10 +92,11 @@ class Mesh {
   Group members_;
 };
 
-/// "Axis A splits dimension D", by the ceil-chunk rule of torch.chunk. In a list of splits, each
-/// cuts what the earlier ones left; axes that split nothing hold replicas.
+/// Says that axis A splits dimension D, by the ceil-chunk rule of torch.chunk. In a list of splits,
+/// each split cuts the part that the earlier splits left. Ranks along an axis that splits nothing
+/// hold replicas.
 struct Split {
-  std::string axis;     ///< name of a mesh axis; an axis missing from the mesh has size 1
+  std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks counts as size 1
   std::size_t dim = 0;  ///< dimension of the tensor
 
   friend bool operator==(const Split&, const Split&) = default;

@@ -14,32 +14,32 @@
 
 namespace reprise REPRISE_API {
 
-/// A piece of background work. The destructor waits until it is finished. Several threads may query
-/// it and wait for it at once: the caller and the next piece of work.
+/// A piece of background work. The destructor waits until the work is finished. Several threads may
+/// query it and wait for it at once, namely the caller and the next piece of work.
 class Task {
  public:
   virtual ~Task() = default;
   /// True once the work has returned or thrown; does not block.
   virtual bool done() = 0;
-  /// Blocks until done. Rethrows an exception of the work to one of the waiting callers.
+  /// Blocks until done. If the work threw an exception, one of the waiting callers gets it.
   virtual void wait() = 0;
 };
 
-/// Runs background work of one rank: staging and writing, never communication.
+/// Runs background work of one rank. That work stages and writes; it never communicates.
 class Tasks {
  public:
   virtual ~Tasks() = default;
-  /// Starts `work`. The implementation decides if it runs concurrently or before the call
+  /// Starts `work`. The implementation decides if the work runs concurrently or before the call
   /// returns.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
-/// A phase has a begin and an end; an event without a phase counts as an end.
+/// A phase has a begin and an end. An event that belongs to no phase counts as an end.
 enum class Moment : std::uint8_t { kBegin, kEnd };
 
 struct TraceEvent {
-  std::string_view phase;  ///< plan, agree, stage, write, vote, commit, load, ...
-  std::string detail;      ///< key, file or protocol step
+  std::string_view phase;  ///< plan, agree, stage, write, vote, commit, load, and so on
+  std::string detail;      ///< key, file or step of the protocol
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
   Moment moment = Moment::kEnd;
@@ -58,7 +58,7 @@ class NoTrace final : public Trace {
   void event(const TraceEvent& /*event*/) override {}
 };
 
-/// References to ports; their owner, such as a Job, keeps them alive.
+/// References to the ports of a rank. The owner of the ports, such as a Job, keeps them alive.
 struct Ports {
   Store& store;
   Fabric& fabric;

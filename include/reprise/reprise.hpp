@@ -1,5 +1,6 @@
 #pragma once
-// All of Reprise: saves, loads and compares distributed checkpoints in torch_dist format.
+// Includes all public headers of Reprise, which saves, loads and compares distributed checkpoints
+// in torch_dist format.
 
 #include "reprise/inspect.hpp"
 #include "reprise/job.hpp"

@@ -19,47 +19,50 @@ class State;
 /// Checksums that a save writes next to the elements, so that damage can be detected.
 enum class Checksums : std::uint8_t {
   kNone,
-  kCrc32,           ///< one per record, in its archive
-  kCrc32AndSha256,  ///< also one per file, in a manifest (integrity.json)
+  kCrc32,           ///< one CRC-32 per record, in the record's archive
+  kCrc32AndSha256,  ///< in addition, one SHA-256 per file, in a manifest (integrity.json)
 };
 
 struct SaveOptions {
-  /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`
-  /// and the tracker in `directory` names it; otherwise it is `directory` itself.
+  /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`,
+  /// and the tracker in `directory` refers to it. Otherwise the checkpoint is `directory` itself.
   std::string directory;
   std::optional<std::int64_t> step = {};
   Checksums checksums = Checksums::kCrc32;
-  /// Number of iterations to keep in `directory`, including this one; at least 1, and only with a
-  /// step. Nothing: all.
+  /// Number of iterations to keep in `directory`, including the new one; at least 1. Allowed only
+  /// with a step. If empty, all are kept.
   std::optional<std::int32_t> keep = {};
-  bool replace = true;  ///< false: throw USAGE if a checkpoint of that name exists
-  /// Most memory to use for copies of data being written. Nothing: 8 MiB for save, 256 MiB for
-  /// begin_save. If the data does not fit, the call waits for space.
+  bool replace = true;  ///< if false, throws USAGE when a checkpoint of that name exists
+  /// Upper limit on memory for copies of data being written. If empty, save uses 8 MiB and
+  /// begin_save 256 MiB. If the data does not fit, the call waits for space.
   std::optional<std::uint64_t> staging_bytes = {};
 };
 
 struct SaveResult {
   std::string directory;      ///< checkpoint directory, relative to the job's root
-  std::uint64_t bytes = 0;    ///< bytes written by this rank
-  std::uint64_t tensors = 0;  ///< tensors in the whole checkpoint
+  std::uint64_t bytes = 0;    ///< number of bytes that this rank wrote
+  std::uint64_t tensors = 0;  ///< number of tensors in the whole checkpoint
   std::uint64_t objects = 0;
-  std::vector<std::string> log;  ///< for the operator, e.g. iterations that could not be removed
+  /// Messages for the operator, such as iterations that could not be removed.
+  std::vector<std::string> log;
 };
 
-/// A save that is written in the background. Only poll and finish commit it. If it is destroyed
-/// before that, it waits for its background work and leaves no checkpoint; the next save of the
-/// same iteration removes what it wrote. A moved-from one is no save: it
-/// may be destroyed, assigned to and moved from again; poll and finish throw USAGE.
+/// A save that is written in the background. Only poll and finish commit it. If this object is
+/// destroyed before the commit, the destructor waits for the background work and leaves no
+/// checkpoint; the next save of the same iteration removes the files that were written. A
+/// moved-from object may be destroyed, assigned to and moved from again; its poll and finish throw
+/// USAGE.
 class SaveInFlight {
  public:
   SaveInFlight(SaveInFlight&&) noexcept;
   SaveInFlight& operator=(SaveInFlight&&) noexcept;
   ~SaveInFlight();
 
-  /// True once the checkpoint is committed. Commits it if all ranks have written their parts; never
-  /// waits for a rank that has not.
+  /// True once the checkpoint is committed. Commits it if all ranks have written their parts. Never
+  /// waits for a rank that is still writing.
   bool poll();
-  /// Waits for the parts of all ranks and commits. Returns the same result if called again.
+  /// Waits until all ranks have written their parts, and commits. A second call returns the same
+  /// result.
   SaveResult finish();
 
  private:
@@ -68,13 +71,14 @@ class SaveInFlight {
   std::unique_ptr<struct Flight> flight_;
 };
 
-/// Copies the state and returns when it may change. Only one save per directory may be in flight
-/// (LOCKED otherwise). Throws USAGE on all ranks if their options differ. An Error adds no
-/// checkpoint and leaves an existing one intact. The exception is an Error after the new checkpoint
-/// was confirmed: then the new one is there, and the tracker may still name the older one.
+/// Copies the state and returns; the caller may change the state then. Only one save per directory
+/// may be in flight; another throws LOCKED. Throws USAGE on all ranks if their options differ. If
+/// an Error is thrown, no checkpoint is added and an existing one stays intact, with one exception:
+/// after an Error that follows the confirmation of the new checkpoint, the new one is there, and
+/// the tracker may still refer to the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
-/// Returns when the checkpoint is committed and would survive a power cut.
+/// Saves the state. Returns when the checkpoint is committed and would survive a power cut.
 SaveResult save(Job& job, const State& state, const SaveOptions& options);
 
 }  // namespace REPRISE_API

@@ -1,5 +1,6 @@
 #pragma once
-// The state a rank saves and loads: parts of tensors in its own memory, objects, and common state.
+// The state that a rank saves and loads: parts of tensors in the rank's own memory, objects, and
+// common state.
 
 #include <complex>
 #include <cstddef>
@@ -15,22 +16,22 @@
 
 namespace reprise REPRISE_API {
 
-/// The part of a tensor held by one rank, and its position in the tensor.
+/// The part of a tensor that one rank holds, and the position of the part in the tensor.
 struct Sharded {
   Dims shape;                        ///< shape of the whole tensor
-  Dims offset;                       ///< offset of this rank's part, one per dimension
-  Dims extent;                       ///< extent of this rank's part; 0 if it holds nothing
-  std::int32_t replica = 0;          ///< 0: the main copy, which is the one written
-  std::shared_ptr<const Mesh> mesh;  ///< the same on all ranks
+  Dims offset;                       ///< where this rank's part starts, one number per dimension
+  Dims extent;                       ///< size of this rank's part; has a 0 if it is empty
+  std::int32_t replica = 0;          ///< 0 for the main copy, which is the one written
+  std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
   std::vector<Split> splits;
 
   std::size_t local_elements() const { return static_cast<std::size_t>(volume(extent)); }
 };
 
-/// Returns the part of a tensor of `shape` that `rank` holds under these splits; without splits,
-/// the whole tensor. Throws LAYOUT_MISMATCH if the mesh lacks the rank or the axis of a split, a
-/// split names a dimension that the shape lacks, or an axis is named twice; USAGE for a negative
-/// extent.
+/// Returns the part of a tensor of `shape` that `rank` holds under these splits. Without splits
+/// that is the whole tensor. Throws LAYOUT_MISMATCH if the mesh lacks the rank or the axis of a
+/// split, if a split uses a dimension that the shape lacks, or if two splits use one axis. Throws
+/// USAGE for a negative extent.
 Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, GlobalRank rank);
 
 namespace detail {
@@ -38,7 +39,8 @@ template <class>
 inline constexpr bool kNoElement = false;
 }
 
-/// The element type of a C++ type. 16-bit and 8-bit floats have none; name their DType explicitly.
+/// Returns the element type for a C++ type. C++ has no types for 16-bit and 8-bit floats; pass
+/// their DType explicitly.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -66,18 +68,18 @@ constexpr DType dtype_of() {
 struct ObjectPlace {
   Dims coordinate;
   Dims grid;
-  std::int32_t replica = 0;  ///< 0: the main copy, which is the one written
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
 };
-/// Places one separate object on each rank.
+/// Returns the place of an object of which each rank has its own.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }
-/// Places the same object on all ranks; rank 0 writes it.
+/// Returns the place of an object that is the same on all ranks; rank 0 writes it.
 inline ObjectPlace same_on_all(GlobalRank rank) { return {{0}, {1}, rank.value}; }
 
-/// Tensors and objects by key. The caller keeps owning the tensors' memory: a save reads it until
-/// begin_save (or save) returns, and a load writes to it. A moved-from State may be
-/// destroyed, assigned to and moved from again; any other call throws USAGE.
+/// Tensors and objects by key. The caller owns the tensors' memory: a save reads it until
+/// begin_save (or save) returns, and a load writes to it. A moved-from State may be destroyed,
+/// assigned to and moved from again; any other call on it throws USAGE.
 class State {
  public:
   State();
@@ -85,20 +87,23 @@ class State {
   State& operator=(State&&) noexcept;
   ~State();
 
-  /// `data` holds the elements of this rank's part, row-major, in memory of the job's device.
-  /// Throws USAGE if a tensor with that key exists, or if `data` is null and the part has elements.
+  /// Adds this rank's part of a tensor. `data` holds the part's elements, row-major, in memory of
+  /// the job's device. Throws USAGE if a tensor with that key exists, or if `data` is null and the
+  /// part has elements.
   template <class T>
   void add(const std::string& key, const Sharded& part, T* data) {
     add(key, part, dtype_of<T>(), data);
   }
   void add(const std::string& key, const Sharded& part, DType dtype, void* data);
 
-  /// Throws USAGE if an object with that key exists at that coordinate.
+  /// Adds an object. Throws USAGE if an object with that key exists at that coordinate.
   void add_object(const std::string& key, const ObjectPlace& place, Value value);
-  /// Returns the object as added, or as last loaded. Throws NOT_FOUND if this rank has no such key.
+  /// Returns the object that was added, or that was loaded last. Throws NOT_FOUND if this rank has
+  /// no object with that key.
   const Value& object(const std::string& key) const;
 
-  /// A dict that is the same on all ranks: iteration, arguments, schedules. A load replaces it.
+  /// A dict that is the same on all ranks; it holds iteration, arguments and schedules. A load
+  /// replaces it.
   Value common = Dict{};
 
  private:

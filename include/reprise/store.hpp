@@ -1,6 +1,6 @@
 #pragma once
 // Storage for checkpoints. Paths are relative to the store's root, '/'-separated, without "..". All
-// calls block. Every failure is an Error with code, file and offset; nothing is retried.
+// calls block. Every failure is an Error with code, file and offset. A store never retries.
 
 #include <cstdint>
 #include <memory>
@@ -15,15 +15,16 @@
 namespace reprise REPRISE_API {
 
 struct Entry {
-  std::string name;  ///< file name without its directory
+  std::string name;  ///< name of the entry without its directory
   bool directory = false;
   std::uint64_t size = 0;
-  bool link = false;  ///< the name is a symbolic link; the other fields describe its target
-  /// Time of the last change of the content, in nanoseconds since 1970; nothing if the store does
-  /// not record times.
+  /// True if the entry is a symbolic link. The other fields then describe the link's target.
+  bool link = false;
+  /// When the content was last changed, in nanoseconds since 1970; empty if the store does not
+  /// record times.
   std::optional<std::int64_t> modified_ns = {};
-  /// Distinguishes this file from all others that exist at the same time; nothing if the store
-  /// cannot.
+  /// A number that distinguishes this file from all others that exist at the same time; empty if
+  /// the store has no such numbers.
   std::optional<std::uint64_t> identity = {};
 };
 
@@ -32,13 +33,14 @@ class ReadFile {
  public:
   virtual ~ReadFile() = default;
   virtual std::uint64_t size() const = 0;
-  /// Fills `out` from `offset`. Throws TORN_FILE if the file ends too early.
+  /// Fills `out` with the bytes from `offset` on. Throws TORN_FILE if the file ends too early.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
-  /// Fills the parts one after another with the bytes from `offset` on, in a single request if the
-  /// store supports that.
+  /// Fills all parts, in order, with the bytes from `offset` on. Uses a single request if the store
+  /// supports that.
   virtual void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts);
-  /// Returns what stat() reported when this file was opened, except for the name. It describes this
-  /// file even if its name refers to another file by now. Nothing if unknown.
+  /// Returns the entry that stat() reported when this file was opened, without its name. It
+  /// describes this file even if the name refers to another file by now. Returns nothing if the
+  /// entry is unknown.
   virtual std::optional<Entry> entry() const { return std::nullopt; }
 };
 
@@ -48,11 +50,13 @@ class WriteFile {
   virtual void write_at(std::uint64_t offset, ByteSpan bytes) = 0;
   /// Returns when the content of the file would survive a power cut.
   virtual void sync() = 0;
-  /// Reports errors that a destructor could not. The file must not be used afterwards.
+  /// Closes the file and reports the errors that a destructor could not. The file must not be used
+  /// afterwards.
   virtual void close() = 0;
 };
 
-/// A lock on a path. One writer holds it until this object is destroyed or its process ends.
+/// A lock on a path. One writer holds the lock until this object is destroyed or the writer's
+/// process ends.
 class StoreLock {
  public:
   StoreLock(std::string token, std::string warning)
@@ -61,9 +65,11 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  /// Returns 16 hexadecimal digits unique to this lock, for building unique names.
+  /// Returns 16 hexadecimal digits that are unique to this lock. Callers build unique names from
+  /// them.
   const std::string& token() const { return token_; }
-  /// Says why this lock does not exclude other writers, if the store has no locks; empty otherwise.
+  /// Returns a warning if the store has no locks, so that this lock does not exclude other writers;
+  /// empty otherwise.
   const std::string& warning() const { return warning_; }
 
  private:
@@ -71,10 +77,10 @@ class StoreLock {
   std::string warning_;
 };
 
-/// Capabilities of a store that callers must know before they use it.
+/// Capabilities of a store that callers must know before they use the store.
 struct StoreCapabilities {
-  bool exchange = false;   ///< can replace a tree in one step
-  bool locks = true;       ///< can exclude a second writer; if not, it warns instead
+  bool exchange = false;   ///< can swap two trees in one step
+  bool locks = true;       ///< can exclude a second writer; without locks it only warns
   bool renames = true;     ///< can give a file or a tree any other name
   bool lists_lag = false;  ///< listings may omit recent writes and still show removed files
 
@@ -82,13 +88,13 @@ struct StoreCapabilities {
 };
 
 /// A staged file or tree, and the final name that readers look for. Both are in the same directory,
-/// and `staged` is `name`, a dot, and a suffix: a store that cannot rename keeps a small object per
-/// name that points to its content.
+/// and `staged` is `name`, a dot, and a suffix. A store that cannot rename keeps a small object for
+/// each name; that object points to the content.
 struct NameChange {
   std::string staged;
   std::string name;
-  /// Lock that protects the name: if another writer has taken it since, throws LOCKED and changes
-  /// nothing. Null if there is no other writer.
+  /// Lock that protects the name. If another writer has taken the lock since, the change throws
+  /// LOCKED and does nothing. Null if there is no other writer.
   const StoreLock* by = nullptr;
 };
 
@@ -96,36 +102,40 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Returns what is known before the first call; a file system may learn the rest later.
+  /// Returns the capabilities known before the first call. A file system may discover the others
+  /// later.
   virtual StoreCapabilities capabilities() const { return {}; }
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
   /// Creates or truncates the file.
   virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;
-  /// Returns nothing if nothing exists at `path`.
+  /// Returns the entry at `path`, or nothing if nothing exists there.
   virtual std::optional<Entry> stat(const std::string& path) = 0;
-  /// Returns entries sorted by name. Throws NOT_FOUND if there is no such directory.
+  /// Returns the entries of a directory, sorted by name. Throws NOT_FOUND if there is no such
+  /// directory.
   virtual std::vector<Entry> list(const std::string& directory) = 0;
-  /// Creates a directory and its parents; no error if it exists.
+  /// Creates a directory and its parents. Does nothing if the directory exists.
   virtual void make_directory(const std::string& path) = 0;
   /// Makes a staged file or tree visible under its final name, in one step. Replaces a file of that
-  /// name; throws if there is a directory of that name.
+  /// name. Throws if there is a directory of that name.
   virtual void publish(const NameChange& change) = 0;
   /// Swaps a staged tree with the tree that has the final name, in one step. The old tree is then
   /// at `staged`. Throws UNSUPPORTED if this store cannot do that.
   virtual void replace(const NameChange& change) = 0;
   /// Moves a file or tree from its final name to `staged`, in one step.
   virtual void put_aside(const NameChange& change) = 0;
-  /// Removes a file or a whole tree; no error if absent. Links are removed, never followed.
+  /// Removes a file or a whole tree; does nothing if it does not exist. Links are removed, never
+  /// followed.
   virtual void remove(const std::string& path) = 0;
-  /// Removes an empty directory. False if it is not empty; no error if it does not exist.
+  /// Removes a directory if it is empty; returns false if it is not. Does nothing if the directory
+  /// does not exist.
   virtual bool remove_empty(const std::string& directory);
   /// Returns when all name changes in `directory` would survive a power cut.
   virtual void sync_directory(const std::string& directory) = 0;
   /// Locks `path`, whose directory must exist, against all other lock holders in any process or
-  /// store. Throws LOCKED, naming the holder, if it is taken.
+  /// store. Throws LOCKED with the holder's name if the lock is taken.
   virtual std::unique_ptr<StoreLock> lock(const std::string& path) = 0;
-  /// Returns the bytes that can be written below `directory`; nothing if unknown.
+  /// Returns how many bytes can be written below `directory`; nothing if unknown.
   virtual std::optional<std::uint64_t> free_bytes(const std::string& directory) {
     static_cast<void>(directory);
     return std::nullopt;

@@ -25,7 +25,7 @@ enum class DType : std::uint8_t {
   kFloat8E4M3FNUZ,
   kFloat8E5M2FNUZ,
   kFloat8E8M0FNU,
-  kFloat4E2M1FNx2,  ///< two values per byte; one element here is the byte, as in PyTorch
+  kFloat4E2M1FNx2,  ///< packs two values in a byte; as in PyTorch, one element is one byte
   kInt64,
   kInt32,
   kInt16,
@@ -40,22 +40,22 @@ enum class DType : std::uint8_t {
   kComplex32,
 };
 
-/// Returns the size of one element in bytes. Throws USAGE for a number that is no DType.
+/// Returns the size of one element in bytes. Throws USAGE for a number that is not a DType.
 std::size_t size_of(DType dtype);
-/// Returns PyTorch's name without the module: "bfloat16", "float8_e4m3fn". Throws USAGE for a
-/// number that is no DType.
+/// Returns PyTorch's name for the type, without the module: "bfloat16", "float8_e4m3fn". Throws
+/// USAGE for a number that is not a DType.
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_named(std::string_view name);
 std::span<const DType> all_dtypes();
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
 namespace detail {
-/// Throws, because a ninth dimension is a programming error.
+/// Throws. A ninth dimension is a programming error.
 [[noreturn]] void too_many_dims();
 }  // namespace detail
 
-/// Largest number of dimensions a tensor may have: a 5-d convolution, an expert axis, a layer axis
-/// and one for flattened ranges.
+/// Largest number of dimensions a tensor may have. That is enough for a 5-d convolution, an expert
+/// axis, a layer axis and an axis of flattened ranges.
 inline constexpr std::size_t kMaxNdim = 8;
 
 /// A short list of int64, one per dimension: shapes, offsets, strides. Never allocates.
@@ -68,7 +68,7 @@ class Dims {
   explicit Dims(std::span<const std::int64_t> values) {
     for (const auto value : values) push_back(value);
   }
-  /// Returns `ndim` entries, all equal to `value`.
+  /// Returns a list of `ndim` entries that all equal `value`.
   static Dims filled(std::size_t ndim, std::int64_t value) {
     Dims dims;
     for (std::size_t d = 0; d < ndim; ++d) dims.push_back(value);
@@ -96,7 +96,7 @@ class Dims {
     }
     return true;
   }
-  /// Compares lexicographically; a shorter list comes before its extensions.
+  /// Compares lexicographically. A list comes before longer lists that begin with it.
   friend constexpr bool operator<(const Dims& a, const Dims& b) {
     for (std::size_t d = 0; d < a.size_ && d < b.size_; ++d) {
       if (a.values_[d] != b.values_[d]) return a.values_[d] < b.values_[d];
@@ -111,23 +111,25 @@ class Dims {
   std::size_t size_ = 0;
 };
 
-/// Returns the product of the extents; 1 for no dimensions. Only for extents already validated.
+/// Returns the product of the extents; 1 if there are no dimensions. The extents must be validated
+/// already.
 std::int64_t volume(const Dims& extents);
-/// Same for extents from outside: returns nothing if one is negative or the product does not fit in
-/// an int64.
+/// Returns the product of extents that come from outside; nothing if one is negative or the product
+/// does not fit in an int64.
 std::optional<std::int64_t> checked_volume(const Dims& extents);
 
-/// Returns row-major strides in elements. As in PyTorch, an extent of 0 counts as 1, so (0, 7) has
-/// strides (7, 1).
+/// Returns row-major strides in elements. As in PyTorch, an extent of 0 counts as 1, so extents (0,
+/// 7) have strides (7, 1).
 Dims contiguous_strides(const Dims& extents);
 
-/// Converts `index` to its row-major linear index within `extents`, and back.
+/// linear_index() converts `index` to its row-major linear index within `extents`; index_at()
+/// converts back.
 std::int64_t linear_index(const Dims& index, const Dims& extents);
 Dims index_at(std::int64_t linear, const Dims& extents);
 
 std::string to_string(const Dims& dims);
 
-/// One side of a strided copy; `strides` are in elements and not negative.
+/// One side of a strided copy. `strides` are in elements and never negative.
 struct StridedView {
   std::byte* data = nullptr;
   Dims strides;

@@ -1,6 +1,7 @@
 #pragma once
-// Inert values, which make up common state and objects and which pickles are read into. Nothing
-// here is ever called. A value is a tree: sharing within a pickle is expanded, up to a budget.
+// Inert values. Common state and objects consist of them, and pickles are read into them; nothing
+// stored here is ever called. A value is a tree: sharing within a pickle is expanded, up to a
+// budget.
 
 #include <concepts>
 #include <cstddef>
@@ -22,7 +23,7 @@ namespace reprise REPRISE_API {
 class Value;
 
 using List = std::vector<Value>;
-/// Entries in written order; keys need not be strings.
+/// Entries in the order they were written. Keys need not be strings.
 using Dict = std::vector<std::pair<Value, Value>>;
 
 struct NoneType {
@@ -34,20 +35,20 @@ struct Tuple {
   friend REPRISE_API bool operator==(const Tuple&, const Tuple&);
 };
 
-/// Items in written order; equality ignores the order.
+/// Items in the order they were written. Equality ignores the order.
 struct Set {
   List items;
   bool frozen = false;
   friend REPRISE_API bool operator==(const Set&, const Set&);
 };
 
-/// An integer outside int64: two's complement, little-endian.
+/// An integer outside the range of int64, in two's complement, little-endian.
 struct BigInt {
   Bytes digits;
   friend bool operator==(const BigInt&, const BigInt&) = default;
 };
 
-/// A class or function, referred to by name: "torch", "float32".
+/// A reference to a class or function by name, for example "torch" and "float32".
 struct Name {
   std::string module;
   std::string name;
@@ -55,7 +56,7 @@ struct Name {
   friend auto operator<=>(const Name&, const Name&) = default;
 };
 
-/// An instance, stored as the instructions that would construct it.
+/// A Python instance, stored as the instructions that would construct it.
 struct Object {
   enum class How : std::uint8_t {
     kCall,  ///< REDUCE: type(*args)
@@ -64,9 +65,9 @@ struct Object {
   Name type;
   How how = How::kNew;
   List args;
-  std::vector<Value> state;  ///< BUILD: none or one
-  List list_items;           ///< appended after construction (list and deque subclasses)
-  Dict dict_items;           ///< set after construction (OrderedDict and other dict subclasses)
+  std::vector<Value> state;  ///< argument of BUILD; at most one
+  List list_items;           ///< items appended after construction (subclasses of list and deque)
+  Dict dict_items;  ///< entries set after construction (OrderedDict and other subclasses of dict)
 
   /// True if the order of `dict_items` matters for equality, as in Python's OrderedDict.
   bool keeps_order() const { return type.module == "collections" && type.name == "OrderedDict"; }
@@ -88,17 +89,18 @@ class Value {
                                List, Tuple, Set, Dict, Name, Object, TensorValue>;
 
   Value() = default;
-  // Implicit on purpose: values are written as literals.
+  // The constructors are implicit on purpose: values are written as literals.
   Value(NoneType) {}
   // Numbers convert only from exact types: a pointer does not become a bool, and an enumerator, a
   // std::vector<bool> element or anything else that is only convertible to a number is rejected.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
-  /// Takes any integer of at most 64 bits; one that does not fit in an int64 becomes a BigInt.
+  /// Takes any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
+  /// BigInt.
   template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= sizeof(std::int64_t)) Value(T value)
       : variant_(integer(value)) {}
-  /// Takes a float or a double; Python's float can hold both exactly.
+  /// Takes a float or a double. A Python float can hold both exactly.
   template <std::floating_point T>
   requires(sizeof(T) <= sizeof(double)) Value(T value) : variant_(static_cast<double>(value)) {}
   Value(const char* value) : variant_(std::string(value)) {}
@@ -125,17 +127,18 @@ class Value {
   const Variant& variant() const { return variant_; }
   bool is_none() const { return as<NoneType>() != nullptr; }
 
-  /// Returns the value under a string key of a dict or of an object's state dict; null if absent.
+  /// Returns the value of a string key in a dict or in an object's state dict; null if the key is
+  /// absent.
   const Value* find(std::string_view key) const;
-  /// Returns the value under a string key of a dict; adds an entry with None if there is none.
+  /// Returns the value of a string key in a dict; adds an entry with None if the key is absent.
   /// Throws USAGE if this is not a dict.
   Value& operator[](std::string_view key);
 
-  /// Compares bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0;
-  /// int 1, float 1.0 and True all differ. Order matters in lists, tuples and OrderedDicts, but not
-  /// in other dicts and sets. Tensors compare by dtype, shape, elements and requires_grad.
+  /// Compares bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0.
+  /// The int 1, the float 1.0 and True all differ. Order matters in lists, tuples and OrderedDicts,
+  /// but not in other dicts and sets. Tensors compare by dtype, shape, elements and requires_grad.
   friend REPRISE_API bool operator==(const Value& a, const Value& b);
-  /// Prints much like Python, for people; long content is shortened.
+  /// Prints the value much as Python does, for human readers; long content is shortened.
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Value& value);
 
  private:
@@ -153,16 +156,17 @@ class Value {
 
 std::string to_string(const Value& value, std::size_t length_max = 200);
 
-/// A place where two values differ: a path such as `['optimizer'][0]['lr']`, and both sides.
+/// A place where two values differ: a path such as `['optimizer'][0]['lr']`, and both values as
+/// text.
 struct ValueDifference {
   std::string path;
   std::string left;
   std::string right;
-  bool one_sided = false;  ///< true if only one side has a value at this path
+  bool one_sided = false;  ///< true if only one of the two values has anything at this path
 };
 /// Returns at most `most` differences, in the order of the left side; empty if the values are
-/// equal. If `wanted` is given, differences it rejects are skipped and do not count. If the keys of
-/// an OrderedDict are in another order, that is a difference at "<path>.keys()".
+/// equal. If `wanted` is given, the differences that it rejects are skipped and not counted. If the
+/// keys of an OrderedDict are in another order, that is a difference at "<path>.keys()".
 std::vector<ValueDifference> differences(
     const Value& left, const Value& right, std::size_t most,
     const std::function<bool(const ValueDifference&)>& wanted = {});

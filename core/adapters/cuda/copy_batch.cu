@@ -4,7 +4,7 @@
 namespace reprise {
 namespace {
 
-/// Enough to keep the bus busy: 256 KiB in flight. The job has the rest of the GPU.
+/// Enough blocks to keep the bus busy: 256 KiB are then in flight. The job has the rest of the GPU.
 constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace

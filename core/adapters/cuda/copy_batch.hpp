@@ -1,5 +1,6 @@
 #pragma once
-// Strided copies moved by one kernel. Names no vendor types; only this folder includes it.
+// Strided copies that one kernel makes. This header contains no vendor types; only this folder
+// includes it.
 
 #include <cstddef>
 #include <vector>
@@ -11,11 +12,12 @@
 
 namespace reprise {
 
-/// A table of copies, filled by the host and read by the device, with work to do when they are
-/// done. Reused: filling it allocates nothing except for deliveries to unpinned memory.
+/// A table of copies, which the host fills and the device reads, and the work that follows when the
+/// copies are done. A batch is reused; filling it allocates nothing, except for deliveries to
+/// unpinned memory.
 class CopyBatch {
  public:
-  /// A copy that the host makes at the end, from pinned memory to its destination.
+  /// A copy from pinned memory to its destination that the host makes when the batch is done.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;
@@ -25,22 +27,23 @@ class CopyBatch {
 
   explicit CopyBatch(int device);
 
-  /// Adds a non-empty copy between memory that the device can reach.
+  /// Adds a copy, which must not be empty, between two places that the device can reach.
   void add(const StridedCopy& copy);
-  /// Keeps `pinned` alive until the batch is done. The next one also delivers then.
+  /// keep() keeps `pinned` alive until the batch is done. deliver_later() makes a delivery then.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
   bool full() const { return count_ == kCopiesMax || bytes_ >= kBytesMax; }
-  /// Queues the kernel on `stream`, if there are copies, and records the batch's end.
+  /// Queues the kernel on `stream` if there are copies, and records the end of the batch.
   void queue(CudaStreamRef stream);
-  /// Blocks until the batch is done, delivers, and empties it.
+  /// Blocks until the batch is done, makes the deliveries, and empties the batch.
   void finish();
-  /// Makes work queued on `stream` from now on run after the batch.
+  /// Makes work that is queued on `stream` after this call run after the batch.
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// Large enough to make the launch negligible, small enough for the device to begin early.
+  /// These limits are large enough to make the cost of the launch negligible, and small enough for
+  /// the device to begin early.
   static constexpr std::int64_t kCopiesMax = 256;
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 
@@ -56,7 +59,7 @@ class CopyBatch {
   std::vector<Delivery> deliveries_;
 };
 
-/// Queues all copies of a table, which must be in the device's own memory.
+/// Queues all copies of a table. The table must be in the device's own memory.
 void queue_copies(CudaStreamRef stream, const CopyTable& table, std::int64_t parts);
 
 }  // namespace reprise

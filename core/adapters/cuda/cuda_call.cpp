@@ -30,7 +30,7 @@ Code code_of(cudaError_t result) {
 }  // namespace
 
 void cuda_failed(cudaError_t result, std::string_view what) {
-  // Clears the error, which a later launch would report otherwise; an unrecoverable one stays.
+  // Clears the error, which a later launch would otherwise report. An unrecoverable error stays.
   static_cast<void>(cudaGetLastError());
   std::ostringstream text;
   text << what << ": " << cudaGetErrorString(result) << " (" << cudaGetErrorName(result);

@@ -1,6 +1,6 @@
 #pragma once
-// The only place that checks CUDA's results. Included only by the sources of this folder and of
-// sim/cuda.
+// Checks CUDA's results; no other place does. Only the sources of this folder and of sim/cuda
+// include this header.
 
 #include <cuda_runtime_api.h>
 
@@ -8,12 +8,13 @@
 
 namespace reprise {
 
-/// Throws because `what` failed, with CUDA's message and the current device: NO_SPACE if memory ran
-/// out, UNSUPPORTED without a matching device or driver, otherwise INTERNAL: a faulty kernel or
-/// argument. The call that detects a kernel's failure reports it, not its launch.
+/// Throws an Error with CUDA's message and the current device, because the call `what` failed. The
+/// code is NO_SPACE if memory ran out, UNSUPPORTED if there is no matching device or driver, and
+/// otherwise INTERNAL, for a faulty kernel or argument. A kernel's failure is reported by the call
+/// that detects it, not by the launch.
 [[noreturn]] void cuda_failed(cudaError_t result, std::string_view what);
 
-/// Throws if the call named `what` failed.
+/// Throws if the call `what` failed.
 inline void check_cuda(cudaError_t result, std::string_view what) {
   if (result != cudaSuccess) cuda_failed(result, what);
 }

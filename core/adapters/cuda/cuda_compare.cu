@@ -24,10 +24,11 @@ __device__ DifferenceSum sum_of_warp(DifferenceSum sum) {
   return sum;
 }
 
-using Word = unsigned long long;  // type of CUDA's atomics; std::uint64_t differs
+using Word = unsigned long long;  // the type that CUDA's atomics take; not std::uint64_t
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// Adds sums, maxima and minima; the result does not depend on the order.
+/// Combines the sums, maxima and minima of `sum` with those of `total`. The order of such calls
+/// does not matter.
 __device__ void add_to(DifferenceSum* total, const DifferenceSum& sum) {
   if (sum.mismatches == 0) return;
   atomicAdd(reinterpret_cast<Word*>(&total->mismatches), sum.mismatches);

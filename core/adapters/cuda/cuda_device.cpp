@@ -14,17 +14,18 @@
 namespace reprise {
 namespace {
 
-/// Size from which a copy engine, which uses no multiprocessors, is as fast as a kernel.
+/// From this size on, a copy engine is as fast as a kernel, and it needs no multiprocessors.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
-/// Takes half a millisecond at 50 GB/s, so that a wait of some 10 us is negligible.
+/// A batch of this size takes half a millisecond at 50 GB/s, so a wait of about 10 us is
+/// negligible.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20U;
 
 bool goes_at_once(const StridedCopy& copy) {
   return copy.runs == 1 && copy.run_bytes >= kLargeBytes;
 }
 
-/// Returns the distance in bytes from the first to the last byte of a view.
+/// Returns the size in bytes of the memory from the first to the last element of a view.
 std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t element_bytes) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < extents.size(); ++d) last += (extents[d] - 1) * strides[d];
@@ -33,13 +34,13 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// Batches are in the order of the events that represent them:
+/// Batches are in the order of the events that stand for them:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
 ///   batches  queued        | open: filled, not queued yet (gathers only)
 struct CudaDevice::State {
   struct Batch {
-    std::uint64_t first_event = 0;  ///< first event with copies here; later copies have later ones
+    std::uint64_t first_event = 0;  ///< first event that has copies in this batch
     std::unique_ptr<CopyBatch> copies;
   };
 
@@ -71,7 +72,7 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  /// Makes copies queued from now on run after everything compute has queued.
+  /// Makes copies that are queued after this call run after all work already queued on `compute`.
   void after_compute() {
     computed.record(compute);
     computed.hold_back(copies.ref());
@@ -85,13 +86,13 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    CopyBatch& batch = open_batch();  // its end covers direct copies, too
+    CopyBatch& batch = open_batch();  // the end of this batch also covers direct copies
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
   }
 
-  /// Returns the same view in pinned memory that lives until the batch is done.
+  /// Returns a view of the same shape in pinned memory, which lives until the batch is done.
   StridedView pinned_view(const Dims& extents, const Dims& strides, std::size_t element_bytes) {
     const Packing packing = packing_of(extents, strides);
     StagingMemory memory =
@@ -135,7 +136,7 @@ struct CudaDevice::State {
         strided_copy({pinned.data, pinned.strides}, copy.device, copy.extents, copy.element_bytes));
   }
 
-  /// Performs one gather() or scatter(). If it fails, none of its copies is pending.
+  /// Makes the copies of one gather() or scatter(). If that fails, none of them is pending.
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, void (State::*one)(const Copy&)) {
     ++last_event;
@@ -168,15 +169,15 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  std::optional<CudaStream> own;  ///< own compute stream
+  std::optional<CudaStream> own;  ///< the device's own compute stream; empty if the job has one
   CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
-  Batch open;                ///< null, or non-empty
-  std::deque<Batch> queued;  ///< oldest first
+  Batch open;                ///< null, or has copies
+  std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };
 
@@ -201,7 +202,7 @@ DeviceEvent CudaDevice::gather(std::span<const GatherCopy> copies) {
 
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
   use_cuda_device(state_->identity.index);
-  state_->flush();  // earlier gathers
+  state_->flush();  // queues earlier gathers
   const DeviceEvent event = state_->call(copies, &State::scatter);
   state_->flush();
   if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute);

@@ -1,5 +1,5 @@
 #pragma once
-// Implements the device port with CUDA.
+// Implements the device port (reprise/device.hpp) with CUDA.
 
 #include <memory>
 #include <span>
@@ -22,18 +22,20 @@ class KernelResult;
 ///   copies            |  scatter        |          so does a scatter, and work queued after it
 ///                                                  runs after the scatter
 ///
-/// Large contiguous copies are queued at once, one by one. All others, of any shape, are collected
-/// and moved by one kernel per batch, directly between the device and pinned staging. A gather's
-/// batch is queued when it is full, or when one of its events is waited for; an event represents
-/// its whole batch. Copies to other memory than staging() pass through the device's own pinned
-/// memory. Any single thread at a time may use it; staging() is open to all.
+/// Large contiguous copies are queued at once, one by one. Other copies of any shape are collected
+/// into batches, and one kernel per batch moves them directly between the device and pinned
+/// staging. A gather's batch is queued when it is full, or when the caller waits for one of its
+/// events; an event stands for its whole batch. Copies to or from memory that is not from staging()
+/// pass through the device's own pinned memory. Only one thread at a time may use a device, except
+/// that any thread may call staging().
 ///
-/// Errors of copies are thrown by the call that detects them and by all later calls.
+/// If a copy fails, the call that detects the failure throws, and so do all later calls.
 class CudaDevice final : public Device {
  public:
-  /// Throws UNSUPPORTED if there is no such device, or the program was built without CUDA.
+  /// Throws UNSUPPORTED if there is no such device or if the program was built without CUDA.
   CudaDevice(const std::string& node, int index);
-  /// Same, for a job that computes on its own stream, which must outlive the device.
+  /// For a job that computes on its own stream `compute`, which must outlive the device. Throws as
+  /// above.
   CudaDevice(const std::string& node, CudaStreamRef compute);
   /// Waits for pending copies.
   ~CudaDevice() override;
@@ -43,7 +45,7 @@ class CudaDevice final : public Device {
   const CudaIdentity& identity() const;
   /// Returns the stream on which the job computes.
   CudaStreamRef compute_stream() const;
-  /// Returns a few numbers for kernels of the compute stream to report to the host.
+  /// Returns a few numbers through which kernels of the compute stream report to the host.
   KernelResult& result();
 
   std::string name() const override;

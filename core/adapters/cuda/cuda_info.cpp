@@ -6,7 +6,7 @@ namespace reprise {
 
 std::vector<std::string> cuda_devices() {
   int count = 0;
-  // A machine without a driver or a device returns an error, which counts as none.
+  // A machine without a driver or a device returns an error. That counts as no device.
   if (cudaGetDeviceCount(&count) != cudaSuccess) return {};
   std::vector<std::string> devices;
   for (int index = 0; index < count; ++index) {
@@ -18,7 +18,7 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
-  int driver = 0;  // cudaGetDeviceCount would only call it too old
+  int driver = 0;  // cudaGetDeviceCount would only say that the driver is too old
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;
   cudaDeviceProp properties = {};
@@ -31,7 +31,7 @@ std::string cuda_why_none() {
 }
 
 std::string cuda_version() {
-  int version = 0;  // 1000 * major + 10 * minor
+  int version = 0;  // has the form 1000 * major + 10 * minor
   if (cudaRuntimeGetVersion(&version) != cudaSuccess) return {};
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }

@@ -8,12 +8,14 @@
 
 namespace reprise {
 
-/// Returns one line "<index>: <name>" per device visible to CUDA; empty if there are none, no
-/// driver, or the program was built without CUDA.
+/// Returns one line "<index>: <name>" for each device visible to CUDA. Empty if there is no device
+/// or no driver, or if the program was built without CUDA.
 std::vector<std::string> cuda_devices();
-/// Returns CUDA's reason for finding no device; empty if it finds one or the program lacks CUDA.
+/// Returns CUDA's reason why it finds no device. Empty if it finds one or if the program was built
+/// without CUDA.
 std::string cuda_why_none();
-/// Returns the version of the CUDA runtime, "13.0"; empty if the program was built without CUDA.
+/// Returns the version of the CUDA runtime, such as "13.0"; empty if the program was built without
+/// CUDA.
 std::string cuda_version();
 
 /// Identifies the device of a rank. Ranks that share a device have equal identities.
@@ -27,7 +29,8 @@ struct CudaIdentity {
   /// Prints "<node>:<index> (<name>, <n> MiB)".
   friend std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity);
 };
-/// Returns the identity of this machine's device `index`; `node` names it. UNSUPPORTED if none.
+/// Returns the identity of this machine's device `index`; `node` is the name of the machine. Throws
+/// UNSUPPORTED if there is no such device.
 CudaIdentity cuda_identity(const std::string& node, int index);
 
 }  // namespace reprise

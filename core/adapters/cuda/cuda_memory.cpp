@@ -7,13 +7,14 @@
 namespace reprise {
 namespace {
 
-// Builds the message only if it is needed.
+// Throws if the call failed. Builds the message only in that case.
 void check_made(cudaError_t result, const char* call, std::size_t bytes) {
   if (result == cudaSuccess) return;
   cuda_failed(result, std::string(call) + " of " + std::to_string(bytes) + " bytes");
 }
 
-// Otherwise a thread that is new to CUDA would start on device 0 and use some of its memory.
+// Makes `device` current before memory is freed. A thread that has not used CUDA yet would
+// otherwise start on device 0 and use some of its memory.
 bool can_free(int device) { return cudaSetDevice(device) == cudaSuccess; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Owners of device memory and of pinned host memory. Names no vendor types.
+// Owners of device memory and of pinned host memory. This header contains no vendor types.
 
 #include <cstddef>
 #include <utility>
@@ -10,8 +10,8 @@
 namespace reprise {
 
 /// Device memory with undefined content, aligned to at least 256 bytes. Throws NO_SPACE if there is
-/// not enough, UNSUPPORTED if built without CUDA. Allocating and freeing may wait for the whole
-/// device, so avoid both in loops; any thread may free it.
+/// not enough, and UNSUPPORTED if built without CUDA. Allocating and freeing may wait for the whole
+/// device, so avoid both in loops. Any thread may free it.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -23,7 +23,7 @@ class DeviceMemory {
   }
   ~DeviceMemory();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
-  std::byte* data() const { return data_; }  ///< device address; null if empty
+  std::byte* data() const { return data_; }  ///< device address; null if there is no memory
   std::size_t size() const { return size_; }
 
  private:
@@ -38,8 +38,8 @@ class DeviceMemory {
   std::size_t size_ = 0;
 };
 
-/// Page-locked host memory, which devices can copy from and to by themselves and kernels reach
-/// at the same address. Far more expensive to allocate than plain memory. Throws like
+/// Page-locked host memory. Devices copy from and to it without the CPU, and kernels reach it at
+/// the same address. Allocating it costs far more than allocating plain memory. Throws like
 /// DeviceMemory.
 class PinnedMemory {
  public:
@@ -68,11 +68,11 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
-/// Queues a copy between contiguous memory of the host or a device on either side. The call blocks
-/// if host memory is not pinned.
+/// Queues a copy of contiguous memory. Either side may be host or device memory. The call blocks if
+/// host memory is not pinned.
 void copy_bytes(CudaStreamRef stream, const std::byte* source, std::byte* target,
                 std::size_t bytes);
-/// Queues setting each of the bytes to `value`.
+/// Queues an operation that sets each byte to `value`.
 void fill_bytes(CudaStreamRef stream, std::byte* target, std::byte value, std::size_t bytes);
 
 }  // namespace reprise

@@ -1,18 +1,18 @@
 #pragma once
-// CUDA streams and events. Names no vendor types, so that every folder may include it.
+// CUDA streams and events. This header contains no vendor types, so every folder may include it.
 
 #include <cstdint>
 #include <utility>
 
 namespace reprise {
 
-/// A borrowed stream. All queued work names its stream; the default stream is not used.
+/// A borrowed stream. Queued work always states its stream; the default stream is not used.
 struct CudaStreamRef {
   void* handle = nullptr;  ///< a cudaStream_t
-  int device = 0;          ///< device it belongs to
+  int device = 0;          ///< device of the stream
 };
 
-/// Makes `device` current for the calling thread's CUDA calls. Cheap if it already is.
+/// Makes `device` current for the CUDA calls of this thread. The call is cheap if it already is.
 void use_cuda_device(int device);
 
 /// A stream that does not wait for the default stream. Throws UNSUPPORTED if built without CUDA.
@@ -21,23 +21,23 @@ class CudaStream {
   explicit CudaStream(int device);
   CudaStream(CudaStream&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
   CudaStream& operator=(CudaStream&&) = delete;
-  /// Lets queued work continue.
+  /// Does not wait for queued work, which continues.
   ~CudaStream();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   CudaStreamRef ref() const { return ref_; }
-  /// Blocks until the work queued so far is done. Throws if any of it failed.
+  /// Blocks until the work queued so far is done. Throws if any of that work failed.
   void wait() const;
 
  private:
   CudaStreamRef ref_;
 };
 
-/// A point in a stream that others can wait for.
+/// A point in a stream that other streams and the host can wait for.
 class CudaEvent {
  public:
   enum class Kind : std::uint8_t { kOrder, kTime };
 
-  /// kTime allows measuring from it, and costs more.
+  /// An event of kind kTime can be used to measure time, and costs more.
   explicit CudaEvent(int device, Kind kind = Kind::kOrder);
   CudaEvent(CudaEvent&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&& other) noexcept {
@@ -46,15 +46,16 @@ class CudaEvent {
   }
   ~CudaEvent();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
-  /// Sets the point after everything queued on `stream` so far.
+  /// Places the point after all work queued on `stream` so far.
   void record(CudaStreamRef stream);
-  /// Makes work queued on `stream` from now on run after the point. Does not block.
+  /// Makes work that is queued on `stream` after this call run after the point. Does not block.
   void hold_back(CudaStreamRef stream) const;
-  /// Blocks until the point is reached. Throws if work before it failed.
+  /// Blocks until the point is reached. Throws if work before the point failed.
   void wait() const;
   /// True if the point has been reached. Does not block.
   bool done() const;
-  /// Returns the time since `earlier`; both points must be reached and of kind kTime.
+  /// Returns the time from `earlier` to this point. Both must have been reached and be of kind
+  /// kTime.
   std::uint64_t ns_since(const CudaEvent& earlier) const;
 
  private:

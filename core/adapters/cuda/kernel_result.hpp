@@ -1,5 +1,5 @@
 #pragma once
-// A few numbers that kernels accumulate and the host reads.
+// A few numbers that kernels accumulate and that the host reads afterwards.
 
 #include <array>
 #include <cstddef>
@@ -10,12 +10,13 @@
 
 namespace reprise {
 
-/// For one use at a time: begin(), queue kernels that use its result, end().
+/// Serves one use at a time: call begin(), queue kernels that use the address it returns, call
+/// end().
 class KernelResult {
  public:
   explicit KernelResult(int device);
 
-  /// Queues storing `first` at a device address and returns the address.
+  /// Queues an operation that stores `first` at a device address. Returns that address.
   template <class T>
   T* begin(CudaStreamRef stream, const T& first) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);

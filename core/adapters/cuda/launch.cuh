@@ -1,5 +1,6 @@
 #pragma once
-// Kernels that do one thing per index. Included by .cu files of this folder and of sim/cuda.
+// Launches kernels that do one thing per index. Only .cu files of this folder and of sim/cuda
+// include this header.
 
 #include <cuda_runtime.h>
 
@@ -12,7 +13,8 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// Blocks of that size that a multiprocessor holds at once; more would only wait.
+/// Number of blocks of that size that a multiprocessor can hold at once. More blocks would only
+/// wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {
@@ -22,14 +24,14 @@ inline int processors_of(int device) {
   return count;
 }
 
-/// Returns the blocks needed for `count` threads, up to the number the device holds at once.
+/// Returns how many blocks `count` threads need, but no more than the device can hold at once.
 inline std::int64_t blocks_for(int device, std::int64_t count) {
   return std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock,
                   processors_of(device) * kBlocksPerProcessor);
 }
 
 /// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. If the launch is
-/// refused, the error calls the kernel `what`.
+/// refused, the error message calls the kernel `what`.
 template <class... Parameters, class... Args>
 void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
                    void (*kernel)(Parameters...), const Args&... args) {
@@ -50,9 +52,10 @@ __global__ void for_each_index(std::int64_t count, Body body) {
 }
 
 /// Queues body(i) for each i in [0, count), in any order. `Body` is a small struct with `REPRISE_HD
-/// void operator()(std::int64_t) const`; it is copied to the device, and memory it points to must
-/// be device or pinned memory that lives until the stream has passed the launch. A count of 0
-/// launches nothing. Uses at most `blocks_max` blocks, by default all that fit.
+/// void operator()(std::int64_t) const`, and it is copied to the device. Memory that it points to
+/// must be device or pinned memory that lives until the stream has passed the launch. Nothing is
+/// launched if `count` is 0. Uses at most `blocks_max` blocks; if that is 0, all that the device
+/// can hold.
 template <class Body>
 void launch(CudaStreamRef stream, std::int64_t count, const Body& body,
             std::int64_t blocks_max = 0) {

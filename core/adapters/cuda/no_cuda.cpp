@@ -1,4 +1,4 @@
-// Replaces the adapter in builds without CUDA.
+// Replaces the rest of this folder in builds without CUDA.
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"

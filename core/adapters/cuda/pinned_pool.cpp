@@ -6,9 +6,9 @@
 namespace reprise {
 namespace {
 
-/// Sizes are multiples of this, so that blocks can be reused.
+/// Sizes are rounded up to multiples of this, so that blocks can be reused.
 constexpr std::size_t kGrain = std::size_t{64} << 10U;
-/// Keeps two, because saves and loads request different sizes.
+/// Factor for the memory kept: two, because saves and loads request different sizes.
 constexpr std::size_t kKept = 2;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::shared_ptr<PinnedPool> PinnedPool::create(int device) {
 
 StagingMemory PinnedPool::take(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain;
-  std::vector<PinnedMemory> stale;  // freed after unlocking: that takes time
+  std::vector<PinnedMemory> stale;  // freed after the lock is released, because that takes time
   std::byte* first = nullptr;
   {
     const std::scoped_lock lock(mutex_);

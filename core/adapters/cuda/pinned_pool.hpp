@@ -12,13 +12,13 @@
 
 namespace reprise {
 
-/// Keeps returned memory for reuse. Pins at most twice the largest amount ever in use at one time:
-/// to make room for a new size, other blocks are freed. May be used by several threads.
+/// Keeps returned memory for reuse. Pins at most twice the largest amount that was ever in use at
+/// one time: to make room for a new size, it frees other blocks. Several threads may use a pool.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
   static std::shared_ptr<PinnedPool> create(int device);
 
-  /// Returns whole pages, which keep the pool alive. Throws like PinnedMemory.
+  /// Returns whole pages. They keep the pool alive. Throws like PinnedMemory.
   StagingMemory take(std::size_t bytes);
   /// True if [first, first + bytes) lies in memory that is in use.
   bool holds(const std::byte* first, std::size_t bytes) const;
@@ -31,10 +31,11 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by address of first byte
 
   explicit PinnedPool(int device) : device_(device) {}
-  /// Returns a spare block for that size, large enough but not so large that another request would
-  /// miss it; otherwise end().
+  /// Returns an unused block for that size; end() if there is none. The block is large enough, but
+  /// not so large that another request would need it.
   Blocks::iterator spare(std::size_t bytes);
-  /// Removes the spare blocks that must be freed before `bytes` more bytes are pinned.
+  /// Removes the unused blocks that must be freed before `bytes` more bytes are pinned, and returns
+  /// them.
   std::vector<PinnedMemory> make_room(std::size_t bytes);
   void give_back(const std::byte* first) noexcept;
 

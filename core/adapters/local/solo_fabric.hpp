@@ -9,7 +9,7 @@ class SoloFabric final : public Fabric {
  public:
   GlobalRank rank() const override { return {0}; }
   std::int32_t world_size() const override { return 1; }
-  /// Throws LAYOUT_MISMATCH for any group but {0}.
+  /// Creates a communicator of this rank alone. Throws LAYOUT_MISMATCH for any group but {0}.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The only place that checks MPI's results, and MPI details that other headers hide. Included only
-// by this folder's sources.
+// Checks MPI's results; no other place does. Also has the MPI details that other headers hide. Only
+// this folder's sources include this header.
 
 #include <mpi.h>
 
@@ -10,12 +10,13 @@
 
 namespace reprise {
 
-/// Declared here for MpiSession::world().
+/// The type behind MpiSession::world(), which other headers only declare.
 struct MpiWorld {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
-/// Throws PEER_FAILED with MPI's message. Communicators here return errors (MPI_ERRORS_RETURN).
+/// Throws PEER_FAILED with MPI's message if a call failed. All communicators here return errors
+/// (MPI_ERRORS_RETURN).
 inline void check_mpi(int result, const std::string& what, GlobalRank rank) {
   if (result == MPI_SUCCESS) return;
   std::string text(MPI_MAX_ERROR_STRING, '\0');

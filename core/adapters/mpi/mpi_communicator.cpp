@@ -31,7 +31,7 @@ MPI_Op op_of(Reduce how) {
 struct MpiCommunicator::Buffers {
   Bytes mine;
   Bytes all;
-  std::vector<std::uint64_t> sizes;  // per member; in broadcast, only the root's
+  std::vector<std::uint64_t> sizes;  // one per member; a broadcast uses only the root's
   std::vector<int> counts;
   std::vector<int> offsets;
   std::vector<std::int64_t> numbers;
@@ -48,7 +48,7 @@ MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Freeing is collective, and after a failure of any communicator a peer may not take part.
+  // Freeing is collective, and after a failure of any communicator another rank may not take part.
   if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
 }
 
@@ -71,10 +71,10 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
     patience_ = &patience;
     buffers = std::make_unique<Buffers>();
     return body(*buffers);
-  } catch (const std::exception& caught) {  // after any error, peers continue without this rank
+  } catch (const std::exception& caught) {  // the other ranks continue without this rank
     broken_ = error_from(caught).within({.rank = setting_.session.rank()});
     setting_.session.abandon();
-    static_cast<void>(buffers.release());  // owned by MPI from now on
+    static_cast<void>(buffers.release());  // MPI owns the buffers from here on
     throw Error(*broken_);
   }
 }
@@ -118,7 +118,7 @@ std::vector<Bytes> MpiCommunicator::all_gather(ByteSpan mine) {
   });
 }
 
-// Receives from one member after another, because displacements for all would not fit.
+// Receives from the members in turn, because MPI's displacements are too small for all of the data.
 std::vector<Bytes> MpiCommunicator::gather_in_turn(Buffers& buffers) {
   std::vector<Bytes> parts;
   for (std::int32_t member = 0; member < group_.size(); ++member) {

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over MPI. Included only by this folder's sources.
+// A communicator over MPI. Only this folder's sources include this header.
 
 #include <mpi.h>
 
@@ -17,9 +17,8 @@ namespace reprise {
 
 class Patience;
 
-/// MPI reads and writes heap buffers during a call. If the call fails they are left to
-/// MPI forever, because the operation is still pending and may write when a late peer
-/// arrives.
+/// During a call, MPI reads and writes buffers on the heap. If the call fails, the buffers are
+/// never freed: the operation is still pending, and MPI may write to them when a late rank arrives.
 class MpiCommunicator final : public Communicator {
  public:
   struct Setting {
@@ -28,7 +27,7 @@ class MpiCommunicator final : public Communicator {
     MpiLimits limits;
   };
 
-  /// Takes ownership of `comm`, whose ranks are the group's.
+  /// Takes ownership of `comm`. Its ranks must be those of the group.
   MpiCommunicator(Setting setting, Group group, MPI_Comm comm);
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
@@ -45,10 +44,11 @@ class MpiCommunicator final : public Communicator {
   using Start = std::function<int(MPI_Request*)>;
   struct Buffers;
 
-  // Counts the call; throws if the communicator is broken; breaks it if anything throws.
+  // Counts the call and runs `body`. Throws if the communicator is broken; breaks it if `body`
+  // throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
-  // Starts one MPI operation and waits for it, see finish_mpi.
+  // Starts one MPI operation and waits for it with finish_mpi.
   void finish(const Start& start);
   std::string describe() const;
 
@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  Patience* patience_ = nullptr;  ///< of the current call
+  Patience* patience_ = nullptr;  ///< patience of the current call
   std::optional<Error> broken_;
 };
 

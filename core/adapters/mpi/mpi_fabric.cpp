@@ -13,8 +13,8 @@
 namespace reprise {
 namespace {
 
-constexpr int kTag = 7100;      // for MPI_Comm_create_group's messages
-constexpr int kMeetTag = 7101;  // for ours before it
+constexpr int kTag = 7100;      // tag of the messages of MPI_Comm_create_group
+constexpr int kMeetTag = 7101;  // tag of our own messages before that
 
 // Owns an MPI_Group of global ranks.
 class RankGroup {
@@ -50,8 +50,9 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i each member tells the one 2^i places on that it and those behind it have arrived;
-// after log2(n) rounds all know of all. Messages are empty: no buffer outlives a failure.
+// In round i, each member tells the member 2^i places ahead that it has arrived, and with it the
+// members behind it that it has heard of. After log2(n) rounds, every member has heard of all
+// others. The messages are empty, so no buffer is in use after a failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
                     rank(), [&what] { return what; });
@@ -88,7 +89,7 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
     return std::make_shared<MpiCommunicator>(
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
-  } catch (const std::exception&) {  // others may succeed and wait for this rank
+  } catch (const std::exception&) {  // other ranks may succeed and wait for this rank
     session_.abandon();
     throw;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Implements the fabric with MPI.
+// Implements the fabric (reprise/fabric.hpp) with MPI.
 
 #include <cstdint>
 #include <memory>
@@ -14,34 +14,35 @@
 namespace reprise {
 
 struct MpiLimits {
-  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< per call
-  std::uint64_t piece_bytes = 1U << 30U;  ///< buffers are cut into pieces, as MPI's counts are int
-  PeerWatch* watch = nullptr;             ///< borrowed; null: only the deadline ends a wait
+  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
+  /// Buffers are cut into pieces of this size, because the counts of MPI are of type int.
+  std::uint64_t piece_bytes = 1U << 30U;
+  PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 
 /// Creates communicators with MPI_Comm_create_group, so that ranks outside a group take no part.
-/// Every call is started without blocking and tested until it is done, its deadline has passed
-/// (DEADLINE), or the watch reports that a member has ended (PEER_FAILED); both errors name group,
-/// operation and rank. The members of a new communicator meet in the same way first, because
-/// creating it blocks in MPI and must begin only when all have arrived. After an error a
-/// communicator repeats that error; it is never freed.
+/// Every call is started without blocking and tested until it is done. It fails if its deadline
+/// passes (DEADLINE) or the watch reports that a member has ended (PEER_FAILED); both errors state
+/// group, operation and rank. The creation of a communicator blocks in MPI, so the members first
+/// meet in this non-blocking way. After an error, a communicator throws that error for every call,
+/// and it is never freed.
 class MpiFabric final : public Fabric {
  public:
-  /// Borrows `session` and `clock`, which must outlive the fabric; both must outlive communicators.
-  /// Throws USAGE for limits that no call could meet.
+  /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE for
+  /// limits that no call could meet.
   MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits);
 
   GlobalRank rank() const override { return session_.rank(); }
   std::int32_t world_size() const override { return session_.world_size(); }
-  /// Throws USAGE if this rank is not a member.
+  /// Creates a communicator of the group. Throws USAGE if this rank is not a member.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// Returns when all members have arrived; errors are those of any other call and mention `what`.
+  /// Returns when all members have arrived. Throws like any other call; the errors mention `what`.
   void meet(const Group& group, const std::string& what);
 
  private:
   MpiSession& session_;
-  [[maybe_unused]] Clock& clock_;  // used in no_mpi.cpp
+  [[maybe_unused]] Clock& clock_;  // no_mpi.cpp does not use it
   [[maybe_unused]] MpiLimits limits_;
 };
 

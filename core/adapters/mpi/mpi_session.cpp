@@ -45,7 +45,7 @@ void MpiSession::enter_world(std::uint64_t deadline_ns) {
       return MPI_Comm_idup(MPI_COMM_WORLD, &world_->comm, request);
     });
   } catch (const Error&) {
-    static_cast<void>(world_.release());  // owned by MPI from now on
+    static_cast<void>(world_.release());  // MPI owns the communicator from here on
     throw;
   }
   check_mpi(MPI_Comm_set_errhandler(world_->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler",

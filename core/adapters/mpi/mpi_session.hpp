@@ -1,5 +1,5 @@
 #pragma once
-// Owns MPI's initialisation and finalisation in this process.
+// Initialises and finalises MPI in this process.
 
 #include <cstdint>
 #include <memory>
@@ -10,39 +10,40 @@
 
 namespace reprise {
 
-/// A rank's position among those that share its node's memory.
+/// A rank's position among the ranks on its node, and the number of ranks there.
 struct NodePlace {
   std::int32_t rank = 0;
   std::int32_t of = 1;
 };
 
-/// At most one per process; the thread that created it makes all MPI calls (MPI_THREAD_FUNNELED).
-/// If the program has initialised MPI itself, it must also finalise it. Throws UNSUPPORTED if built
-/// without MPI.
+/// There may be one session per process, and the thread that created it makes all MPI calls
+/// (MPI_THREAD_FUNNELED). If the program has initialised MPI, it must also finalise it. Throws
+/// UNSUPPORTED if built without MPI.
 class MpiSession {
  public:
-  /// Collective over MPI_COMM_WORLD; throws DEADLINE if a rank does not arrive.
+  /// Collective over MPI_COMM_WORLD. Throws DEADLINE if a rank does not arrive.
   explicit MpiSession(std::uint64_t deadline_ns = kDefaultDeadlineNs);
-  /// Finalises MPI unless a communicator was abandoned: after a peer failed that could wait
-  /// forever, and the process should write its record and leave by _Exit.
+  /// Finalises MPI, unless a communicator was abandoned. After another rank has failed, finalising
+  /// could wait forever; the process should then write its record and leave by _Exit.
   ~MpiSession();  // NOLINT(performance-trivially-destructible): in no_mpi.cpp it does nothing
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   GlobalRank rank() const { return rank_; }
   std::int32_t world_size() const { return world_size_; }
-  /// Returns MPI's name of this node, for device identities.
+  /// Returns the name that MPI has for this node. Device identities contain it.
   std::string node() const;
-  /// Returns this rank's position on its node and the number of ranks there. Collective over all.
+  /// Returns this rank's position on its node and the number of ranks there. Collective over all
+  /// ranks.
   NodePlace node_place() const;
 
-  /// Returns a communicator of all ranks owned by the session: it cannot intercept the program's
-  /// messages, and it returns errors whatever error handler the program uses.
+  /// Returns the session's own communicator of all ranks. It cannot intercept messages of the
+  /// program, and it returns errors whatever error handler the program uses.
   const struct MpiWorld& world() const { return *world_; }
-  /// True if ending the session waits for all ranks, without a deadline.
+  /// True if the end of the session waits for all ranks, without a deadline.
   bool finalizes() const { return own_ && !abandoned_; }
 
-  /// Called by a communicator that failed; from now on MPI is not finalised.
+  /// Called by a communicator that failed. MPI is not finalised after that.
   void abandon() { abandoned_ = true; }
   bool abandoned() const { return abandoned_; }
 
@@ -52,11 +53,11 @@ class MpiSession {
   GlobalRank rank_;
   std::int32_t world_size_ = 0;
   std::unique_ptr<struct MpiWorld> world_;
-  [[maybe_unused]] bool own_ = true;  // used in no_mpi.cpp
+  [[maybe_unused]] bool own_ = true;  // no_mpi.cpp does not use it
   bool abandoned_ = false;
 };
 
-/// Returns name and version of the MPI library; empty if built without MPI.
+/// Returns the name and the version of the MPI library; empty if built without MPI.
 std::string mpi_version();
 
 }  // namespace reprise

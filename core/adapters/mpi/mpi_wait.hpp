@@ -1,5 +1,5 @@
 #pragma once
-// Waits for MPI, but not forever. Included only by this folder's sources.
+// Waits for MPI, but not forever. Only this folder's sources include this header.
 
 #include <mpi.h>
 
@@ -10,7 +10,7 @@
 namespace reprise {
 
 /// Starts an operation and tests it until it is done. Throws like Patience, and PEER_FAILED if MPI
-/// reports that. After an error the operation is still pending.
+/// reports that a rank failed. After an error, the operation is still pending.
 void finish_mpi(Patience& patience, const std::function<int(MPI_Request*)>& start);
 
 }  // namespace reprise

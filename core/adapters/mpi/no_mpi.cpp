@@ -1,4 +1,4 @@
-// Replaces the adapter in builds without MPI.
+// Replaces the rest of this folder in builds without MPI.
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/base/check.hpp"
@@ -21,7 +21,7 @@ NodePlace MpiSession::node_place() const { return {}; }
 
 std::string mpi_version() { return {}; }
 
-// Never reached: without a session there is no fabric.
+// Never called: the session's constructor throws, so there is no fabric.
 MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
     : session_(session), clock_(clock), limits_(limits) {
   CHECK(false);

@@ -1,5 +1,5 @@
 #pragma once
-// The only place that checks NCCL's results. Included only by this folder's sources.
+// Checks NCCL's results; no other place does. Only this folder's sources include this header.
 
 #include <nccl.h>
 
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Returns UNSUPPORTED if NCCL refuses the request, such as two ranks on one device; PEER_FAILED if
-/// it reports a lost peer; INTERNAL for all errors of this rank's own.
+/// Returns UNSUPPORTED if NCCL refuses the request (for example two ranks on one device),
+/// PEER_FAILED if NCCL reports the loss of another rank, and INTERNAL for errors of this rank.
 inline Code code_of(ncclResult_t failure) {
   switch (failure) {
     case ncclInvalidUsage:
@@ -35,7 +35,7 @@ inline bool has_failed(ncclResult_t result) {
       {.rank = patience.self()});
 }
 
-/// Throws on failure; an operation still in progress is not a failure.
+/// Throws if a call failed. An operation that is still in progress has not failed.
 inline void check_nccl(ncclResult_t result, const Patience& patience) {
   if (has_failed(result)) nccl_failed(result, code_of(result), patience);
 }

@@ -31,7 +31,8 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::
   link_->set_idle(false);
 }
 
-// A link left in the middle of a call is out of step with its peers and is not reused.
+// A call that did not finish leaves the link out of step with the other ranks; such a link is not
+// reused.
 NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
 
 std::string NcclCommunicator::describe() const {
@@ -83,7 +84,7 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine, Pa
   return sizes;
 }
 
-// Uses one staging memory for all members' parts; each part is broadcast in place.
+// Uses one staging memory for the parts of all members. Each part is broadcast in place.
 void NcclCommunicator::run_round(const Round& round, ByteSpan mine, Patience& patience) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over NCCL. Included only by this folder's sources.
+// A communicator over NCCL. Only this folder's sources include this header.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace reprise {
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// `link` must be connected and is used by nobody else while this exists.
+  /// `link` must be connected. No one else may use it while this communicator exists.
   explicit NcclCommunicator(std::shared_ptr<NcclLink> link);
   ~NcclCommunicator() override;
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -30,13 +30,14 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
 
  private:
-  // Counts the call; throws if the communicator is broken; breaks it if `body(patience)` throws.
+  // Counts the call and runs `body`. Throws if the communicator is broken; breaks it if
+  // `body(patience)` throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
   std::string describe() const;
 
   std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, Patience& patience);
-  // Sends each member's buffer to all, cut into rounds; `mine` is this member's.
+  // Sends the buffers of all members to all members, in rounds. `mine` is this member's buffer.
   std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
                               Patience& patience);
   void run_round(const Round& round, ByteSpan mine, Patience& patience);

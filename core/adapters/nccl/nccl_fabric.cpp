@@ -23,8 +23,8 @@ std::string making(const Group& group) {
   return text.str();
 }
 
-// Shares an id made by the group's first member. If it cannot make one, it sends an empty message,
-// so that the others learn that without waiting.
+// Returns an id that the group's first member makes and sends to all. If it cannot make one, it
+// sends an empty message, so that the other members learn of the failure without waiting.
 ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
   ncclUniqueId id = {};
   ncclResult_t made = ncclSuccess;
@@ -66,8 +66,8 @@ Communicator& NcclFabric::introduced(const Group& group) {
   return *members;
 }
 
-// Returns the group's first link that no member uses any more. All members have created the same
-// links in the same order, but may have finished with different ones.
+// Returns the first of the group's links that no member uses any more. All members have created the
+// same links in the same order, but each may have stopped using different ones.
 std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator& members) {
   std::vector<std::shared_ptr<NcclLink>> known;
   std::vector<std::int64_t> idle;
@@ -110,8 +110,8 @@ std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   }
 }
 
-// Closing a link waits for its members, but all close theirs in order of creation, so there is no
-// circular wait.
+// Closing a link waits for its members. All ranks close their links in the order of creation, so no
+// ranks wait for each other in a cycle.
 void NcclFabric::close() {
   if (abandoned()) return;
   for (const auto& link : links_) {

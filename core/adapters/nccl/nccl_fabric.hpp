@@ -1,5 +1,5 @@
 #pragma once
-// Implements the fabric with NCCL.
+// Implements the fabric (reprise/fabric.hpp) with NCCL.
 
 #include <cstdint>
 #include <map>
@@ -16,42 +16,44 @@ namespace reprise {
 class NcclLink;
 
 struct NcclLimits {
-  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< per call
-  /// Size of the pieces that buffers are cut into, at least 8: limits a communicator's staging, in
-  /// pinned memory and on the device.
+  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
+  /// Buffers are cut into pieces of this size, at least 8. It limits the staging of a communicator
+  /// in pinned memory and on the device.
   std::uint64_t piece_bytes = 1U << 26U;
-  PeerWatch* watch = nullptr;  ///< borrowed; null: only the deadline ends a wait
+  PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 
-/// Communicators that send bytes between GPUs with NCCL; another fabric connects the members first.
-/// Every call is started without blocking and polled until it is done, its deadline has passed
-/// (DEADLINE), or NCCL or the watch reports that a member has ended (PEER_FAILED); all errors name
-/// group, operation and rank. After an error a communicator repeats it; its NCCL resources are
-/// aborted and never waited for.
+/// Creates communicators that send bytes between GPUs with NCCL. Another fabric, the bootstrap,
+/// connects the members first. Every call is started without blocking and polled until it is done.
+/// It fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member has
+/// ended (PEER_FAILED); all errors state group, operation and rank. After an error, a communicator
+/// throws that error for every call. Its NCCL resources are aborted without waiting.
 ///
-/// NCCL resources of a communicator that ended without error are kept for the next communicator of
-/// the same group, once all members have finished with it: creating them is slow, and freeing waits
-/// for peers. All calls come from one thread; only aborting, which blocks, uses another.
+/// If a communicator ended without an error, its NCCL resources are kept for the next communicator
+/// of the same group, once all members have finished with them. Creating such resources is slow,
+/// and freeing waits for other ranks. All calls come from one thread; only the abort, which blocks,
+/// runs in another.
 class NcclFabric final : public Fabric {
  public:
-  /// Borrows `bootstrap` (of the same ranks), `clock` and the watch, which must outlive the fabric.
-  /// `device` is a CUDA index. Throws UNSUPPORTED if it cannot be used or the program is built
+  /// `bootstrap` (with the same ranks), `clock` and the watch must outlive the fabric. `device` is
+  /// a CUDA index. Throws UNSUPPORTED if the device cannot be used or if the program was built
   /// without NCCL.
   NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device);
-  /// Without close(), NCCL resources are not freed: the process should then end by _Exit.
+  /// Frees NCCL resources only if close() was called. Otherwise the process should end by _Exit.
   ~NcclFabric() override;
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
 
   GlobalRank rank() const override { return bootstrap_.rank(); }
   std::int32_t world_size() const override { return bootstrap_.world_size(); }
-  /// Throws USAGE if this rank is not a member. Errors of the bootstrap fabric propagate.
+  /// Creates a communicator of the group. Throws USAGE if this rank is not a member, and passes on
+  /// errors of the bootstrap fabric.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// True if a communicator failed or could not be created: its peers must not be waited for.
+  /// True if a communicator failed or could not be created. Nothing may wait for its members then.
   bool abandoned() const;
   /// Frees all NCCL resources. Collective over the members of each group that had a communicator;
-  /// all of these must be gone. Does nothing after a failure. Throws like a call.
+  /// all communicators must be gone. Does nothing after a failure. Throws like a call.
   void close();
 
  private:
@@ -60,12 +62,12 @@ class NcclFabric final : public Fabric {
   std::shared_ptr<NcclLink> new_link(const Group& group, Communicator& members);
 
   Fabric& bootstrap_;
-  [[maybe_unused]] Clock& clock_;  // used in no_nccl.cpp
+  [[maybe_unused]] Clock& clock_;  // no_nccl.cpp does not use it
   [[maybe_unused]] NcclLimits limits_;
   [[maybe_unused]] int device_;
   std::map<std::vector<GlobalRank>, std::shared_ptr<Communicator>> introduced_;
   std::vector<std::shared_ptr<NcclLink>> links_;  ///< in order of creation
-  [[maybe_unused]] bool not_made_ = false;        ///< creating a communicator failed
+  [[maybe_unused]] bool not_made_ = false;        ///< true if creating a communicator failed
 };
 
 }  // namespace reprise

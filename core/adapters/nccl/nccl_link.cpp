@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-// Multiprocessors to use, out of about a hundred: little data passes here, and the job needs the
-// rest. Each one also costs buffers on the device.
+// Number of multiprocessors to use, out of about a hundred. Little data passes here, and the job
+// needs the other multiprocessors. Each one also costs buffers on the device.
 constexpr int kProcessorsMost = 4;
-constexpr std::uint64_t kStagingLeast = 1U << 16U;  // one size for the many small calls
+constexpr std::uint64_t kStagingLeast = 1U << 16U;  // one size serves the many small calls
 
 }  // namespace
 
@@ -25,7 +25,7 @@ NcclLink::NcclLink(Setting setting, Group group, GlobalRank self)
       memory_(std::make_unique<Memory>(setting.device)) {}
 
 NcclLink::~NcclLink() {
-  // Freeing waits for the device, which may be waiting for a peer.
+  // Freeing waits for the device, which may in turn wait for another rank.
   if (comm_ != nullptr || abandoned_) static_cast<void>(memory_.release());
 }
 
@@ -46,7 +46,8 @@ bool NcclLink::member_has_ended() const {
          });
 }
 
-// NCCL may report a peer's end as a failure of this rank's own sockets or threads.
+// Throws if a call failed. NCCL may report the end of another rank as a failure of this rank's own
+// sockets or threads, so the code then depends on the watch.
 void NcclLink::check(ncclResult_t result, const Patience& patience) const {
   if (!has_failed(result)) return;
   nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), patience);
@@ -59,8 +60,8 @@ ncclResult_t NcclLink::state(const Patience& patience) const {
   return state;
 }
 
-// Waits for work that NCCL may still be preparing in its own thread; nothing may be queued before
-// that has finished.
+// Waits for work that NCCL may still be preparing in its own thread. Nothing else may be queued
+// before that.
 void NcclLink::settle(Patience& patience) {
   patience.until([&] { return state(patience) != ncclInProgress; });
 }
@@ -80,7 +81,7 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // Gaps between parts are copied back too, and tools require initialised memory.
+    // The gaps between parts are copied back too, and memory checkers require initialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
   return memory_->host.bytes();
@@ -97,13 +98,13 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patienc
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
   patience.until([&] {
-    static_cast<void>(state(patience));  // otherwise a peer's end looks like a timeout
+    static_cast<void>(state(patience));  // or the end of another rank looks like a timeout
     return memory_->done.done();
   });
 }
 
-// Destroying blocks, but after the settled finalize, in which all peers took part, it waits for
-// nobody else.
+// ncclCommDestroy blocks, but it waits for no other rank: all ranks took part in ncclCommFinalize,
+// and settle() has seen the end of that.
 void NcclLink::close(Patience& patience) {
   check(ncclCommFinalize(comm_), patience);
   settle(patience);
@@ -111,9 +112,9 @@ void NcclLink::close(Patience& patience) {
   memory_.reset();
 }
 
-// NCCL first stops the device and its own threads, then waits for them and for peers on
-// the same node that may never arrive. So it runs in its own thread, and nobody waits for
-// it.
+// ncclCommAbort first stops the device and NCCL's own threads. Then it waits for them, and for
+// ranks on the same node that may never arrive. So it runs in a thread of its own, and nothing
+// waits for that thread.
 void NcclLink::abandon() {
   abandoned_ = true;
   if (comm_ != nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
-// NCCL resources of one communicator, with the memory through which its bytes pass. Included only
-// by this folder's sources.
+// The NCCL resources of one communicator, and the memory through which its bytes pass. Only this
+// folder's sources include this header.
 
 #include <nccl.h>
 
@@ -17,9 +17,9 @@
 
 namespace reprise {
 
-/// Copies bytes from pinned to device memory, lets NCCL work there in place, and copies them back.
-/// One communicator at a time uses a link. Work queued on the device may continue after a failure,
-/// so a link that failed frees nothing.
+/// Copies bytes from pinned memory to device memory, lets NCCL work there in place, and copies the
+/// bytes back. One communicator at a time uses a link. Work queued on the device may continue after
+/// a failure, so a link that failed frees nothing.
 class NcclLink {
  public:
   struct Setting {
@@ -27,13 +27,14 @@ class NcclLink {
     NcclLimits limits;
     int device;
   };
-  /// Queues one operation, or several in one NCCL group, on `device`, which has staging's copy.
+  /// Queues one operation, or several in one NCCL group. `device` is the device memory into which
+  /// staging was copied.
   using Start =
       std::function<ncclResult_t(std::byte* device, ncclComm_t comm, cudaStream_t stream)>;
 
   /// `self` must be a member. Creates memory and stream, but no connection yet.
   NcclLink(Setting setting, Group group, GlobalRank self);
-  /// Neither aborts nor frees anything, unless close() came first.
+  /// Frees nothing and does not abort, unless close() came first.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -42,21 +43,23 @@ class NcclLink {
   GroupRank rank() const { return *group_.rank_of(self_); }
   GlobalRank self() const { return self_; }
   const NcclLimits& limits() const { return setting_.limits; }
-  /// Returns the patience of a call that begins now; messages use `describe`.
+  /// Returns the patience of a call that begins now. Messages contain what `describe` returns.
   Patience patience(std::function<std::string()> describe) const;
 
-  /// Connects with the id created by one member. Collective over the group.
+  /// Connects the members with an id that one of them created. Collective over the group.
   void connect(const ncclUniqueId& id, Patience& patience);
-  /// Returns pinned memory of at least `bytes` bytes; its content is lost when it grows.
+  /// Returns pinned memory of at least `bytes` bytes. If the memory has to grow, its content is
+  /// lost.
   MutableByteSpan staging(std::uint64_t bytes);
-  /// Collective. Copies `up` of staging to the device, runs the work that `start` queues, and
-  /// copies back [0, down). Returns when everything is done. Throws like Patience and check_nccl;
-  /// also PEER_FAILED if NCCL fails otherwise but the watch reports that a member has ended.
+  /// Collective. Copies the range `up` of staging to the device, runs the work that `start` queues,
+  /// and copies [0, down) back. Returns when all of that is done. Throws like Patience and
+  /// check_nccl. Also throws PEER_FAILED if NCCL reports another failure but the watch says that a
+  /// member has ended.
   void run(ByteRange up, std::uint64_t down, const Start& start, Patience& patience);
-  /// Frees the NCCL part and the memory. Collective.
+  /// Frees the NCCL resources and the memory. Collective.
   void close(Patience& patience);
 
-  /// Gives up: tells NCCL to stop, but does not wait for it.
+  /// Tells NCCL to stop, but does not wait until it has.
   void abandon();
   bool abandoned() const { return abandoned_; }
 

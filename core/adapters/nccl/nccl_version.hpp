@@ -1,11 +1,11 @@
 #pragma once
-// Version of NCCL in use.
+// The version of the NCCL library in use.
 
 #include <string>
 
 namespace reprise {
 
-/// Returns "major.minor.patch"; empty if the program was built without NCCL.
+/// Returns the version as "major.minor.patch"; empty if the program was built without NCCL.
 std::string nccl_version();
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// Replaces the adapter in builds without NCCL.
+// Replaces the rest of this folder in builds without NCCL.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/adapters/nccl/own_host.hpp"

@@ -5,10 +5,10 @@
 
 namespace reprise {
 
-/// Makes this process look to NCCL like one on a separate host that reaches the others over the
-/// loopback interface, because NCCL refuses two ranks of one host on one device. Sets the process's
-/// environment, which NCCL reads once; call it before anything of this folder and before starting
-/// threads. Far slower than real connections within a node.
+/// Makes NCCL believe that this process is on a host of its own and reaches the others over the
+/// loopback interface. NCCL refuses two ranks of one host on one device. Sets environment
+/// variables, which NCCL reads once: call this before anything else of this folder and before
+/// threads are started. Such connections are far slower than real ones within a node.
 void pose_as_own_host(GlobalRank rank);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Cuts buffers larger than the staging memory into rounds. Pure; does not use NCCL.
+// Cuts buffers that are larger than the staging memory into rounds. Pure; does not use NCCL.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,27 +12,27 @@
 
 namespace reprise {
 
-/// Bytes that one member sends to all in one round.
+/// The bytes that one member sends to all members in one round.
 struct RoundPart {
   GroupRank from;
-  ByteRange bytes;          ///< range of that member's buffer
-  std::uint64_t place = 0;  ///< byte offset in staging memory
+  ByteRange bytes;          ///< range of the member's buffer
+  std::uint64_t place = 0;  ///< offset in staging memory, in bytes
 
   friend bool operator==(const RoundPart&, const RoundPart&) = default;
 };
 
 struct Round {
-  std::vector<RoundPart> parts;  ///< sorted by place, none of them empty
-  std::uint64_t bytes = 0;       ///< end of the last part
+  std::vector<RoundPart> parts;  ///< sorted by place; none is empty
+  std::uint64_t bytes = 0;       ///< where the last part ends in staging memory
 
   friend bool operator==(const Round&, const Round&) = default;
 };
 
-/// Parts begin at multiples of this: at other offsets devices copy byte by byte.
+/// Parts begin at multiples of this. From other offsets, devices copy byte by byte.
 inline constexpr std::uint64_t kPartAlignment = 16;
 
-/// Lays members' buffers of `sizes` bytes one after another into rounds of at most `piece_bytes`,
-/// which must not be 0:
+/// Places the members' buffers, which have `sizes` bytes, back to back into rounds of at most
+/// `piece_bytes` bytes. `piece_bytes` must not be 0.
 ///
 ///     sizes 40 70 20, pieces of 64:   a[0,40) . b[0,16) | b[16,70) | c[0,20)
 ///                                     0         48      | 0        | 0         places

@@ -13,7 +13,7 @@ Descriptor::~Descriptor() {
 int Descriptor::release() { return std::exchange(fd_, -1); }
 
 void Descriptor::close(const CallSite& site) {
-  // Linux frees the descriptor even if close() is interrupted; it must not be called again.
+  // Linux frees the descriptor even if close() is interrupted, so it must not be called again.
   if (::close(release()) == -1 && errno != EINTR) fail(site, errno);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Owner of a file descriptor.
+// An owner of a file descriptor.
 
 #include "core/adapters/posix/syscall.hpp"
 
@@ -11,14 +11,14 @@ class Descriptor {
   static Descriptor adopt(int fd) { return Descriptor(fd); }
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&&) = delete;
-  /// Closes without reporting errors.
+  /// Closes the descriptor without reporting errors.
   ~Descriptor();
 
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   /// Gives up ownership of the descriptor without closing it.
   int release();
-  /// Closes and reports errors. The descriptor is closed in either case.
+  /// Closes the descriptor and reports errors. It is closed even if there is an error.
   void close(const CallSite& site);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Host memory as the job's device: copies are complete when the call returns.
+// Makes host memory the job's device. Copies are complete when the call returns.
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace reprise {
 
 class HostDevice final : public Device {
  public:
-  /// Names the device "<node>:<index>".
+  /// Sets the device's name to "<node>:<index>".
   HostDevice(const std::string& node, int index);
 
   std::string name() const override { return name_; }

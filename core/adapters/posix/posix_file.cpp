@@ -56,15 +56,15 @@ class OpenFile final : public ReadFile {
         offset += parts.front().size();
       }
       if (got == 0) continue;
-      read_at(offset + got, parts.front().subspan(got));  // it ended within a part
+      read_at(offset + got, parts.front().subspan(got));  // the read ended within this part
       offset += parts.front().size();
       parts = parts.subspan(1);
     }
   }
 
  private:
-  /// Returns the bytes transferred by the call, at least one; builds the message only when there is
-  /// an error.
+  /// Returns how many bytes the call transferred, at least one. The message is built only if there
+  /// is an error.
   template <class Call>
   std::size_t read(const char* name, std::uint64_t offset, std::size_t wanted, const Call& call) {
     auto got = call();
@@ -112,7 +112,7 @@ class CreatedFile final : public WriteFile {
 
  private:
   /// Makes the disk start writing the data before `end`, so that sync() has little left to wait
-  /// for. sync() reports any errors.
+  /// for. If that fails, sync() reports the error.
   void send_off(std::uint64_t end) {
     constexpr std::uint64_t kStretch = std::uint64_t{16} << 20U;
     if (end < sent_ + kStretch) return;
@@ -123,7 +123,7 @@ class CreatedFile final : public WriteFile {
 
   Descriptor fd_;
   std::string path_;
-  std::uint64_t sent_ = 0;  ///< writing started for data before this offset
+  std::uint64_t sent_ = 0;  ///< the disk was told to write the data before this offset
 };
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
@@ -160,8 +160,8 @@ Entry entry_of(std::string name, const struct stat& status) {
 std::unique_ptr<ReadFile> open_file(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-  require_regular(status, path);  // opening a device may have side effects
-  // O_NONBLOCK: the reader must not wait for a writer if a pipe has replaced the file.
+  require_regular(status, path);  // checked first, because opening a device may have side effects
+  // With O_NONBLOCK, open() does not wait for a writer if a pipe has replaced the file.
   auto fd = Descriptor::adopt(checked(
       {"open", path}, [&path] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   checked({"fstat", path}, [&] { return ::fstat(fd.get(), &status); });

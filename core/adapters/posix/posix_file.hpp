@@ -1,5 +1,5 @@
 #pragma once
-// Files opened by a PosixStore.
+// The files that a PosixStore opens.
 
 #include <sys/stat.h>
 
@@ -10,12 +10,12 @@
 
 namespace reprise::posix {
 
-/// Converts a stat result to an entry of that name.
+/// Converts the result of stat() to an entry with that name.
 Entry entry_of(std::string name, const struct stat& status);
-/// Opens a regular file for reading; the system resolves `path`. Links are followed, but a
-/// directory, device or pipe is never opened.
+/// Opens a regular file for reading. Links in `path` are followed. A directory, device or pipe is
+/// never opened.
 std::unique_ptr<ReadFile> open_file(const std::string& path);
-/// Creates or truncates the file. Links are refused.
+/// Creates or truncates the file. Throws if `path` is a link.
 std::unique_ptr<WriteFile> create_file(const std::string& path);
 
 }  // namespace reprise::posix

@@ -39,7 +39,7 @@ std::string utc_now() {
   return text.data();
 }
 
-/// Describes this process as the holder, for messages of other processes.
+/// Describes this process as the lock's holder. Other processes use the text in their messages.
 std::string this_holder() {
   return std::string(kHeldBy) + "process " + std::to_string(::getpid()) + " on host " +
          this_host() + " since " + utc_now() + "\n";
@@ -59,7 +59,7 @@ std::string new_token(const std::string& file) {
   return hex(value);
 }
 
-/// True if the path leads to that open file.
+/// True if `file` is the path of the open file `fd`.
 bool stands_at(int fd, const std::string& file) {
   struct stat open = {};
   struct stat named = {};
@@ -77,7 +77,7 @@ bool stands_at(int fd, const std::string& file) {
               {.file = held});
 }
 
-/// Locks an open file. Returns nothing on success, or the reason why this file system has no locks.
+/// Locks an open file. Returns nothing on success, and the reason if this file system has no locks.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
@@ -97,13 +97,13 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
   return std::nullopt;
 }
 
-/// Throws USAGE if the file is not one of our lock files, because others' files are left alone.
+/// Throws USAGE if the file is not one of our lock files. Files of other programs are left alone.
 void require_of_ours(std::string_view text, const std::string& file) {
   if (text.empty() || text.starts_with(kHeldBy)) return;
   throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
 }
 
-/// Writes this process's name to the lock file.
+/// Writes a description of this process to the lock file.
 void sign(int fd, const std::string& file) {
   require_of_ours(text_in(fd), file);
   const std::string text = this_holder();
@@ -111,7 +111,7 @@ void sign(int fd, const std::string& file) {
   checked({"pwrite", file}, [&] { return ::pwrite(fd, text.data(), text.size(), 0); });
 }
 
-/// Returns the name of a user, for people.
+/// Returns a user's name for messages.
 std::string user_of(uid_t id) {
   constexpr std::size_t kRoom = 4096;
   std::array<char, kRoom> text = {};
@@ -122,7 +122,7 @@ std::string user_of(uid_t id) {
          ")";
 }
 
-/// Throws for another user's lock file that this user may not write.
+/// Throws LOCKED for another user's lock file that this user may not write.
 [[noreturn]] void refuse_foreign(const std::string& file, const std::string& held) {
   struct stat status = {};
   checked({"lstat", file}, [&] { return ::lstat(file.c_str(), &status); });
@@ -137,15 +137,16 @@ std::string user_of(uid_t id) {
 
 bool is_of_rights(int error) { return error == EACCES || error == EPERM; }
 
-/// Removes another user's lock file, which cannot be signed, if its lock is free because the holder
-/// died; write access to the directory permits that. Otherwise throws, naming the holder.
+/// Removes another user's lock file if its lock is free because the holder died. This process
+/// cannot sign that file, but write access to the directory is enough to remove it. Otherwise
+/// throws, and the message says who holds the lock.
 void remove_foreign(const std::string& file, const std::string& held) {
   const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1 && errno == ENOENT) return;
   if (raw == -1) refuse_foreign(file, held);
   const auto fd = Descriptor::adopt(raw);
   require_of_ours(text_in(fd.get()), file);
-  // Over NFS only users with write access can lock a file; others get EBADF.
+  // Over NFS only users with write access can lock a file. Other users get EBADF.
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) refuse_held(fd.get(), held);
     if (errno != EINTR) refuse_foreign(file, held);
@@ -153,8 +154,8 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
 }
 
-/// Opens the lock file, creating it if needed. Returns nothing if it was another user's file, which
-/// has then been removed.
+/// Opens the lock file, and creates it if needed. If it was another user's file, removes the file
+/// and returns nothing.
 std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
   for (;;) {
     const int fd =
@@ -176,7 +177,8 @@ class FileLock final : public StoreLock {
       : StoreLock(new_token(file), std::move(warning)),
         fd_(std::move(fd)),
         file_(std::move(file)) {}
-  /// Removes the name while holding the lock; a process that has the file open will then notice.
+  /// Removes the lock file while the lock is held. A process that has the file open will then
+  /// notice.
   ~FileLock() override {
     if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
   }
@@ -193,7 +195,7 @@ std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string&
     auto fd = open_to_lock(file, held);
     if (!fd) continue;
     const auto warning = get_lock(fd->get(), file, held);
-    if (!stands_at(fd->get(), file)) continue;  // its previous holder has just removed it
+    if (!stands_at(fd->get(), file)) continue;  // the previous holder has just removed the file
     sign(fd->get(), file);
     return std::make_unique<FileLock>(std::move(*fd), file, warning.value_or(""));
   }

@@ -36,7 +36,8 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
-// Returns the entry, following links; a dangling link is an entry itself. Nothing if absent.
+// Returns the entry of that name; nothing if there is none. Links are followed; a dangling link is
+// an entry itself.
 std::optional<Entry> entry_at(int directory_fd, const std::string& name, const std::string& path) {
   struct stat status = {};
   if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -61,7 +62,7 @@ DirectoryStream open_directory(const std::string& path) {
   }));
   DirectoryStream stream(::fdopendir(fd.get()));
   if (!stream) posix::fail({"fdopendir", path}, errno);
-  fd.release();  // the stream owns it now
+  fd.release();  // the stream owns the descriptor now
   return stream;
 }
 
@@ -69,7 +70,7 @@ std::vector<std::string> names_in(DIR* stream, const std::string& path) {
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
-    // Only one thread uses each stream, which is all that readdir requires.
+    // Each stream is used by one thread only, which is all that readdir requires.
     const dirent* entry = ::readdir(stream);  // NOLINT(concurrency-mt-unsafe)
     if (entry == nullptr) break;
     names.emplace_back(entry->d_name);
@@ -80,7 +81,7 @@ std::vector<std::string> names_in(DIR* stream, const std::string& path) {
   return names;
 }
 
-// Creates one directory; no error if it exists.
+// Creates one directory. Does nothing if it exists.
 void make_one_directory(const std::string& path) {
   if (::mkdir(path.c_str(), kDirectoryMode) == 0) return;
   const int error = errno;
@@ -89,7 +90,7 @@ void make_one_directory(const std::string& path) {
   posix::fail({"mkdir", path}, error);
 }
 
-// Calls rename(2) with RENAME_EXCHANGE; returns 0, or -1 with errno.
+// Calls rename(2) with RENAME_EXCHANGE. Returns 0, or -1 with errno set.
 int swap_names(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
@@ -128,7 +129,7 @@ std::vector<Entry> PosixStore::list(const std::string& directory) {
   const auto stream = open_directory(path);
   std::vector<Entry> entries;
   for (const auto& name : names_in(stream.get(), path)) {
-    // An entry that another rank has removed meanwhile is skipped.
+    // Skips an entry that another rank has removed in the meantime.
     if (auto entry = entry_at(::dirfd(stream.get()), name, path + "/" + name)) {
       entries.push_back(std::move(*entry));
     }
@@ -149,7 +150,7 @@ void PosixStore::make_directory(const std::string& path) {
 void PosixStore::rename(const std::string& from, const std::string& to) {
   check_store_entry(from);
   check_store_entry(to);
-  // rename(2) by itself would replace an empty directory.
+  // Without this check, rename(2) would replace an empty directory.
   if (const auto there = stat(to); there && there->directory) {
     throw Error(Code::kIo, "rename: a directory is in the way; remove or exchange it first",
                 {.file = display(to)});
@@ -176,7 +177,7 @@ void PosixStore::replace(const NameChange& change) {
   }
   if (swap_names(display(a), display(b)) == 0) return;
   const int error = errno;
-  // EINVAL comes from the file system, since neither directory lies within the other.
+  // EINVAL comes from the file system here, since neither directory lies within the other.
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
     throw Error(Code::kUnsupported, "exchange: this file system cannot swap two directories",
                 {.file = display(a)});
@@ -187,7 +188,7 @@ void PosixStore::replace(const NameChange& change) {
 void PosixStore::remove(const std::string& path) {
   check_store_entry(path);
   std::error_code failure;
-  std::filesystem::remove_all(display(path), failure);  // removes links without following
+  std::filesystem::remove_all(display(path), failure);  // links are removed, not followed
   if (failure && failure.value() != ENOTDIR) {
     posix::fail({"remove", display(path)}, failure.value());
   }

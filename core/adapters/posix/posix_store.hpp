@@ -9,13 +9,14 @@
 
 namespace reprise {
 
-/// May be used by several threads. The root may be a symbolic link and need not exist yet. Within
-/// it, links to directories are followed; links to files are followed for reading, wherever they
-/// lead, and refused for writing (PATH_ESCAPE). Messages include the failing call, its errno as
-/// text and the full path.
+/// A store that several threads may use. The root may be a symbolic link and need not exist yet.
+/// Below the root, links to directories are followed. Links to files are followed for reading,
+/// wherever they lead, and refused for writing (PATH_ESCAPE). Messages contain the failing call,
+/// its errno as text and the full path.
 class PosixStore final : public Store {
  public:
-  /// `root` is absolute or relative to the working directory; "" is the working directory.
+  /// `root` is absolute or relative to the working directory; an empty root is the working
+  /// directory.
   explicit PosixStore(std::string root);
 
   std::unique_ptr<ReadFile> open(const std::string& path) override;
@@ -29,7 +30,7 @@ class PosixStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// Locks the side file `.<name>.lock`, and removes that file with the lock.
+  /// Locks the side file `.<name>.lock`. The end of the lock removes that file.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::optional<std::uint64_t> free_bytes(const std::string& directory) override;
   std::string display(const std::string& path) const override;

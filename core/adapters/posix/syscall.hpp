@@ -1,5 +1,5 @@
 #pragma once
-// The only place that checks results of system calls.
+// Checks the results of system calls; no other place does.
 
 #include <cerrno>
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace reprise::posix {
 
-/// The call, its file and the offset, for error messages.
+/// A system call, its file and the offset, for error messages.
 struct CallSite {
   const char* call = "";
-  std::string path = {};                     ///< as the user knows it
+  std::string path = {};                     ///< path as the user knows it
   std::optional<std::uint64_t> offset = {};  ///< offset in bytes
 };
 
 /// Throws the Error for `errno_value`: NO_SPACE, NOT_FOUND (also if a parent is not a directory),
 /// PATH_ESCAPE for a symbolic link that may not be followed, UNSUPPORTED if the kernel or file
-/// system cannot do it, otherwise IO.
+/// system cannot make the call, and IO for everything else.
 [[noreturn]] void fail(const CallSite& site, int errno_value);
 
-/// Repeats the call while it is interrupted; throws by fail() if the result is -1.
+/// Makes the call, and repeats it while it is interrupted. Throws like fail() if the result is -1.
 template <class Call>
 auto checked(const CallSite& site, Call&& call) {
   for (;;) {

@@ -33,7 +33,7 @@ class ThreadTask final : public Task {
 
  private:
   const std::shared_future<void> result_;
-  std::atomic<bool> asked_ = false;  // the work's exception is thrown once
+  std::atomic<bool> asked_ = false;  // set when wait() has rethrown the work's exception
 };
 
 }  // namespace
@@ -45,7 +45,7 @@ struct ThreadTasks::Pool {
   bool closing = false;
   std::vector<std::jthread> threads;
 
-  // Takes the next piece of work; an empty one if the pool is closing and no work is left.
+  // Takes the next piece of work. It is empty if the pool is closing and no work is left.
   std::packaged_task<void()> take() {
     std::unique_lock lock(mutex);
     wake.wait(lock, [this] { return closing || !queue.empty(); });
@@ -73,7 +73,7 @@ ThreadTasks::~ThreadTasks() {
     pool_->closing = true;
   }
   pool_->wake.notify_all();
-  pool_->threads.clear();  // joins
+  pool_->threads.clear();  // joins the threads
 }
 
 std::unique_ptr<Task> ThreadTasks::start(std::function<void()> work) {

@@ -18,7 +18,7 @@ bool is(const Object& object, std::string_view module, std::string_view name) {
          object.type.name == name;
 }
 
-/// Returns the shape, or none if it has no elements or more than kMaxNdim dimensions.
+/// Returns the shape; nothing if it has no elements or more than kMaxNdim dimensions.
 std::optional<Dims> shape_of(const Value& value) {
   const auto* tuple = value.as<Tuple>();
   if (tuple == nullptr || tuple->items.size() > kMaxNdim) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<Dims> shape_of(const Value& value) {
   return shape;
 }
 
-/// Returns strides, in elements, of memory in which the first dimension varies fastest.
+/// Returns strides, in elements, of an array in which the first dimension varies fastest.
 Dims fortran_strides(const Dims& shape) {
   Dims strides;
   std::int64_t step = 1;
@@ -44,7 +44,7 @@ Dims fortran_strides(const Dims& shape) {
   return strides;
 }
 
-/// Reorders the elements to row-major; false if their number does not match the shape.
+/// Puts the elements into row-major order. False if their number does not match the shape.
 bool make_row_major(const Dims& shape, Bytes& elements) {
   const auto count = static_cast<std::size_t>(volume(shape));
   if (elements.empty() || elements.size() % count != 0) return false;
@@ -55,7 +55,7 @@ bool make_row_major(const Dims& shape, Bytes& elements) {
   return true;
 }
 
-/// Rewrites `_frombuffer(buffer, dtype, shape, order)` as `_reconstruct`.
+/// Rewrites a call `_frombuffer(buffer, dtype, shape, order)` as a call of `_reconstruct`.
 void settle_buffer(Object& object) {
   if (!is(object, "numpy._core.numeric", "_frombuffer") || object.args.size() != 4) return;
   Value* buffer = &object.args[0];
@@ -91,7 +91,7 @@ void settle_numpy_array(Object& object) {
   if (auto* elements = state->items[4].as<Bytes>()) {
     const auto shape = shape_of(state->items[1]);
     if (!shape || !make_row_major(*shape, *elements)) return;
-  } else if (state->items[4].as<List>() == nullptr) {  // Python objects: always row-major
+  } else if (state->items[4].as<List>() == nullptr) {  // Python objects are always row-major
     return;
   }
   *fortran = false;

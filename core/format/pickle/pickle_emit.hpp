@@ -1,5 +1,5 @@
 #pragma once
-// Writes opcodes. One emitter writes one pickle.
+// Writes the opcodes of a pickle. One emitter writes one pickle.
 
 #include <functional>
 #include <map>
@@ -14,7 +14,7 @@
 namespace reprise::pickle {
 
 enum class Protocol : std::uint8_t {
-  kTwo,   ///< BINUNICODE, GLOBAL, BINPUT: the set torch's weights_only unpickler takes
+  kTwo,   ///< BINUNICODE, GLOBAL, BINPUT: the opcodes that torch's weights_only unpickler accepts
   kFour,  ///< SHORT_BINUNICODE, STACK_GLOBAL, MEMOIZE
 };
 
@@ -22,30 +22,33 @@ class Emitter {
  public:
   explicit Emitter(Protocol protocol);
 
-  /// Ends the pickle; the emitter must not be used afterwards.
+  /// Ends the pickle and returns it. The emitter must not be used afterwards.
   Bytes finish();
 
   void op(char code) { out_.push_back(static_cast<std::byte>(code)); }
   void none() { op('N'); }
   void boolean(bool value) { op(value ? '\x88' : '\x89'); }
   void integer(std::int64_t value);
-  /// Writes LONG1 or LONG4 with two's complement digits.
+  /// Writes LONG1 or LONG4; `digits` are in two's complement.
   void big_integer(ByteSpan digits);
   void floating(double value);
   void text(std::string_view value);
-  /// Writes bytes, which protocol 2 lacks: `_codecs.encode(str, 'latin1')`, or `bytes()` if empty.
+  /// Writes a bytes object, which protocol 2 has no opcode for: as `_codecs.encode(str, 'latin1')`,
+  /// or as `bytes()` if it is empty.
   void bytes(ByteSpan value);
   void empty_tuple() { op(')'); }
   void mark() { op('('); }
-  /// Makes a tuple of the last `count` values; for more than three, call mark() before them.
+  /// Makes a tuple of the last `count` values. If there are more than three, mark() must be
+  /// called before the first value is written.
   void tuple(std::size_t count);
 
   /// Puts the value on top of the stack into the memo and returns its index.
   std::uint32_t memoize();
   void get(std::uint32_t index);
-  /// Writes a class or function once, later from the memo. Both texts must outlive the emitter.
+  /// Writes a class or function at its first use, and a reference to the memo at later uses. Both
+  /// texts must outlive the emitter.
   void global(std::string_view module, std::string_view name);
-  /// Writes text that occurs often, memoized like global().
+  /// Writes text that occurs often; later uses refer to the memo, as with global().
   void shared_text(std::string_view value);
 
  private:
@@ -53,8 +56,8 @@ class Emitter {
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  /// Keyed by hash, because keys of a large state share long prefixes, then sorted, because texts
-  /// with equal hashes can be constructed at will.
+  /// Memo indices of texts, keyed by hash first, because keys of a large state share long prefixes.
+  /// Within a hash the texts are sorted, because anyone can construct texts with equal hashes.
   std::map<std::uint64_t, std::map<std::string, std::uint32_t, std::less<>>> texts_;
 };
 

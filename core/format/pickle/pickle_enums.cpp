@@ -1,4 +1,4 @@
-// Members of the listed enums, with values as in torch 2.15 and megatron-core 0.16.
+// The members of the listed enums, with the values of torch 2.15 and megatron-core 0.16.
 
 #include <algorithm>
 #include <array>

@@ -8,8 +8,8 @@ namespace reprise::pickle {
 namespace {
 
 constexpr std::size_t kUnlistedNamesMax = 64;
-constexpr std::size_t kAttributeMax = 256;  // same as for a class's name
-constexpr std::size_t kShown = 64;          // characters of an attribute's name shown in messages
+constexpr std::size_t kAttributeMax = 256;  // same limit as for a class's name
+constexpr std::size_t kShown = 64;  // number of characters of an attribute's name shown in messages
 
 bool one_letter_off(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -18,8 +18,8 @@ bool one_letter_off(std::string_view a, std::string_view b) {
   return off == 1;
 }
 
-/// True if changing one byte of a listed name gives this one: then the file is damaged, and nobody
-/// wrote that name.
+/// True if a change of one byte turns a listed name into this one. The file is damaged then; nobody
+/// wrote this name on purpose.
 bool garbled(const GlobalName& name) {
   const auto all = all_names();
   return std::any_of(all.begin(), all.end(), [&](const NameRule& listed) {
@@ -115,8 +115,8 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Checks a callee. Python may call the result of getattr or of an unlisted class: nested classes
-/// and methods are pickled that way.
+/// Throws unless the callee may be called. Python may call the result of getattr or of an unlisted
+/// class, because nested classes and methods are pickled that way.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

@@ -1,5 +1,5 @@
 #pragma once
-// Controls the use of names by the machine: each use is checked against the rule of its name.
+// Decides how the machine may use names. Each use is checked against the rule of the name.
 
 #include <map>
 #include <set>
@@ -14,7 +14,8 @@
 
 namespace reprise::pickle {
 
-/// A name and the attributes after it. The module is empty if it was not reached from a name.
+/// A name and the attributes looked up after it. The module is empty if the path does not start at
+/// a name.
 struct NamePath {
   std::string_view module;
   std::string attributes;
@@ -27,25 +28,28 @@ class Globals {
 
   void set_protocol(int protocol) { protocol_ = protocol; }
 
-  /// Returns the node of a class or function. Unlisted ones throw, or make a bytes item opaque.
+  /// Returns the node of a class or function. An unlisted one makes a bytes item opaque; in other
+  /// pickles it throws.
   NodeId load(std::string_view module, std::string_view name);
-  /// Handles REDUCE and NEWOBJ.
+  /// Handle the opcodes REDUCE and NEWOBJ.
   NodeId reduce(NodeId callee, NodeId args) { return instance(callee, args, true); }
   NodeId make(NodeId type, NodeId args) { return instance(type, args, false); }
-  /// Handles BUILD.
+  /// Handles the opcode BUILD.
   void build(NodeId target, NodeId state);
-  /// Handles APPEND(S) and SETITEM(S) on an instance.
+  /// Handle the opcodes APPEND(S) and SETITEM(S) for an instance.
   void extend_list(NodeId target, std::span<const NodeId> items);
   void extend_dict(NodeId target, std::span<const NodeId> items);
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
-  /// Refuses builtins.getattr inside a container, because it could be passed on and called unseen.
+  /// Refuses builtins.getattr inside a container, because code could take it out and call it
+  /// unseen.
   void check_parts(std::span<const NodeId> items) const;
-  /// Refuses to change an object used by a call, a state or a key: Python's copy would not follow.
+  /// Refuses to change an object that a call, a state or a key has used. Python may have copied the
+  /// object, and the copy would not change.
   void check_unused(NodeId target);
 
-  /// Throws for a listed name used against its rule: "may not be <how>".
+  /// Throws if a listed name is used against its rule. The message says "may not be <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }
@@ -54,18 +58,20 @@ class Globals {
 
  private:
   NodeId instance(NodeId callee, NodeId args, bool called);
-  /// Returns null for a class not on the list and for one returned by a call.
+  /// Returns the rule of an instance's class; null for a class that is not on the list or that a
+  /// call returned.
   const NameRule* rule_of_type(NodeId instance) const;
   bool args_fit(Args shape, NodeId args) const;
   void check_called(NodeId callee);
-  /// Resolves builtins.getattr; done once per tuple of arguments.
+  /// Resolves the arguments of builtins.getattr. Done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
   NamePath check_attribute(NodeId args);
-  /// Returns the path by which getattr's object was reached; no module if not by names.
+  /// Returns the path by which getattr's object was reached. Its module is empty if the path does
+  /// not start at a name.
   NamePath path_of(NodeId object) const;
   bool is_getattr(NodeId node) const;
   void unlisted(const std::string& name);
-  /// Makes a bytes item opaque; refuses any other pickle with `code`.
+  /// Makes a bytes item opaque. Refuses any other pickle with `code`.
   void not_interpreted(Code code, std::string reason);
   [[noreturn]] void torn(const char* what) const;
 
@@ -73,11 +79,12 @@ class Globals {
   const Input& input_;
   Grammar grammar_;
   int protocol_ = 0;
-  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;  ///< keys as written
+  /// Keyed by module and name as written.
+  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;
   std::set<std::string> unlisted_;
-  /// Results of getattr that start at a name: the name with its attributes.
+  /// Results of getattr whose path starts at a name, with that path.
   std::map<NodeId, NamePath> reached_;
-  /// Argument tuples of getattr resolved so far, and their results.
+  /// Argument tuples of getattr that were resolved so far, with the resulting paths.
   std::map<NodeId, NamePath> attributes_;
   std::string reason_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kSmallIntegers = 256;
 
-// Nodes at the start of every graph.
+// These nodes are at the start of every graph.
 constexpr NodeId kNone = 0;
 constexpr NodeId kFalse = 1;
 constexpr NodeId kTrue = 2;
@@ -44,7 +44,8 @@ std::string_view name_of(Kind kind) {
 }
 
 Graph::Graph(ByteSpan input) : input_(input) {
-  // Space reserved for a small pickle at once: those of tensors have 4 bytes or more per node.
+  // Number of nodes for which space is reserved at once: enough for a small pickle. Tensors'
+  // pickles have 4 bytes or more per node.
   constexpr std::size_t kRoomMax = 4096;
   const std::size_t room = std::min(input.size() / 4, kRoomMax);
   nodes_.reserve(kShared.size() + room);
@@ -115,7 +116,7 @@ NodeId Graph::add_instance(const Instance& instance, bool hashable) {
 }
 
 void Graph::settle(NodeId node) {
-  if (kind(node) < Kind::kTuple) return;  // no parts, never changes
+  if (kind(node) < Kind::kTuple) return;  // it has no parts and never changes
   to_settle_.push_back(node);
   while (!to_settle_.empty()) {
     const NodeId next = to_settle_.back();
@@ -162,7 +163,7 @@ void Graph::extend(Chain& chain, std::span<const NodeId> items) {
   const auto count = static_cast<std::uint32_t>(items.size());
   const auto size = static_cast<std::uint32_t>(items_.size());
   if (chain.last != kNoNode && chain.last + 2 + items_[chain.last + 1] == size) {
-    items_[chain.last + 1] += count;  // extend the last run, which is still at the end
+    items_[chain.last + 1] += count;  // extends the last run, which is still at the end
   } else {
     if (chain.last != kNoNode) items_[chain.last] = size;
     if (chain.first == kNoNode) chain.first = size;

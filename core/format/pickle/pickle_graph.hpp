@@ -1,5 +1,5 @@
 #pragma once
-// The result of reading a pickle: an arena of inert nodes. Text is a span of the input, shared
+// The result of reading a pickle: an array of inert nodes. Text is a span of the input, shared
 // nodes stay shared, and memory is a small multiple of the number of opcodes.
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace reprise::pickle {
 
-/// Index into Graph's nodes.
+/// Index into the nodes of a graph.
 using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = 0xffffffff;
 
 enum class Kind : std::uint8_t {
   kNone,
   kBool,
-  kInteger,     ///< fits in int64
-  kBigInteger,  ///< a span with two's complement digits
+  kInteger,     ///< an integer that fits in an int64
+  kBigInteger,  ///< another integer, as a span with two's complement digits
   kFloat,
   kText,
   kBytes,
@@ -31,16 +31,17 @@ enum class Kind : std::uint8_t {
   kFrozenSet,
   kName,      ///< a class or function, see Graph::names
   kInstance,  ///< see Graph::instances
-  kStorage,   ///< a persistent id; Node::low is its tuple
+  kStorage,   ///< a persistent id; Node::low is the tuple with its parts
 };
 std::string_view name_of(Kind kind);
 
-/// 16 bytes. `kind` determines the meaning of the numbers; use Graph's accessors.
+/// A node of 16 bytes. `kind` determines the meaning of the numbers; use the accessors of Graph.
 struct Node {
   Kind kind = Kind::kNone;
-  Kind of_all = Kind::kTuple;  ///< for kTuple: kind of all items; kTuple if mixed
-  bool hashable = true;        ///< false if Python accepts it neither as a key nor in a set
-  bool settled = false;        ///< see Graph::settle
+  /// For kTuple: the kind of all its items, or kTuple if the kinds are mixed.
+  Kind of_all = Kind::kTuple;
+  bool hashable = true;  ///< false if Python does not accept it as a key or in a set
+  bool settled = false;  ///< true if frozen by Graph::settle
   std::uint32_t low = 0;
   std::uint64_t high = 0;
 };
@@ -48,25 +49,26 @@ static_assert(sizeof(Node) == 16);
 
 struct NameRule;
 
-/// A global as written, with Python 2 names already mapped.
+/// A global as written, after Python 2 names were mapped to those of Python 3.
 struct GlobalName {
   std::string_view module;
   std::string_view name;
-  const NameRule* rule = nullptr;  ///< null if not on the list
+  const NameRule* rule = nullptr;  ///< null if the name is not on the list
 };
 
-/// Items in order of addition; a chain of runs in Graph's item array.
+/// Items in the order in which they were added: a chain of runs in Graph's item array.
 struct Chain {
   std::uint32_t first = kNoNode;
   std::uint32_t last = kNoNode;
 };
 
-/// Result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed: these are the instructions.
+/// The result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed; the node has the
+/// instructions.
 struct Instance {
-  bool called = false;  ///< REDUCE if true, otherwise NEWOBJ
+  bool called = false;  ///< true for REDUCE, false for NEWOBJ
   NodeId type = kNoNode;
   NodeId args = kNoNode;   ///< a tuple
-  NodeId state = kNoNode;  ///< from BUILD
+  NodeId state = kNoNode;  ///< set by BUILD
   Chain list_items;
   Chain dict_items;  ///< key, value, key, value
 };
@@ -82,34 +84,34 @@ class Graph {
   bool boolean(NodeId id) const { return nodes_[id].high != 0; }
   std::int64_t integer(NodeId id) const { return static_cast<std::int64_t>(nodes_[id].high); }
   double floating(NodeId id) const;
-  /// Returns the text of kText, kBytes, kByteArray and kBigInteger.
+  /// Returns the text of a kText, kBytes, kByteArray or kBigInteger node.
   std::string_view text(NodeId id) const {
     return as_text(input_).substr(nodes_[id].low, nodes_[id].high);
   }
-  /// Returns the items of kTuple.
+  /// Returns the items of a kTuple node.
   std::span<const NodeId> tuple(NodeId id) const {
     return {items_.data() + nodes_[id].low, nodes_[id].high};
   }
-  /// True if all items of the tuple have this kind. O(1), because tuples are shared.
+  /// True if all items of the tuple have this kind. O(1), because many nodes may share a tuple.
   bool all_are(NodeId tuple, Kind kind) const {
     return nodes_[tuple].high == 0 || nodes_[tuple].of_all == kind;
   }
   const GlobalName& global(NodeId id) const { return names_[nodes_[id].low]; }
   const Instance& instance(NodeId id) const { return instances_[nodes_[id].low]; }
   Instance& instance(NodeId id) { return instances_[nodes_[id].low]; }
-  /// Returns the chain of kList, kDict (key, value, key, value), kSet and kFrozenSet.
+  /// Returns the chain of a kList, kDict (key, value, key, value), kSet or kFrozenSet node.
   Chain chain(NodeId id) const {
     return {nodes_[id].low, static_cast<std::uint32_t>(nodes_[id].high)};
   }
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
-  /// Freezes all that is reached from `node`: Python copies arguments, states and keys, or computes
-  /// from them, when it meets them, so later changes are not allowed.
+  /// Freezes everything that is reached from `node`; it may not be changed later. When Python meets
+  /// arguments, states and keys, it copies them or computes from them.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 
-  /// Calls visit(NodeId) for each item.
+  /// Calls visit(NodeId) for each item of the chain.
   template <class Visit>
   void each(Chain chain, Visit&& visit) const;
   /// Calls visit(key, value) for each pair of a chain of pairs.
@@ -130,21 +132,21 @@ class Graph {
     return add({.kind = Kind::kStorage, .low = tuple, .high = 0});
   }
   void extend(Chain& chain, std::span<const NodeId> items);
-  /// Extends a container that has a chain.
+  /// Extends a container node that has a chain.
   void extend(NodeId container, std::span<const NodeId> items);
 
  private:
   NodeId add(Node node);
-  /// Queues the parts of `node` for settling.
+  /// Queues the parts of `node` for settle().
   void open_parts(NodeId node);
 
   ByteSpan input_;
   std::vector<Node> nodes_;
-  /// Tuple items, and runs of chains: next run, count, items.
+  /// Items of tuples, and runs of chains. A run is: position of the next run, count, items.
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;
-  std::vector<NodeId> to_settle_;  ///< empty except during settle()
+  std::vector<NodeId> to_settle_;  ///< used during settle(), otherwise empty
 };
 
 template <class Visit>

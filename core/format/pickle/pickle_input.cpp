@@ -8,7 +8,7 @@
 namespace reprise::pickle {
 namespace {
 
-/// Returns the number of bytes that follow a UTF-8 lead byte; -1 if it is not one.
+/// Returns how many bytes follow a UTF-8 lead byte; -1 if the byte is not a lead byte.
 int tail_length(unsigned lead) {
   if (lead < 0x80) return 0;
   if (lead >= 0xc2 && lead < 0xe0) return 1;

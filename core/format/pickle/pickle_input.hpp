@@ -1,5 +1,5 @@
 #pragma once
-// Reads a pickle's bytes from front to back; checks every length against the rest of the input.
+// Reads a pickle's bytes from front to back. Checks every length against the remaining input.
 
 #include <string_view>
 
@@ -17,7 +17,7 @@ class Input {
   std::size_t position() const { return at_; }
   std::size_t remaining() const { return bytes_.size() - at_; }
 
-  /// Returns the next opcode; later errors name its position.
+  /// Returns the next opcode. Later errors report its position.
   std::byte opcode();
 
   template <class T>
@@ -28,7 +28,8 @@ class Input {
   double take_double();
   /// Returns the next `length` bytes.
   ByteSpan skip(std::uint64_t length);
-  /// Returns text up to a newline, which it consumes; at most `length_max` bytes.
+  /// Returns the text up to the next newline and skips that newline. The text has at most
+  /// `length_max` bytes.
   std::string_view line(std::size_t length_max);
 
   [[noreturn]] void fail(Code code, std::string message) const;
@@ -40,7 +41,7 @@ class Input {
   std::size_t opcode_at_ = 0;
 };
 
-/// True for UTF-8, including surrogates, which Python's pickler writes.
+/// True for UTF-8. Surrogates are allowed, because Python's pickler writes them.
 bool is_utf8(ByteSpan text);
 
 }  // namespace reprise::pickle

@@ -11,7 +11,7 @@
 namespace reprise::pickle {
 namespace {
 
-/// Memo indices are consecutive; a writer may skip at most this many.
+/// Memo indices are consecutive, except that a writer may skip at most this many.
 constexpr std::size_t kMemoSlack = 1024;
 constexpr std::size_t kNameLengthMax = 256;
 
@@ -52,21 +52,22 @@ class PickleMachine {
   NodeId& top();
   [[noreturn]] void no_value() const;
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  /// Returns the items above the last mark and removes the mark; call drop() afterwards.
+  /// Returns the items above the last mark, and removes the mark. The caller must drop() the items
+  /// afterwards.
   std::span<const NodeId> marked();
   void drop(std::span<const NodeId> items) { stack_.resize(stack_.size() - items.size()); }
 
   void integer(ByteSpan digits);
   void span_of(Kind kind, std::uint64_t length);
-  /// Reads text of Python 2.
+  /// Reads text as Python 2 wrote it.
   void byte_string(std::uint64_t length);
   void tuple(std::size_t count);
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
-  /// Returns the object that the items at the top of the stack go into.
+  /// Returns the object below `items`, into which these go.
   NodeId below(std::span<const NodeId> items);
-  /// Settles every `step`th item, which becomes a dict key or a set item.
+  /// Settles every `step`th item, which becomes the key of a dict or an item of a set.
   void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);
@@ -319,7 +320,7 @@ std::span<const NodeId> PickleMachine::marked() {
 }
 
 void PickleMachine::integer(ByteSpan digits) {
-  // Extra bytes that only repeat the sign do not make it a big integer.
+  // Extra bytes that only repeat the sign do not make the number a big integer.
   const auto sign = [&] {
     return (static_cast<unsigned>(digits.back()) & 0x80U) != 0 ? std::byte{0xff} : std::byte{0};
   };

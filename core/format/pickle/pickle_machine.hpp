@@ -1,6 +1,6 @@
 #pragma once
-// Stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD only
-// record the request, if the rule of the name allows it.
+// A stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD only
+// record the request, and only if the rule of the name allows that.
 
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ namespace reprise::pickle {
 struct Reading {
   Graph graph;
   NodeId root = kNoNode;
-  std::size_t end = 0;  ///< position after the STOP
-  bool opaque = false;  ///< only for Grammar::kBytesItem
+  std::size_t end = 0;  ///< position after the opcode STOP
+  bool opaque = false;  ///< true only for Grammar::kBytesItem
   std::string reason;
-  std::vector<std::string> unlisted_names;  ///< sorted, unique
+  std::vector<std::string> unlisted_names;  ///< sorted and unique
 };
 
-/// Runs the pickle up to its STOP and ignores the rest. Time and memory are linear in its length.
-/// Throws like decode_value. The graph points into `input`.
+/// Runs the pickle up to its STOP and ignores the bytes after it. Time and memory are linear in the
+/// pickle's length. Throws like decode_value. The graph points into `input`, which must outlive it.
 Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where);
 
 /// Returns an error at a position of the pickle.

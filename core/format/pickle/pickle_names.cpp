@@ -32,7 +32,7 @@ constexpr NameRule function(std::uint8_t grammars, std::string_view module, std:
                             Args args = Args::kAny) {
   return {module, name, grammars, args};
 }
-/// Allows NEWOBJ without arguments and a dict of attributes.
+/// Returns a rule that allows NEWOBJ without arguments, and a dict of attributes as state.
 constexpr NameRule record(std::uint8_t grammars, std::string_view module, std::string_view name) {
   return {module, name, grammars, Args::kNever, Args::kEmpty, State::kDict};
 }

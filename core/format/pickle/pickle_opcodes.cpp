@@ -6,7 +6,7 @@
 namespace reprise::pickle {
 namespace {
 
-// BINPERSID is accepted here, but the machine refuses it outside archives.
+// The opcode BINPERSID is accepted here, but the machine refuses it outside archives.
 constexpr std::array<Opcode, 68> kOpcodes{{
     {0x28, "MARK", OpcodeRule::kAccepted},
     {0x29, "EMPTY_TUPLE", OpcodeRule::kAccepted},
@@ -80,7 +80,7 @@ constexpr std::array<Opcode, 68> kOpcodes{{
 static_assert(std::is_sorted(kOpcodes.begin(), kOpcodes.end(),
                              [](const Opcode& a, const Opcode& b) { return a.code < b.code; }));
 
-// Positions in kOpcodes by code; kOpcodes.size() if there is none.
+// For each code, its position in kOpcodes; kOpcodes.size() if no opcode has that code.
 constexpr auto kByCode = [] {
   std::array<std::uint8_t, 256> table{};
   table.fill(kOpcodes.size());

@@ -10,8 +10,8 @@ namespace reprise::pickle {
 
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
-  kTextMode,  ///< protocol 0 and 1 only; no writer of these files uses it
-  kNames,     ///< refers to or makes a class in a way no writer of these files uses
+  kTextMode,  ///< used in protocols 0 and 1 only; no writer of these files uses it
+  kNames,     ///< refers to or makes a class in a way that no writer of these files uses
   kOutside,   ///< refers to objects or buffers outside the pickle
 };
 
@@ -21,9 +21,9 @@ struct Opcode {
   OpcodeRule rule;
 };
 
-/// Returns all opcodes in ascending order of the code.
+/// Returns all opcodes in ascending order of their codes.
 std::span<const Opcode> all_opcodes();
-/// Returns null if there is no such opcode.
+/// Returns the opcode with that code; null if there is none.
 const Opcode* opcode_of(std::byte code);
 
 }  // namespace reprise::pickle

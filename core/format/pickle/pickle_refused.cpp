@@ -1,4 +1,4 @@
-// Names that are refused in every pickle.
+// The names that are refused in every pickle.
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 namespace reprise::pickle {
 namespace {
 
-// Modules of Python's standard library, current and past, other than plain-data modules. Leading
-// underscores, used by modules written in C, are omitted.
+// Modules of Python's standard library, current and former, other than plain-data modules. Leading
+// underscores, as modules written in C have, are left out.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -35,13 +35,14 @@ constexpr std::string_view kPython =
     "winsound wmi wsgiref xdrlib xml xmlrpc xxinterpchannels xxsubinterpreters xxtestfuzz zipapp "
     "zipfile zipimport";
 
-/// Other packages that run code, create processes or use the network; everything in them.
+/// Other packages that run code, create processes or use the network. Every name in them is
+/// refused.
 constexpr std::string_view kPackages =
     "aiohttp cffi cloudpickle dill execnet fabric fire fsspec httpx invoke IPython joblib "
     "jsonpickle paramiko pexpect pip pkg_resources plumbum ptyprocess pywintypes requests rpyc "
     "setuptools sh torchrun urllib3 win32api win32com win32process zmq";
 
-/// Parts of packages, including everything below them.
+/// Parts of packages. Every name in them or below them is refused.
 constexpr std::array<std::string_view, 46> kParts{
     "test.support",
     "numpy._pytesttester",
@@ -96,7 +97,7 @@ struct Words {
   std::string_view names;
 };
 
-/// Plain-data names within modules of kPython.
+/// Plain-data names in modules of kPython, which are not refused.
 constexpr std::array<Words, 16> kSpared{{
     {"_codecs", "decode encode"},
     {"_io", "BytesIO StringIO"},
@@ -118,8 +119,8 @@ constexpr std::array<Words, 16> kSpared{{
     {"uuid", "SafeUUID UUID"},
 }};
 
-/// Names that run code or open files within otherwise plain-data modules. numpy, pandas and torch
-/// also cover their submodules.
+/// Names in otherwise plain-data modules that run code or open files. The entries of numpy, pandas
+/// and torch also apply to submodules.
 constexpr std::array<Words, 14> kSingle{{
     {"_functools", "reduce"},
     {"_operator", "attrgetter call methodcaller"},
@@ -149,20 +150,20 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names refused in any module, because there they are imports of another module.
+/// Names that are refused in any module, because such a name there is an import of another module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
     "importlib marshal nt os pickle posix runpy shutil socket subprocess sys";
 
-/// Attributes refused on any object.
+/// Attributes that are refused on any object.
 constexpr std::string_view kMethods =
     "Popen _evaluate check_call check_output exec_module execl execle execlp execv execve execvp "
     "execvpe fork forkpty from_file import_module load_module popen rmdir rmtree run_module "
     "run_path runcode runsource spawn spawnl spawnle spawnlp spawnv spawnve spawnvp startfile "
     "symlink_to system unlink write_bytes write_text";
 
-/// Returns the first word; the rest follows after the word and a space.
+/// Returns the first word of `words`, which `end` separates from the next word.
 constexpr std::string_view first_of(std::string_view words, char end) {
   return words.substr(0, std::min(words.find(end), words.size()));
 }
@@ -176,7 +177,8 @@ bool has_word(std::string_view words, std::string_view wanted) {
   return false;
 }
 
-/// Sorted, because every name not on the list is looked up.
+/// The words of kPython, sorted for fast lookup: every name that is not on the list is looked up
+/// here.
 constexpr auto kPythonSorted = [] {
   std::array<std::string_view, std::count(kPython.begin(), kPython.end(), ' ') + 1> words;
   std::string_view rest = kPython;
@@ -188,7 +190,7 @@ constexpr auto kPythonSorted = [] {
   return words;
 }();
 
-/// True for the folder itself and everything below it.
+/// True if `module` is `folder` or below it.
 bool within(std::string_view module, std::string_view folder) {
   return module.starts_with(folder) &&
          (module.size() == folder.size() || module[folder.size()] == '.');
@@ -208,7 +210,7 @@ bool in_code_module(std::string_view module, std::string_view name) {
   if (has_word(kPackages, top) || is_part(module)) return true;
   if (top.starts_with('_')) top.remove_prefix(1);
   if (!std::binary_search(kPythonSorted.begin(), kPythonSorted.end(), top)) return false;
-  // pathlib's classes also occur in modules below it.
+  // Classes of pathlib also occur in submodules of pathlib.
   return std::none_of(kSpared.begin(), kSpared.end(), [&](const Words& spared) {
     const bool here =
         spared.module == "pathlib" ? within(module, spared.module) : module == spared.module;
@@ -222,8 +224,9 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if `path` from `begin` on leads into a module that runs code: "torch.hub.load" from 0, and
-/// "torch.nn.torch.hub.load" from 9, because a member of a module may be a module.
+/// True if `path` leads, from `begin` on, into a module that runs code. "torch.hub.load" does so
+/// from 0, and "torch.nn.torch.hub.load" from 9, because a member of a module may itself be a
+/// module.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;
        dot = path.find('.', dot + 1)) {

@@ -1,4 +1,4 @@
-// Maps names of Python 2, which protocols 0 to 2 still use, to those of Python 3.
+// Maps names of Python 2, which protocols 0 to 2 still use, to names of Python 3.
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@ struct Renamed {
   ModuleAndName python2;
   ModuleAndName python3;
 };
-// If several map to one Python 3 name, the first is the one to write.
+// If several entries have one Python 3 name, the first of them is used for writing.
 constexpr std::array<Renamed, 12> kRenamed{{
     {{"__builtin__", "xrange"}, {"builtins", "range"}},
     {{"__builtin__", "long"}, {"builtins", "int"}},

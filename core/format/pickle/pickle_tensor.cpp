@@ -10,9 +10,10 @@ namespace reprise {
 namespace pickle {
 namespace {
 
-/// Longest storage key; torch uses numbers.
+/// Length of the longest storage key that is accepted; torch uses numbers as keys.
 constexpr std::size_t kStorageKeyMax = 256;
-/// torch has two flags. A huge dict shared by many tensors would be walked for each of them.
+/// Upper limit on the number of flags; torch has two. If many tensors shared one huge dict of
+/// flags, it would be searched for each of them.
 constexpr std::size_t kFlagsMax = 64;
 
 struct StorageClass {
@@ -34,7 +35,7 @@ constexpr std::array<StorageClass, 12> kStorageClasses{{
     {"ComplexDoubleStorage", DType::kComplex128},
 }};
 
-/// Returns null for other classes.
+/// Returns the storage class of that name; null if there is none.
 const StorageClass* storage_class_named(std::string_view name) {
   const auto* found = std::ranges::find(kStorageClasses, name, &StorageClass::name);
   return found == kStorageClasses.end() ? nullptr : found;
@@ -53,7 +54,7 @@ class TensorReader {
  private:
   TensorDescription read_call(std::string_view function, std::span<const NodeId> args);
   TensorDescription read_rebuilt(std::span<const NodeId> args, int version);
-  /// `dtype` is kNoNode if the storage's class implies it.
+  /// Reads a storage. `dtype` is kNoNode if the storage's class implies the dtype.
   void read_storage(NodeId node, NodeId dtype, TensorDescription& tensor);
   DType dtype_of(NodeId node);
   Dims extents(NodeId node, const char* what);
@@ -182,7 +183,7 @@ void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
     const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
     if (name == "conj")
-      tensor.flips.conjugate = set;  // a key that is repeated takes its last value here
+      tensor.flips.conjugate = set;  // if a key is repeated, the last value counts
     if (name == "neg") tensor.flips.negate = set;
     if (!set) return;
     if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {
@@ -197,7 +198,7 @@ void TensorReader::check_fits(const TensorDescription& tensor) {
   std::int64_t last = tensor.storage_offset;
   bool overflow = false;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-    if (tensor.shape[d] == 0) return;  // no elements, so no range to check
+    if (tensor.shape[d] == 0) return;  // there are no elements, so there is no range to check
   }
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     std::int64_t reach = 0;

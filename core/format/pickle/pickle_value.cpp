@@ -19,10 +19,11 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
-/// Limit on copies of shared parts; apart from those, a pickle has no more parts than bytes.
+/// Upper limit on the number of copies of shared parts. Other parts of a pickle are no more than
+/// its bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
-/// Thrown if the pickle is valid but must not be interpreted.
+/// Thrown if the pickle is valid, but must not be interpreted.
 struct NotInterpreted {
   std::string reason;
 };
@@ -37,7 +38,8 @@ class ValueReader {
         value_budget_(bytes + kSharedValuesMax),
         text_budget_(16 * bytes + (1U << 20U)) {}
 
-  /// If the value is part of a container, the caller must have charged the budget for it.
+  /// Reads the value of a node. If the value is part of a container, the caller must have charged
+  /// the budget for it.
   Value read(NodeId node);
 
  private:
@@ -155,7 +157,7 @@ Dict ValueReader::read_pairs(pickle::Chain chain) {
   return dict.take();
 }
 
-/// Fills the set as Python does: of equal items, such as 1 and True, the first is kept.
+/// Fills the set as Python does: among equal items, such as 1 and True, the first is kept.
 Set ValueReader::read_set(pickle::Chain chain, bool frozen) {
   PythonDict items;
   charge(value_budget_, graph_.count(chain));
@@ -205,7 +207,8 @@ Value ValueReader::read_instance(NodeId node) {
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
   const bool parameter = tensor.starts_with("_rebuild_parameter");
   if (!tensor.empty() && !parameter) return read_tensor(node);
-  if (parameter) pickle::describe_tensor(graph_, node, where_);  // checks its arguments
+  // Throws if the arguments of the call are wrong.
+  if (parameter) pickle::describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);
   Object object;
@@ -241,14 +244,14 @@ std::optional<Value> ValueReader::read_known(const Instance& instance) {
 Value ValueReader::read_enum_member(std::span<const NodeId> args) {
   const Name type = name(args[0]);
   const auto value = pickle::enum_value(type.module, type.name, graph_.text(args[1]));
-  CHECK(value.has_value(), type.name);  // the machine rejects all others
+  CHECK(value.has_value(), type.name);  // the machine rejects any other member
   Object member{type, Object::How::kCall};
   if (const auto* number = std::get_if<std::int64_t>(&*value)) member.args = {*number};
   if (const auto* word = std::get_if<std::string_view>(&*value)) member.args = {std::string(*word)};
   return member;
 }
 
-/// Decodes bytes, which protocol 2 writes as a latin1-encoded str of the same code points.
+/// Decodes bytes. Protocol 2 writes bytes as a latin1-encoded str with the same code points.
 Value ValueReader::read_encoded(std::span<const NodeId> args) {
   const bool shaped = args.size() == 2 && graph_.kind(args[0]) == Kind::kText &&
                       graph_.kind(args[1]) == Kind::kText;
@@ -261,7 +264,7 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
     const auto lead = static_cast<unsigned char>(encoded[i]);
     if (lead < 0x80) {
       bytes.push_back(static_cast<std::byte>(lead));
-    } else if (lead <= 0xc3) {  // the graph's text is valid UTF-8: one more byte follows
+    } else if (lead <= 0xc3) {  // the graph's text is valid UTF-8, so one more byte follows
       const auto low = static_cast<unsigned char>(encoded[++i]) & 0x3fU;
       bytes.push_back(static_cast<std::byte>(((lead & 0x03U) << 6U) | low));
     } else {
@@ -271,11 +274,12 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
   return bytes;
 }
 
-/// Charges every element, because shared ones, as in an expanded tensor, are duplicated.
+/// Charges the budget for every element. Shared elements count too, because reading duplicates
+/// them, for example in an expanded tensor.
 void ValueReader::charge_elements(const TensorDescription& tensor) {
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return;
   const auto elements = static_cast<std::size_t>(volume(tensor.shape));
-  charge(tensor_budget_, elements);  // keeps the next product in range
+  charge(tensor_budget_, elements);  // comes first, so that the next product cannot overflow
   charge(tensor_budget_, elements * (size_of(tensor.dtype) - 1));
 }
 
@@ -296,10 +300,10 @@ Value ValueReader::read_tensor(NodeId node) {
                      tensor.requires_grad};
 }
 
-/// Reads a tensor of another class or with attributes.
+/// Reads a tensor that is of another class or has attributes.
 Value ValueReader::read_typed_tensor(NodeId node) {
   const Instance& instance = graph_.instance(node);
-  Value tensor = read_tensor(node);  // checks the call's arguments
+  Value tensor = read_tensor(node);  // this checks the arguments of the call
   const auto args = graph_.tuple(instance.args);
   charge(value_budget_, args.size());
   return Object{

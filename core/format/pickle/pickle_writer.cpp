@@ -31,7 +31,7 @@ void emit_tensor_function(Emitter& out, DType dtype) {
   out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
 }
 
-/// Writes the function's arguments as a tuple.
+/// Writes the arguments of the function that rebuilds a tensor, as a tuple.
 void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
   const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);
@@ -62,8 +62,8 @@ void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_vie
   out.memoize();
 }
 
-/// Writes exactly what torch.save writes for a contiguous CPU tensor: memoizes every object, and
-/// within a value refers to the memo for classes and texts.
+/// Writes exactly what torch.save writes for a contiguous CPU tensor. Memoizes every object; within
+/// a value, repeated classes and texts refer to the memo.
 void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
   emit_tensor_function(out, form.dtype);
   emit_tensor_arguments(out, form, key);
@@ -75,7 +75,7 @@ TensorForm form_of(const TensorValue& value) {
   return {value.dtype, value.shape, value.requires_grad};
 }
 
-/// True for objects as the reader makes them: class, tensor and attributes.
+/// True for the object that the reader makes from a typed tensor: class, tensor and attributes.
 bool is_typed_tensor(const Object& object) {
   return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
          object.args[1].as<TensorValue>() != nullptr;
@@ -110,7 +110,7 @@ class ValueWriter {
   void emit(const TensorValue& value);
   void emit_typed_tensor(const Object& value);
 
-  /// Returns the key of the storage for the tensor's elements.
+  /// Adds the tensor's elements as a storage, and returns the storage's key.
   std::string store(const TensorValue& value);
   void emit_tuple(const List& items);
   void emit_items(const List& items);
@@ -122,7 +122,7 @@ class ValueWriter {
 };
 
 void ValueWriter::emit(const std::string& value) {
-  // Short text (dict keys) repeats, long text rarely does.
+  // Short text, such as the key of a dict, is often repeated; long text rarely is.
   if (value.size() <= 64) return out_.shared_text(value);
   out_.text(value);
 }

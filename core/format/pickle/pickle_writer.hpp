@@ -1,6 +1,6 @@
 #pragma once
-// Pickles values and tensors like torch.save: protocol 2, with only the opcodes that torch's
-// weights_only unpickler accepts.
+// Pickles values and tensors as torch.save does: at protocol 2, and with only the opcodes that
+// torch's weights_only unpickler accepts.
 
 #include <vector>
 
@@ -11,13 +11,15 @@
 
 namespace reprise {
 
-/// Returns the `data.pkl` of a bytes item or common.pt. Appends the payload of the i-th TensorValue
-/// (depth first, in written order) to `storages`, to be stored as record `data/<i>`; the spans
-/// point into `value`. `storages` may be null if the value contains no tensor.
+/// Returns the `data.pkl` of a bytes item or of common.pt. Appends the payload of the i-th
+/// TensorValue (depth first, in written order) to `storages`; the caller stores it as record
+/// `data/<i>`. The spans point into `value`. `storages` may be null if the value contains no
+/// tensor.
 Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages);
 
 /// Returns the `data.pkl` of a tensor item, exactly as torch writes it for a contiguous CPU tensor
-/// whose storage, `data/0`, holds only its elements. Its length depends only on dtype and shape.
+/// whose storage `data/0` holds only the tensor's elements. The length of the pickle depends only
+/// on dtype and shape.
 Bytes encode_tensor_pickle(DType dtype, const Dims& shape);
 
 }  // namespace reprise

@@ -26,7 +26,7 @@ void add(std::string& form, char kind, std::string_view text) {
 
 bool add_float(std::string& form, double number) {
   constexpr double kBound = 9223372036854775808.0;  // 2^63
-  if (std::isnan(number)) return false;             // NaN equals nothing
+  if (std::isnan(number)) return false;             // NaN is not equal to anything
   const bool whole = number == std::trunc(number) && number >= -kBound && number < kBound;
   if (whole) {
     add(form, 'i', static_cast<std::int64_t>(number));
@@ -38,7 +38,8 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends a form that equal keys share; false if the key equals no other.
+/// Appends a text that is the same for all keys equal to this one. False if the key equals no other
+/// key.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';
@@ -70,7 +71,7 @@ bool add_form(std::string& form, const Value& key) {
   return true;
 }
 
-/// Appends a form that does not depend on the order of items.
+/// Appends a text that does not depend on the order of the set's items.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

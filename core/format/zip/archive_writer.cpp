@@ -12,11 +12,11 @@ namespace reprise {
 
 namespace {
 
-// 'FB' and its length field.
+// The id 'FB' and the length field of the padding.
 constexpr std::uint64_t kPaddingHeader = 4;
-constexpr std::uint64_t kSpecVersion = 45;  // first version with ZIP64
-constexpr std::size_t kRoom = 1024;         // bytes before and after a tensor's elements
-constexpr std::uint16_t kMadeBy = 0x031e;   // the value in PyTorch's ZIP64 end record
+constexpr std::uint64_t kSpecVersion = 45;  // the first version with ZIP64
+constexpr std::size_t kRoom = 1024;  // more than the bytes before and after a tensor's elements
+constexpr std::uint16_t kMadeBy = 0x031e;  // the value in the ZIP64 end record that PyTorch writes
 
 bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }
 
@@ -34,7 +34,8 @@ void append_zeros(Bytes& out, std::size_t count) {
   out.insert(out.end(), count * sizeof(T), std::byte{0});
 }
 
-// Returns the ZIP64 field of a record: those of sizes and header offset that exceed 32 bits.
+// Returns the ZIP64 field of a record. It has those sizes, and the header offset, that exceed 32
+// bits.
 Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
   Bytes field;
   if (is_wide(size)) {
@@ -65,7 +66,7 @@ void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
   const Entry& entry = entries_.emplace_back(Entry{std::move(full_name), position_, size});
   const std::size_t before = pending_.size();
   if (pending_.empty()) pending_.reserve(kRoom);
-  // The packed size is 0 here, as PyTorch writes it.
+  // The packed size in this field is 0, as PyTorch writes it.
   const Bytes extra = wide_field(size, 0, entry.header_offset);
   const std::uint64_t unpadded =
       entry.header_offset + zip::kLocalBytes + entry.name.size() + extra.size() + kPaddingHeader;

@@ -7,7 +7,7 @@
 //   content
 //   descriptor         signature, crc, sizes: 16 bytes, 24 with ZIP64; none if empty
 //
-// Uses ZIP64 forms if a size or a header offset is not below 2^32 - 1.
+// ZIP64 forms are used if a size or a header offset is 2^32 - 1 or more.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,39 +20,40 @@
 
 namespace reprise {
 
-/// Contents start at multiples of this, counted from the item's first byte.
+/// The content of each record starts at a multiple of this, counted from the item's first byte.
 inline constexpr std::uint64_t kStorageAlignment = 64;
 
-/// Produces the archive's bytes in order. The caller may place contents itself, so that an item's
-/// length is known before its data.
+/// Produces the archive's bytes in order. The caller may place contents itself, so an item's length
+/// is known before its data is.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(std::string_view prefix) : prefix_(prefix) {}
 
-  /// Adds a whole record.
+  /// Adds a whole record, including its content.
   void add(std::string_view name, ByteSpan content);
-  /// Adds a record up to its content; the caller provides `size` bytes of content elsewhere.
+  /// Adds a record up to its content. The caller provides the `size` bytes of content elsewhere.
   void begin(std::string_view name, std::uint64_t size);
-  /// Ends the record opened by begin() with its content's checksum; returns the record's number.
+  /// Ends the record that begin() opened; `crc` is the checksum of its content. Returns the
+  /// record's number.
   std::size_t end(std::uint32_t crc);
-  /// Writes central directory and end records; nothing may follow.
+  /// Writes the central directory and the end records. Nothing may be added afterwards.
   void finish();
 
-  /// Positions of a record's checksum in the item, for filling it in later.
+  /// Where a record's checksum is in the item, so that it can be filled in later.
   struct ChecksumPlaces {
     std::uint64_t directory = 0;
-    std::optional<std::uint64_t> descriptor;  ///< none if the record is empty
+    std::optional<std::uint64_t> descriptor;  ///< empty if the record has no content
 
-    /// Converts to positions in a buffer that begins at byte `begin` of the item.
+    /// Returns the positions within a buffer that begins at byte `begin` of the item.
     ChecksumPlaces relative_to(std::uint64_t begin) const;
     void put(std::uint32_t crc, MutableByteSpan bytes) const;
   };
-  /// Returns the positions for the record of that number; call after finish().
+  /// Returns the positions for record number `record`. Call it after finish().
   const ChecksumPlaces& checksum_places(std::size_t record) const;
 
   /// Returns the offset of the next byte in the item.
   std::uint64_t position() const { return position_; }
-  /// Returns the bytes since the last call, without contents that the caller places.
+  /// Returns the bytes produced since the last call, without contents that the caller places.
   Bytes take();
 
  private:

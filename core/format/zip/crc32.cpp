@@ -14,7 +14,7 @@ std::uint32_t crc32_of(ByteSpan bytes) { return Crc32().update(bytes).value(); }
 
 namespace {
 
-// Polynomials modulo the generator; the highest bit is the coefficient of x^0.
+// These are polynomials modulo the generator. The highest bit is the coefficient of x^0.
 constexpr std::uint32_t kOne = 0x80000000U;
 constexpr std::uint32_t kByte = kOne >> 8U;  // x^8
 constexpr std::uint32_t kGenerator = 0xedb88320U;
@@ -29,7 +29,7 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
-/// Returns the factor by which `bytes` appended zero bytes multiply a remainder: x^(8 * bytes).
+/// Returns x^(8 * bytes): appending `bytes` zero bytes multiplies a remainder by this factor.
 std::uint32_t shift_of(std::uint64_t bytes) {
   std::uint32_t power = kByte;
   std::uint32_t result = kOne;
@@ -40,7 +40,7 @@ std::uint32_t shift_of(std::uint64_t bytes) {
   return result;
 }
 
-/// Returns the remainder without the ones that a checksum begins and ends with.
+/// Returns the remainder without the inversion at the start and at the end of a CRC-32.
 std::uint32_t remainder_of(ByteSpan bytes) {
   return ~crc32_gzip_refl(kAllOnes, reinterpret_cast<const unsigned char*>(bytes.data()),
                           bytes.size());

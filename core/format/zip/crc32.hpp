@@ -1,5 +1,5 @@
 #pragma once
-// CRC-32 as in zip and gzip (polynomial 0xEDB88320, reflected).
+// CRC-32 as used in zip and gzip (polynomial 0xEDB88320, reflected).
 
 #include <array>
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace reprise {
 
-/// Computes the checksum of all bytes passed to update() so far; 0 for none.
+/// Computes the checksum of all bytes passed to update() so far. Without any bytes, the checksum is
+/// 0.
 class Crc32 {
  public:
   Crc32& update(ByteSpan bytes);
@@ -21,8 +22,8 @@ class Crc32 {
 
 std::uint32_t crc32_of(ByteSpan bytes);
 
-/// Computes the checksum of bytes that arrive in pieces in any order, each byte once. In-order
-/// pieces of 32 bytes or more cost little extra; out-of-order pieces a little more.
+/// Computes the checksum of bytes that arrive in pieces in any order; each byte must arrive once.
+/// Pieces in order, of 32 bytes or more, cost little extra; pieces out of order cost a little more.
 class ScatteredCrc32 {
  public:
   /// Expects `size` bytes in total.
@@ -32,7 +33,7 @@ class ScatteredCrc32 {
   void add(std::uint64_t offset, ByteSpan bytes);
   /// Returns the number of bytes added so far.
   std::uint64_t seen() const { return seen_; }
-  /// Returns crc32_of() all the bytes; all of them must have been added.
+  /// Returns crc32_of() of all the bytes. All of them must have been added.
   std::uint32_t value() const;
 
  private:
@@ -45,9 +46,9 @@ class ScatteredCrc32 {
 
   std::uint64_t size_;
   std::uint64_t seen_ = 0;
-  std::uint64_t end_ = 0;    ///< end of the last piece
-  std::uint32_t run_ = 0;    ///< remainder of pieces in ascending order, as if they ended at end_
-  std::uint32_t total_ = 0;  ///< remainder of earlier ones, as if they ended at size_
+  std::uint64_t end_ = 0;    ///< where the last piece ended
+  std::uint32_t run_ = 0;    ///< remainder of the pieces since then, as if data ended at end_
+  std::uint32_t total_ = 0;  ///< remainder of all earlier pieces, as if the data ended at size_
   std::array<Factor, 2> known_ = {};
   std::size_t next_ = 0;
 };

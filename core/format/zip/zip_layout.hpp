@@ -1,5 +1,5 @@
 #pragma once
-// Constants of the zip format (PKWARE's APPNOTE 6.3) that reader and writer share.
+// Constants of the zip format (PKWARE's APPNOTE 6.3) that both the reader and the writer use.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,18 +23,18 @@ inline constexpr std::size_t kWideLocatorBytes = 20;
 inline constexpr std::size_t kEndBytes = 22;
 
 inline constexpr std::uint16_t kFlagEncrypted = 0x0001;
-inline constexpr std::uint16_t kFlagDescriptor = 0x0008;  ///< sizes follow the content
+inline constexpr std::uint16_t kFlagDescriptor = 0x0008;  ///< the sizes follow the content
 inline constexpr std::uint16_t kFlagUtf8 = 0x0800;
 inline constexpr std::uint16_t kMethodStored = 0;
 inline constexpr std::uint16_t kMethodDeflated = 8;
-inline constexpr unsigned kVersionMax = 63;  ///< highest version that exists
+inline constexpr unsigned kVersionMax = 63;  ///< the highest version that exists
 inline constexpr std::uint32_t kDirectoryAttribute = 0x10;
 
 inline constexpr std::uint16_t kWideExtra = 0x0001;  ///< id of the ZIP64 extra field
 inline constexpr std::uint16_t kUnicodeNameExtra = 0x7075;
-inline constexpr std::uint16_t kPaddingExtra = 0x4246;  ///< 'FB': padding before the content
+inline constexpr std::uint16_t kPaddingExtra = 0x4246;  ///< 'FB', padding before the content
 
-/// Value of a 32-bit field that refers to the ZIP64 field.
+/// If a 32-bit field has this value, the actual value is in the ZIP64 field.
 inline constexpr std::uint64_t kSaturated32 = 0xffffffff;
 inline constexpr std::uint64_t kSaturated16 = 0xffff;
 
