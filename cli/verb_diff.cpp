@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/key_filter.hpp"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"

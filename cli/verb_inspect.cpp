@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/output/describe.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/key_filter.hpp"

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/verb.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/language/catalogue.hpp"

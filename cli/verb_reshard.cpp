@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <exception>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/place_to_write.hpp"
+#include "cli/arguments/split_rule.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"
-#include "cli/place_to_write.hpp"
-#include "cli/split_rule.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"

@@ -21,6 +21,7 @@ set(REPRISE_THIRD_PARTY
   "driver/programs        json         PRIVATE"
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
+  "cli/arguments          fmt          PRIVATE"
   "cli                    cli11        PRIVATE"
   "cli                    fmt          PRIVATE"
   "cli                    json         PRIVATE"

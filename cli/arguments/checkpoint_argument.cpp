@@ -1,4 +1,4 @@
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 
 #include <system_error>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/checkpoint_argument.hpp"
+#include "cli/arguments/checkpoint_argument.hpp"
 
 namespace reprise::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/split_rule.hpp"
+#include "cli/arguments/split_rule.hpp"
 
 #include <charconv>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "cli/place_to_write.hpp"
+#include "cli/arguments/place_to_write.hpp"
 
 #include <algorithm>
 #include <optional>
