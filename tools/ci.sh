@@ -11,6 +11,7 @@ readonly stages=(
   "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
   "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
   "interop 900 real torch and Megatron-Core write and read, where they can be had"
+  "trainers 600 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
   "lint    460 format, clang-tidy, the rules of the tree"
 )
 
@@ -72,6 +73,16 @@ stage_interop() {
   interop_run
   rc=$?
   ((rc == 0 || rc == interop_not_run))
+}
+
+stage_trainers() {
+  local rc report=build/trainers dirty=()
+  trainers_run "$report" --tag core
+  rc=$?
+  ((rc != interop_not_run)) || return 0
+  [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
+  checked build/release/reprise gate "$report" --lane program --baseline reports/baseline.json "${dirty[@]}" || rc=1
+  return "$rc"
 }
 
 # checked COMMAND...: runs one check and counts it.

@@ -3,6 +3,7 @@
 readonly interop_install_seconds=400
 readonly interop_not_run=3  # exit status if its requirements are not available here
 interop_why=""
+interop_env=""
 
 # True if the package index answers a small request.
 interop_index_answers() {
@@ -67,31 +68,37 @@ interop_in() {
   ((${failed:-1} == 0))
 }
 
-# interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order: runs the cases. If the
-# packages are not available it says so, runs nothing, counts as skipped and returns
-# $interop_not_run.
-interop_run() {
-  local version="" env="${REPRISE_INTEROP_ENV:-}" wanted=build/interop-requirements.txt rest=() rc
-  while (($# > 0)); do
-    case "$1" in
-      --torch) version="${2:?--torch wants a version}"; shift 2 ;;
-      --env) env="${2:?--env wants a directory}"; shift 2 ;;
-      *) rest+=("$1"); shift ;;
-    esac
-  done
-  if [[ -n "$env" ]]; then
-    [[ -x "$env/bin/python" ]] || die "$env is no virtual environment"
-    interop_in "$env" "${rest[@]}"
-    return
+# interop_environment [VERSION]: installs the packages if they are missing and sets interop_env, the
+# environment that has them. Status as interop_install.
+interop_environment() {
+  local version="${1:-}" wanted=build/interop-requirements.txt
+  interop_env="${REPRISE_INTEROP_ENV:-}"
+  if [[ -n "$interop_env" ]]; then
+    [[ -x "$interop_env/bin/python" ]] || die "$interop_env is no virtual environment"
+    return 0
   fi
   mkdir -p build
   sed "s/^torch==.*/torch==${version:-$(sed -n 's/^torch==//p' tests/interop/requirements.txt)}/" \
     tests/interop/requirements.txt >"$wanted"
-  env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(sed -n 's/^torch==/torch-/p' "$wanted")"
-  interop_install "$env" "$wanted"
+  interop_env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(sed -n 's/^torch==/torch-/p' "$wanted")"
+  interop_install "$interop_env" "$wanted"
+}
+
+# interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order. Where the packages can't be
+# installed it runs nothing, says so, counts one as skipped, and returns $interop_not_run.
+interop_run() {
+  local version="" rest=() rc
+  while (($# > 0)); do
+    case "$1" in
+      --torch) version="${2:?--torch wants a version}"; shift 2 ;;
+      --env) REPRISE_INTEROP_ENV="${2:?--env wants a directory}"; shift 2 ;;
+      *) rest+=("$1"); shift ;;
+    esac
+  done
+  interop_environment "$version"
   rc=$?
   case "$rc" in
-    0) interop_in "$env" "${rest[@]}"; return ;;
+    0) interop_in "$interop_env" "${rest[@]}"; return ;;
     "$interop_not_run") say "interop: not run: $interop_why"; record 0 0 1 ;;
     *) say "interop: $interop_why"; record 0 1 0 ;;
   esac
