@@ -53,8 +53,8 @@ class Finder {
     }
   }
 
-  /// Returns the reason why an empty entry cannot be opened, if it cannot. Stores open only files,
-  /// and everything else has size 0.
+  /// Returns why an empty entry cannot be opened; nothing if it can be. Stores open only files, and
+  /// everything else has size 0.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {
@@ -89,7 +89,7 @@ class Finder {
   Store& store_;
   std::string root_;
   std::set<std::string> payload_;
-  bool of_all_ranks_;  ///< true if a single file has its metadata
+  bool of_all_ranks_;  ///< true if one file has the metadata of all ranks
   bool manifest_;
   BesidePayload found_;
 };

@@ -12,17 +12,18 @@ namespace reprise {
 
 struct BesidePayload {
   struct File {
-    std::string name;  ///< relative to the checkpoint's directory, may contain '/'
+    std::string name;  ///< relative to the checkpoint's directory; may contain '/'
     std::uint64_t bytes = 0;
   };
-  std::vector<std::string> directories;  ///< relative as well; each comes after its parent
+  std::vector<std::string> directories;  ///< relative to the checkpoint's directory; each comes
+                                         ///< after its parent
   std::vector<File> files;
   /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
   /// an earlier save.
   std::vector<std::string> left_out;
-  std::vector<File> linked_files;        ///< those that are links to files, or dangling links
-  std::vector<File> linked_directories;  ///< those that are links to directories
-  std::vector<File> no_files;            ///< those that are pipes, sockets or devices
+  std::vector<File> linked_files;        ///< links to files, and dangling links
+  std::vector<File> linked_directories;  ///< links to directories
+  std::vector<File> no_files;            ///< pipes, sockets and devices
 
   std::uint64_t bytes() const;
   /// Returns the names of all directories and files, each directory before its contents.
@@ -31,13 +32,13 @@ struct BesidePayload {
   std::vector<std::string> names() const;
 };
 
-/// True if there is an integrity.json that is a manifest or may have been one; an integrity.json in
+/// True if there is an integrity.json that is, or may have been, a manifest. An integrity.json in
 /// another form belongs to the user.
 bool has_manifest(const Checkpoint& checkpoint);
 /// Throws like read_integrity, naming the file, if there is a manifest that cannot be read.
 void require_readable_manifest(const Checkpoint& checkpoint);
 
-/// True if a plain DCP checkpoint has a common.pt of the user's that is not common state.
+/// True if a plain DCP checkpoint has a common.pt that belongs to the user and is not common state.
 bool has_own_common_file(Checkpoint& checkpoint);
 
 /// Returns everything except payload, metadata and manifest; directories with all their contents.

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
-/// Limit for one `.metadata`, or all `__<rank>.metadata` together. A 10,000-rank job writes 200 MB.
+/// Limit on the size of one `.metadata`, or of all `__<rank>.metadata` together. A 10,000-rank job
+/// writes 200 MB.
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
 
 /// A range of an open file; its checkpoint reopens the file if it was closed meanwhile.
@@ -105,7 +106,7 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   if (checksums == nullptr) return;
   SpanSource source(item, place);
   checksums->add(source, place.key);
-  checksums->require_no_damage();  // first: a changed byte may be why parsing failed
+  checksums->require_no_damage();  // report this first: a changed byte may be why parsing failed
 }
 
 /// Orders "step-9" before "step-10".
@@ -135,7 +136,7 @@ bool in_natural_order(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-/// True for directories that are being written or removed, or were when the writer died.
+/// True for the name of a directory that is being written or removed, or was when its writer died.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
@@ -161,8 +162,8 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
   }
 }
 
-/// Finds directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
-/// (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
+/// Finds directories with metadata up to two levels below `path`, as torchtitan (step-3/) and
+/// Accelerate (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
 std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
   constexpr std::size_t kLookedAt = 1000;
   constexpr int kLevels = 2;
@@ -481,7 +482,7 @@ bool Checkpoint::metadata_is_in_place() const {
   try {
     return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
   } catch (const Error& error) {
-    if (error.code() == Code::kNotFound) return false;  // it is being replaced right now
+    if (error.code() == Code::kNotFound) return false;  // the metadata is being replaced right now
     throw;
   }
 }

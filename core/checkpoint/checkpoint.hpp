@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint opened for reading: its metadata, files and items. For one thread; reads only what
-// it is asked for.
+// A checkpoint opened for reading: its metadata, files and items. Reads only what a caller
+// requests. For use by one thread.
 
 #include <map>
 #include <memory>
@@ -27,7 +27,7 @@ struct Location {
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
 /// or a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
-/// crash left `<directory>.replaced`, returns that one. Throws NOT_FOUND, INCOMPLETE_SELECTED
+/// crash left `<directory>.replaced`, returns the latter. Throws NOT_FOUND, INCOMPLETE_SELECTED
 /// (payload without metadata) or TRACKER_DANGLING if there is none.
 Location locate(Store& store, const std::string& path);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
@@ -36,7 +36,7 @@ bool nothing_saved(Store& store, const std::string& path);
 
 /// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.
 bool holds_metadata(Store& store, const std::string& directory);
-/// Returns the names of its metadata files; none if it has none or does not exist.
+/// Returns the names of the metadata files in `directory`; none if it has none or does not exist.
 std::vector<std::string> metadata_names(Store& store, const std::string& directory);
 
 /// The metadata files of a directory, in memory: `.metadata`, or otherwise all `__<rank>.metadata`
@@ -53,16 +53,17 @@ std::uint64_t hash_of(const MetadataFiles& files);
 class BytesAtHand {
  public:
   virtual ~BytesAtHand() = default;
-  /// Fills `out` and returns true if it has all of these bytes; otherwise leaves `out` unchanged.
+  /// If all of these bytes are in memory, copies them to `out` and returns true; otherwise leaves
+  /// `out` unchanged.
   virtual bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const = 0;
 };
 
 class Checkpoint {
  public:
-  /// Calls locate, read_metadata_files and read_metadata.
+  /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
   static Checkpoint open(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
-  /// `files` is hash_of() the metadata files, if they were read from the store.
+  /// `files` is the hash_of() of the metadata files, if they were read from the store.
   Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
              std::optional<std::uint64_t> files = {});
 
@@ -75,26 +76,28 @@ class Checkpoint {
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
   std::string display(FileIndex file) const;
-  /// Opens on first use; a bounded number stays open. NOT_FOUND names the file and who needs it.
+  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
+  /// the file and the item that needs it.
   ReadFile& file(FileIndex file);
 
-  /// Makes reads try `at_hand` first from now on; null stops that. Borrowed. Files that file()
-  /// returned earlier must not be used any more.
+  /// Makes reads try `at_hand` first from now on; null ends this. `at_hand` is borrowed. Files that
+  /// file() returned earlier must not be used any more.
   void look_first_in(const BytesAtHand* at_hand);
 
-  /// Returns the item's bytes as a slice of its file; valid until the checkpoint is destroyed.
-  /// Throws TORN_FILE if the range exceeds the file, COVERAGE_GAP if the metadata names no storage.
+  /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
+  /// Throws TORN_FILE if the range exceeds the file, COVERAGE_GAP if the metadata gives the item no
+  /// storage.
   std::unique_ptr<ItemSource> slice(const std::string& key, FileIndex file, ByteRange range);
   /// Reads the item's header and checks it against the metadata (DTYPE_DRIFT,
   /// EXTENT_MISMATCH).
   TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
-  /// Same, for a chunk whose archive is already open.
+  /// Does the same for a chunk whose archive is already open.
   static TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
                                 Archive& archive);
   Bytes object_bytes(const StoredObject& object);
 
   /// True if Megatron-Core, or Reprise in its format, wrote the checkpoint: `.metadata` has entries
-  /// that no one else writes, or metadata.json is in its format, intact or damaged.
+  /// that only these two write, or metadata.json is in that format, intact or damaged.
   bool of_megatron() const;
   /// True if metadata.json exists and is Megatron-Core's, intact or damaged. In plain DCP a file of
   /// that name may belong to the user.
@@ -102,24 +105,26 @@ class Checkpoint {
 
   /// The common state: from `common.pt`, otherwise from the object `common_state/shard_0_1`;
   /// nothing if the checkpoint has neither (plain DCP). Its value is a dict unless the item is
-  /// opaque. In plain DCP, a `common.pt` without common state belongs to the user and is skipped.
+  /// opaque. In plain DCP, a `common.pt` without common state belongs to the user and is ignored.
   struct Common {
-    std::string source;  ///< file or key
+    std::string source;  ///< file or key that the value was read from
     BytesItem item;
   };
-  /// Counts the records it reads in `checksums`, if given.
+  /// Reads the common state. If `checksums` is given, counts the records that it reads there.
   std::optional<Common> common(ChecksumTally* checksums = nullptr);
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.
   std::optional<Bytes> small_file(std::string_view name) const;
-  /// True if metadata.json says Megatron's format, but its obligatory common state is missing.
+  /// True if metadata.json names Megatron's format, but the common state that this format requires
+  /// is missing.
   bool lost_common() const;
   /// Throws NOT_STORED if lost_common().
   void require_common_if_megatron() const;
 
-  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly, so that data
-  /// read meanwhile may come from either. Checks that the metadata files still have the content
-  /// read, then that each opened file is still the one at its path, if the store can tell.
+  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly, because data
+  /// read meanwhile may come from either of the two. Checks that the metadata files still have the
+  /// content that was read, then that each opened file is still the one at its path, if the store
+  /// can tell.
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;
@@ -130,7 +135,7 @@ class Checkpoint {
   bool metadata_is_in_place() const;
   bool files_are_in_place() const;
   void require(bool in_place) const;
-  /// Opens the file and remembers its identity.
+  /// Opens the file and remembers its identity in `read_`.
   std::unique_ptr<ReadFile> open_noted(const std::string& path);
 
   struct OpenFile {
@@ -142,7 +147,7 @@ class Checkpoint {
   Location location_;
   std::shared_ptr<const Metadata> metadata_;
   std::optional<std::uint64_t> files_;  ///< hash of the metadata files that were read
-  std::vector<OpenFile> open_;          ///< most recently used last
+  std::vector<OpenFile> open_;          ///< open files, most recently used last
   std::map<std::string, Entry> read_;   ///< files opened so far, by path
   bool replaced_ = false;               ///< true if reopening a path gave a different file
   const BytesAtHand* at_hand_ = nullptr;

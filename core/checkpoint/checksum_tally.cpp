@@ -12,11 +12,11 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kKept = 64;         // mismatches kept per file
-constexpr std::size_t kKeptInAll = 1024;  // beyond this, one per file
+constexpr std::size_t kKeptInAll = 1024;  // once this many are kept in all, only one more per file
 constexpr std::size_t kFilesNamed = 6;
 constexpr std::string_view kElements = "data/";  // name prefix of element records
 
-/// Prints "a, b and 3 more".
+/// Returns "a, b and 3 more".
 std::string some_of(const std::vector<std::string>& files) {
   const std::size_t named = std::min(files.size(), kFilesNamed);
   std::string text = join(std::span(files).first(named), ", ");

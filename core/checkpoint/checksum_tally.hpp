@@ -1,9 +1,9 @@
 #pragma once
-// Counts checksum results per file and judges them at the end, because a writer may be told not to
-// compute checksums, and each rank writes its own files. In that case torch stores 0 for every
-// record (seen in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 = False), and
-// Reprise stores 0 for element records and correct checksums for the rest. Any other mismatch is
-// damage.
+// Counts checksum results per file. They are judged only at the end, because a writer may be told
+// not to compute checksums, and each rank writes its own files. In that case torch stores 0 for
+// every record (seen in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 =
+// False), and Reprise stores 0 for element records and correct checksums for the rest. Any other
+// mismatch is damage.
 
 #include <cstdint>
 #include <functional>
@@ -30,19 +30,21 @@ class ChecksumTally {
 
     /// True if no element record has a checksum, or no record at all has one.
     bool may_be_switched_off() const;
-    /// True if that holds for several records, and 0 is not the checksum of their bytes.
+    /// True if may_be_switched_off() holds for several records and 0 is not the correct checksum of
+    /// all of them.
     bool switched_off() const;
   };
 
   /// Reads the whole item in bounded steps and counts its records. A stream written by torch before
-  /// 1.6 has none. Throws like Archive if the item is damaged or not an archive. Records without
-  /// content are ignored.
+  /// 1.6 has no records. Throws like Archive if the item is damaged or not an archive. Ignores
+  /// records without content.
   void add(ItemSource& item, const std::string& key);
   /// Counts a record with content that was checked elsewhere. Calls `place` for the record's
   /// position only if it does not match.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);
-  /// Counts records with content other than elements, whose checksums match and are not 0.
+  /// Counts records that have content, hold no elements, and match their checksums, which are not
+  /// 0.
   void add_matching(const std::string& file, std::uint64_t records) {
     files_[file].counts.all.records += records;
   }
@@ -53,11 +55,11 @@ class ChecksumTally {
   std::uint64_t mismatches() const;
   /// Throws the first mismatch in files accepted by `in`, if there is one.
   void require_matches(const std::function<bool(const std::string& file)>& in) const;
-  /// Throws the first mismatch, except in files whose checksums, by what was counted so far, may
-  /// have been switched off.
+  /// Throws the first mismatch, but ignores files whose checksums may have been switched off
+  /// according to the counts so far.
   void require_no_damage() const;
   /// Returns an error per mismatch, and one note on files without checksums; empty if all is well.
-  /// Keeps only the first mismatches; a last finding counts the rest.
+  /// Only the first mismatches are kept; a last finding counts the others.
   Findings findings() const;
 
  private:

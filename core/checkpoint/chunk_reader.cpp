@@ -9,12 +9,14 @@
 namespace reprise {
 namespace {
 
-/// Number of shapes remembered; shapes repeat from layer to layer.
+/// Limit on the number of remembered shapes; few are needed, because shapes repeat from layer to
+/// layer.
 constexpr std::size_t kFramesMax = 32;
-/// After this many consecutive items with another frame, stop expecting the usual one.
+/// After this many consecutive items with another frame, the reader stops expecting the usual one.
 constexpr int kMissesMax = 8;
-/// Bytes that are still in the CPU's cache when their checksum is computed. Elements up to this
-/// size are read in one go with the rest of their item, before the rest has been checked.
+/// Size of one read, so small that the bytes are still in the CPU's cache when their checksum is
+/// computed. Elements up to this size are read in one go with the rest of their item, before that
+/// rest has been checked.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
 /// Returns the memory if one target takes the whole chunk, row-major; null otherwise.

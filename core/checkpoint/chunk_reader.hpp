@@ -20,7 +20,7 @@ struct ReaderResources {
   Checkpoint& checkpoint;
   Device& device;                      ///< device whose memory is read into
   MutableByteSpan staging;             ///< its size bounds the memory used by one read
-  ChecksumTally* checksums = nullptr;  ///< if given, reads items' records whole, counts them here
+  ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole and counted here
 };
 
 class ChunkReader {

@@ -29,7 +29,8 @@ class CopiedFile {
   /// Creates the file. Reports copied bytes to `progress`, which is borrowed.
   CopiedFile(Store& store, std::string path, ByteProgress& progress);
 
-  /// Appends the slice with the patches applied. Returns the range where it was put.
+  /// Appends the content of `source` with the patches applied. Returns the range of the file that
+  /// it occupies.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
   /// Syncs, closes and confirms the file. May be called once.
   WrittenContent finish();
@@ -43,7 +44,7 @@ class CopiedFile {
   std::uint64_t bytes_ = 0;
 };
 
-/// A whole file of a store as a slice; the constructor opens it.
+/// A whole file of a store as an item source; the constructor opens the file.
 class WholeFile final : public ItemSource {
  public:
   WholeFile(Store& store, const std::string& path);
@@ -56,10 +57,10 @@ class WholeFile final : public ItemSource {
   std::unique_ptr<ReadFile> file_;
 };
 
-/// A range of another slice.
+/// A range of another item source.
 class PartOf final : public ItemSource {
  public:
-  /// Messages give `place` as the position of the range. `whole` is borrowed.
+  /// Error messages give `place` as the position of the range. `whole` is borrowed.
   PartOf(ItemSource& whole, ByteRange range, ErrorPlace place)
       : ItemSource(std::move(place)), whole_(whole), range_(range) {}
 

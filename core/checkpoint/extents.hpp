@@ -1,5 +1,6 @@
 #pragma once
-// Byte ranges of items in their files, from the metadata. Pure, except require_apart().
+// Finds the byte ranges of items in their files, from the metadata. All functions except
+// require_apart() are pure.
 
 #include <cstdint>
 #include <limits>
@@ -30,17 +31,18 @@ struct Overlap {
   std::size_t count = 0;  ///< number of items that begin within another
 };
 
-/// Checks one file's items, sorted by offset; skips empty items and those past `file_size`. O(n).
+/// Checks the items of one file, which are sorted by offset; skips empty items and those past
+/// `file_size`. O(n).
 std::optional<Overlap> find_overlap(
     std::span<const StoredItem> items,
     std::uint64_t file_size = std::numeric_limits<std::uint64_t>::max());
-/// Describes the overlap from the view of overlap.item.
+/// Returns the overlap in words, beginning with overlap.item.
 std::string words_of(const Overlap& overlap);
 
-/// Guards code that reads every item of a checkpoint: otherwise a few bytes of metadata could name
-/// the bytes of a large file again and again. No writer lets two items share bytes. Throws
-/// EXTENT_MISMATCH for the first file with two such items: both keys, file, offset. O(n log n),
-/// from the metadata only.
+/// Throws EXTENT_MISMATCH for the first file in which two items share bytes, with both keys, file
+/// and offset. Guards code that reads every item of a checkpoint: otherwise a few bytes of metadata
+/// could name the bytes of a large file again and again. No writer lets two items share bytes. O(n
+/// log n), from the metadata only.
 void require_apart(const Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -71,7 +71,7 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
 /// in the file, reading them as a block and copying is faster than one request that lists
 /// them.
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
-/// Most runs per request.
+/// Maximum number of runs per request.
 constexpr std::size_t kPartsMax = 16;
 
 /// Dimensions with more than one element, sorted by stride in the file, smallest first.
@@ -93,7 +93,7 @@ struct Order {
 struct Block {
   Dims extents;
   std::int64_t elements = 1;  ///< wanted elements
-  std::int64_t span = 1;      ///< including the unwanted ones between
+  std::int64_t span = 1;      ///< wanted elements plus the unwanted ones between them
 };
 
 /// Calls visit(first index, extents) for each part of the region, in file order.
@@ -123,7 +123,7 @@ std::int64_t offset_of(const Dims& at, const Dims& strides) {
   return offset;
 }
 
-/// Reads the regions of one item one after another.
+/// Reads the regions of one item in order.
 class AtomReader {
  public:
   struct Target {
@@ -169,7 +169,9 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // by one more, in 1/20
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // each step uses up this
+                                                                        // much of the allowed gap,
+                                                                        // in 1/20 elements
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
       block.span += (count - 1) * strides[d];
@@ -262,7 +264,7 @@ class AtomReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Returns the part of a target that lies in `region`, which is inside the target's region.
+/// Returns the part of a target that lies in `region`, which must be inside the target's region.
 AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
   const Piece view{target.region, 0, target.target.strides};
   const auto width = static_cast<std::int64_t>(size_of(dtype));

@@ -1,8 +1,8 @@
 #pragma once
 // Reads regions of one stored chunk into memory. Reads each needed byte once, plus at most one
-// unneeded byte for every twenty needed. Data that needs no conversion and has long enough runs is
-// read straight into place if the device uses host memory; the rest goes through staging, whose
-// size is that of the given buffer.
+// unneeded byte for every twenty needed ones. Data that needs no conversion and has long enough
+// runs is read straight into place if the device uses host memory; the rest goes through the given
+// staging buffer.
 
 #include <cstdint>
 #include <span>
@@ -25,9 +25,9 @@ struct RegionTarget {
 };
 
 /// Reads the regions' bytes and scatters them through `device`, which must have finished using the
-/// targets; they are filled on return, in host byte order. Returns the bytes read from the file. If
-/// given, `seen` receives the stored bytes of all delivered elements, with their position in the
-/// item's record.
+/// targets; they are filled on return, in host byte order. Returns the number of bytes read from
+/// the file. If given, `seen` receives the stored bytes of all delivered elements, with their
+/// position in the item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,

@@ -35,15 +35,16 @@ bool is_directory(const std::optional<Entry>& entry) {
   return entry && entry->directory && !entry->link;
 }
 
-/// Returns a key that orders set-aside copies by save time. Stores without times create tokens in
-/// increasing order.
+/// Returns a key that orders set-aside copies by save time. In stores without times, the tokens
+/// order them, because later tokens are larger.
 std::tuple<std::int64_t, std::string> age_of(Store& store, const Aside& aside,
                                              const std::string& metadata) {
   const auto found = store.stat(join_path(aside.path, metadata));
   return {found ? found->modified_ns.value_or(0) : 0, aside.token};
 }
 
-/// True if a directory above `name` is a link: what is behind it belongs to somebody else.
+/// True if a directory above `name` is a link: whatever lies behind a link belongs to somebody
+/// else.
 bool lies_behind_link(Store& store, const std::string& directory, const std::string& name) {
   for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
     const auto above = store.stat(join_path(directory, name.substr(0, at)));
@@ -64,9 +65,9 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if a lagging list shows only marks, including the old mark, which is created after all
-/// else: then it hides nothing. Creates that mark if missing, for the list that a later save
-/// sees.
+/// True if a lagging list shows only marks, and the old mark is among them. The old mark is created
+/// after all other files, so a list that shows it hides none of them. Creates the old mark if it is
+/// missing, so that a later save's list can show it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -186,9 +187,9 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
   if (!is_directory(store.stat(directory))) return;
   try {
     store.create(join_path(directory, old_mark_of(token)))->close();
-    store.sync_directory(directory);  // no power cut may leave the new name without its mark
+    store.sync_directory(directory);  // a power cut must not leave the new name without its mark
   } catch (const Error&) {
-    // It may belong to another user. Without the mark it is kept if this writer dies.
+    // The directory may belong to another user. Without the mark it is kept if this writer dies.
   }
 }
 

@@ -24,17 +24,18 @@ namespace reprise {
 inline constexpr std::string_view kSavingSuffix = ".saving";
 inline constexpr std::string_view kReplacedSuffix = ".replaced";
 inline constexpr std::string_view kRemovingSuffix = ".removing";
-inline constexpr std::string_view kNextSuffix = ".tmp";  ///< of a file; always has a token
+inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file; such a name always
+                                                         ///< has a token
 
-/// The parts of such a name.
+/// Parts of a set-aside name.
 struct AsideName {
   std::string base;         ///< name of the checkpoint
   std::string_view suffix;  ///< one of the four suffixes
   std::string token;        ///< empty if the name has none
 };
-/// Parses `name`; returns nothing for other names.
+/// Parses `name`; returns nothing if it is not a set-aside name.
 std::optional<AsideName> aside_name(std::string_view name);
-/// Builds the set-aside name for `path`; without the token part if `token` is empty.
+/// Builds the set-aside name for `path`. If `token` is empty, the name has no token part.
 std::string aside_path(const std::string& path, std::string_view suffix, const std::string& token);
 
 /// A set-aside directory next to `directory`.
@@ -45,11 +46,11 @@ struct Aside {
 };
 /// Lists set-aside directories of `path` that have a token.
 std::vector<Aside> asides_of(Store& store, const std::string& path);
-/// Returns the location of the checkpoint of `directory` if a crash fell between the two steps that
-/// replace it; nothing if there is none. Of several, prefers the newest with metadata, and one
-/// without a token last.
+/// Returns where the old checkpoint of `directory` is if a crash fell between the two steps that
+/// replace it; nothing if no copy exists. Of several copies, returns the newest that has metadata;
+/// a copy without a token is taken last.
 std::optional<std::string> replaced_copy(Store& store, const std::string& directory);
-/// Same, but only among those with this program's mark.
+/// Does the same, but considers only copies with this program's mark.
 std::optional<Aside> own_replaced_copy(Store& store, const std::string& directory);
 
 /// Returns the name of the file that marks a directory as being written by the lock's holder, until
@@ -61,29 +62,30 @@ std::string old_mark_of(const std::string& token);
 bool is_mark(std::string_view name);
 /// True if `directory` has the mark of a directory being written.
 bool is_marked(Store& store, const std::string& directory, const std::string& token);
-/// True if it has such a mark of any writer, which means it was not confirmed.
+/// True if `directory` has the mark of any writer, which means that its checkpoint was not
+/// confirmed.
 bool is_unconfirmed(Store& store, const std::string& directory);
-/// Marks a checkpoint about to be moved away, if possible. Never writes through a
-/// link.
+/// Marks a checkpoint that is about to be moved away, if possible. Never writes through a link.
 void mark_as_old(Store& store, const std::string& directory, const std::string& token);
-/// True if it has either mark with its own token, or is empty, because marks are added first and
-/// removed last. In a store whose lists lag, being empty does not count.
+/// True if the directory has either mark with its own token, or is empty, because marks are added
+/// first and removed last. In a store whose lists lag, an empty list does not count.
 bool is_own(Store& store, const Aside& aside);
 
-/// Durably removes the metadata of a directory, so that a half-removed one never looks complete.
-/// The target of a link belongs to somebody else and is left alone.
+/// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks
+/// complete. The target of a link belongs to somebody else and is left alone.
 void unmark(Store& store, const std::string& directory);
 /// Removes from a set-aside directory the files that belong to a checkpoint by name, metadata first
 /// and marks last, then the directory if it is empty. Returns what remains. A link to a directory
 /// is removed, but its target is left alone. If lists lag, the marks stay until a list shows
 /// nothing else.
 std::vector<std::string> discard(Store& store, const std::string& directory);
-/// Records in the mark of `directory` the files its writer is about to add that do not belong to a
-/// checkpoint by name: paths within it, each directory before its contents.
+/// Records in the mark of `directory` the files that its writer is about to add and that do not
+/// belong to a checkpoint by name. `names` are paths within the directory, each directory before
+/// its contents.
 void note_beside(Store& store, const std::string& directory, const std::string& token,
                  const std::vector<std::string>& names);
-/// Removes an unfinished directory with that token: recorded files and files that belong to a
-/// checkpoint by name, the mark last. Returns what remains, like discard(). Does nothing if the
+/// Removes an unfinished directory with that token: recorded files, files that belong to a
+/// checkpoint by name, and last the mark. Returns what remains, like discard(). Does nothing if the
 /// mark is missing.
 std::vector<std::string> discard_unfinished(Store& store, const std::string& directory,
                                             const std::string& token);

@@ -43,7 +43,7 @@ class View {
   std::vector<std::size_t> dims_;  ///< sorted by stride, largest first
 };
 
-/// Adds the bytes that no element of the view covers. Most items have none.
+/// Adds the bytes that no element of the view covers. Most items have no such bytes.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
   constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // multiple of all widths
   if (crc.seen() == item.data_bytes) return;
@@ -80,7 +80,8 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Counts the other records of the item, from the bytes that the item was read from.
+/// Counts the checksums of the item's other records, from the same bytes that the item was parsed
+/// from.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {

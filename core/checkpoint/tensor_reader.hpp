@@ -26,8 +26,7 @@ class TensorReader {
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Fills `local` with the box, row-major.
   void read(const Box& box, std::byte* local);
-  /// True if the tally has the checksums of all delivered elements, or none are
-  /// wanted.
+  /// True if the tally has the checksums of all delivered elements, or if no checksums are wanted.
   bool judged() const;
 
  private:
@@ -40,7 +39,7 @@ class TensorReader {
   /// A chunk whose item has been opened.
   struct Opened {
     TensorItem item;
-    std::optional<ScatteredCrc32> seen;  ///< bytes seen of the record with its elements
+    std::optional<ScatteredCrc32> seen;  ///< bytes delivered so far of the record with the elements
   };
 
   Opened& opened(std::uint32_t chunk);
@@ -50,7 +49,7 @@ class TensorReader {
 
   ReaderResources resources_;
   const StoredTensor& tensor_;
-  std::vector<Source> sources_;  ///< by chunk; empty boxes are omitted
+  std::vector<Source> sources_;  ///< sources by chunk; chunks with empty boxes are omitted
   std::vector<std::optional<Opened>> opened_;
 };
 

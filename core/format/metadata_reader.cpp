@@ -30,12 +30,13 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-/// Longest key and path: the limit of file systems, and longer than any module's name.
+/// Maximum length of a key or path. File systems have the same limit, and no module's name is as
+/// long.
 constexpr std::size_t kNameBytesMax = 4096;
 
-/// Numbers texts, so that equal ones have equal numbers. Uses a sorted map, because texts with
-/// equal hashes can be constructed at will. Hostile files share a long text a million times, so a
-/// long one is looked up only once per node.
+/// Numbers texts, so that equal texts have equal numbers. Uses a sorted map, because texts with
+/// equal hashes can be constructed at will. Hostile files share a long text a million times, so
+/// each node with a long text is looked up only once.
 class Texts {
  public:
   explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
@@ -294,7 +295,7 @@ std::uint32_t TablesReader::next_place() const {
   return static_cast<std::uint32_t>(tables_.tensors.size() + tables_.objects.size());
 }
 
-/// True for a member of the enum, by number or, in some Python versions, by name.
+/// Limits the length of a key or path, because messages repeat it for each faulty chunk.
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);
@@ -511,7 +512,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
     if (graph_.kind(step) == Kind::kInteger && graph_.integer(step) >= 0) {
-      charge_text(0, key);  // a step of any type costs memory, and paths may be shared
+      charge_text(0, key);  // every step of a path costs memory, and nodes of paths may be shared
       entry.path.emplace_back(graph_.integer(step));
     } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));

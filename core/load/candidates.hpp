@@ -3,10 +3,11 @@
 //
 //   tracker -> iter_6 -> iter_4 -> iter_2      newest first; starts at the tracker's iteration
 //                damaged  whole
-//                         ^ taken, by all ranks together; the log says why iter_6 was not
+//                         ^ loaded by all ranks together; the log says why iter_6 was not
 //
 // If a candidate is damaged, the next one is tried. If it is undamaged but does not fit the job
-// (another run, layout or keys), the load is refused: an older one would fit no better and hide it.
+// (another run, layout or keys), the load is refused: an older checkpoint would fit no better and
+// would hide the mistake.
 
 #include <optional>
 #include <string>
@@ -31,19 +32,20 @@ bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
   std::vector<Location> locations;       ///< in the order in which to try them
-  std::vector<std::string> passed_over;  ///< why the tracker's is missing from the list, if it is
+  std::vector<std::string> passed_over;  ///< why the tracker's iteration is not in the list; empty
+                                         ///< if it is
   /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
   /// load that fell back may have left them, or somebody changed the tracker.
   std::vector<std::string> notes = {};
 };
 
 /// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
-/// all committed iterations older than the tracker's, or all there are if the tracker is unreadable
-/// or missing. Throws like locate() if there is none.
+/// all committed iterations older than the tracker's; if the tracker is unreadable or missing, adds
+/// all committed iterations. Throws like locate() if there is none.
 Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 
-/// Checks every `ranks`-th payload file, starting at `rank`: it exists, and no item extends past
-/// its end. Throws NOT_FOUND or TORN_FILE otherwise.
+/// Checks every `ranks`-th payload file, starting at number `rank`. Throws NOT_FOUND if the file
+/// does not exist, TORN_FILE if an item extends past its end.
 void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
 
 }  // namespace reprise

@@ -50,7 +50,7 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
-/// Reads the common state on one rank for all; that rank also counts its records.
+/// Reads the common state on one rank for all; that rank also counts the checksums of its records.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
@@ -108,8 +108,8 @@ std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
   return sums;
 }
 
-/// Throws if any rank saw a mismatch, unless the writer of the file had checksums switched off;
-/// returns true then. Only the counts of all ranks together show that.
+/// Throws if any rank saw a mismatch, unless the counts of all ranks together show that the writer
+/// of the file had checksums switched off. Returns true in that case.
 bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
   const auto seen = agree_on(group, [&] {
     Bytes wire;
@@ -133,7 +133,7 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
-/// Makes the checkpoint read from there first, as long as this object lives.
+/// Makes the checkpoint take bytes from `at_hand` first, as long as this object lives.
 class LookFirst {
  public:
   LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
@@ -208,7 +208,7 @@ class Loading {
  private:
   struct Common {
     std::optional<Value> value;
-    ChecksumTally tally;  ///< checksums of the records it was read from
+    ChecksumTally tally;  ///< checksums of the records of the common state
   };
   /// Data gathered by a reading rank.
   struct ReadShare {
@@ -232,7 +232,7 @@ class Loading {
     Votes& votes = votes_.back();
     const bool unseen = std::none_of(votes.begin(), votes.end(),
                                      [](const auto& fault) { return fault.has_value(); });
-    if (unseen) votes.assign(votes.size(), error);  // checking the files had not found it
+    if (unseen) votes.assign(votes.size(), error);  // checking the files had not found the damage
   }
 
   LoadReport attempt(const Location& location, const Want& want) {
@@ -322,7 +322,7 @@ class Loading {
     return share;
   }
 
-  /// Returns keys that are wanted but not stored.
+  /// Plans this rank's share. Returns the keys that are wanted but not stored.
   std::vector<std::string> plan_share(const Checkpoint& checkpoint, const StateDict& into,
                                       LoadPlan& plan, LoadReport& report) {
     std::vector<std::string> absent;
@@ -384,9 +384,10 @@ class Loading {
     }
   }
 
-  /// Collective. A checkpoint replaced during reading, even briefly, gives a mixture and is not
-  /// damaged. One rank checks the metadata first, then each rank the files it opened: if the
-  /// metadata is the original, the files now in place are the original ones as well.
+  /// Collective. Throws if the checkpoint was replaced during reading, even briefly: the result
+  /// would be a mixture, although nothing is damaged. One rank checks the metadata first, then each
+  /// rank the files it opened: if the metadata is the original, the files now in place are the
+  /// original ones as well.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -451,13 +452,15 @@ class Loading {
   Communicator& group_;
   const LoadSettings& options_;
   const LoadSeams& seams_;
-  std::vector<std::optional<Opened>> opened_;  ///< candidates, if they could be opened
-  std::vector<Votes> votes_;                   ///< each rank's verdict on them
+  std::vector<std::optional<Opened>> opened_;  ///< candidates that could be opened; the others are
+                                               ///< empty
+  std::vector<Votes> votes_;                   ///< for each candidate, every rank's verdict
   std::vector<std::string> fell_back_from_;
-  std::vector<Step> damaged_;  ///< damaged iterations among them
+  std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
   std::optional<Common> shown_;     ///< common state of the current candidate
-  std::set<std::string> poisoned_;  ///< keys that only another candidate can make valid again
+  std::set<std::string> poisoned_;  ///< keys with poisoned memory; only another candidate can make
+                                    ///< them valid again
 };
 
 }  // namespace

@@ -21,13 +21,15 @@ namespace reprise {
 struct LoadSettings {
   std::string path;  ///< resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys allowed to be missing on one side; each use is reported.
+  /// Keys that may be missing on one side, in the checkpoint or in the request. The report lists
+  /// each one that was.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  /// Seeds the plan of the next save and caches the metadata; given by all ranks or by none.
+  /// Cache for the metadata, which also seeds the plan of the next save. Either all ranks pass one
+  /// or no rank does.
   PlanCache* cache = nullptr;
 };
 
@@ -37,68 +39,74 @@ struct LoadReport {
   std::uint64_t objects = 0;  ///< objects of this rank that were filled
   std::uint64_t elements = 0;
   std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
-  /// Bytes of shared records that this rank read from storage for all.
+  /// Bytes of shared records that this rank read from storage for all ranks that need them.
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;  ///< staging plus the peak of exchanged data
-  /// Most memory this rank may use for reading besides the job's own, known in advance: staging,
-  /// its largest object, and one round of the exchange including this rank's share. Excludes the
-  /// metadata, which all ranks hold, and memory the fabric uses within a call.
+  /// Upper limit, known in advance, on the memory that this rank uses for reading in addition to
+  /// the job's own: staging, its largest object, and one round of the exchange including this
+  /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
+  /// within a call.
   std::uint64_t bound_staging = 0;
-  /// Same bound for a rank that holds no tensor part except single-element tensors: its largest
-  /// object plus a constant; if records are read once for all, also its part of the exchange.
+  /// The same limit for a rank without tensor parts other than single-element tensors: its largest
+  /// object plus a constant. If records are read once for all ranks, also includes this rank's part
+  /// of the exchange.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0: cached
-  std::uint64_t records_verified = 0;  ///< on this rank, if checksums are verified
-  KeyMismatch returned;                ///< keys that the strict mode returns
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if it was cached
+  std::uint64_t records_verified = 0;  ///< records that this rank verified, if checksums are
+                                       ///< verified
+  KeyMismatch returned;                ///< mismatched keys that the strict mode tolerates and
+                                       ///< returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
   /// Candidates that were skipped, each with its damage; the same on all ranks.
   std::vector<std::string> fell_back_from;
-  /// Iterations among them; the next save is told of them (CommitTarget::damaged).
+  /// Iterations of the skipped candidates, to be passed to the next save as CommitTarget::damaged.
   std::vector<Step> damaged;
   std::vector<CacheKind> reused;
 };
 
 /// Returns the common state of the checkpoint at `path`, read by one rank for all, for jobs that
-/// need it to decide what to load. Nothing if it has none. Collective; fails alike on all ranks.
+/// need it to decide what to load. Returns nothing if the checkpoint has no common state.
+/// Collective; a failure throws the same error on all ranks.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
 
 /// True if nothing was ever saved at `path`; one rank checks for all. Collective.
 bool nothing_saved(Store& store, Communicator& group, const std::string& path);
 
-/// The job's request to the chosen checkpoint.
+/// The job's request for content of the chosen checkpoint.
 struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
-  std::vector<std::string> excused;  ///< in addition to those of the options
+  std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
-/// A checkpoint that is tried, shown to the job before it makes its request; valid until then.
+/// A checkpoint that the load tries, as shown to the job before the job makes its request. Valid
+/// only during that call.
 struct Candidate {
   const Location& location;
-  const Value* common = nullptr;  ///< null if it has none
+  const Value* common = nullptr;  ///< null if the checkpoint has no common state
   const Catalog& catalog;
 };
-/// Called once per candidate. Must throw the same error on all ranks or none; after an error no
-/// other candidate is tried.
+/// Returns the job's request; called once per candidate. Must throw the same error on all ranks or
+/// none; after an error no other candidate is tried.
 using Ask = std::function<Wanted(const Candidate&)>;
 
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
 /// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
-/// of the request. If a plain DCP checkpoint has no common state, the request's stays. All ranks
-/// take the same checkpoint.
+/// of the request. If a plain DCP checkpoint has no common state, that of the request is left
+/// unchanged. All ranks take the same checkpoint.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
 /// Fallback::kNewestWhole, damage leads to the next candidate instead, which fills the same tensors
-/// (NOT_STORED if it lacks one); if none is undamaged, throws the first one's error.
+/// (NOT_STORED if it lacks one); if none is undamaged, throws the first candidate's error.
 ///
 /// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
-/// offset), unless all ranks together saw only 0 for elements and no other mismatch: then the
-/// writer had checksums switched off, and the log says so. Throws EXTENT_MISMATCH if two items
-/// share bytes. The Error is the same on all ranks.
+/// offset), with one exception: if all ranks together saw only 0 as the checksums of elements and
+/// no other mismatch, the writer had checksums switched off, and the log says so. Throws
+/// EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
-/// Same, for a job that already knows its request.
+/// Does the same for a job that already knows its request.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options);
 

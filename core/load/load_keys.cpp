@@ -39,7 +39,7 @@ KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
   std::set<std::string> not_stored_for_some;
   for (std::size_t r = 0; r < all.size(); ++r) {
     PeerWire wire(all[r], "a list of keys");
-    auto not_requested = wire.texts();  // sorted
+    auto not_requested = wire.texts();  // in sorted order
     for (auto& key : wire.texts()) not_stored_for_some.insert(std::move(key));
     wire.end();
     if (r == 0) {

@@ -10,12 +10,13 @@
 
 namespace reprise {
 
-/// Collective. A stored key counts as not requested only if no rank requests it, and as not stored
-/// if any rank requests it in vain. `not_stored` is this rank's list.
+/// Collective. A stored key counts as not requested only if no rank requests it. A requested key
+/// counts as not stored if any rank misses it. `not_stored` is this rank's list.
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
                           const std::vector<std::string>& not_stored);
 
-/// Removes keys that `excused` names from `keys` and returns them; objects match without the grid.
+/// Removes from `keys` those that `excused` lists, and returns them. Objects match without the grid
+/// part of their names.
 std::vector<std::string> take_excused(std::vector<std::string>& keys,
                                       const std::vector<std::string>& excused);
 

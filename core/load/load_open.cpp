@@ -61,7 +61,7 @@ Metadata for_rank(Metadata all, const Communicator& group) {
   return seen_by(all, group.rank().value);
 }
 
-/// The leader calls `read` and broadcasts the files with their hash, which covers their names.
+/// The leader calls `read` and broadcasts the files with a hash of their names and contents.
 Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
                     const std::function<MetadataFiles()>& read) {
   const Bytes answer = from_leader(group, lead, [&] {
@@ -145,7 +145,7 @@ TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSetting
   return tracked;
 }
 
-/// Prints "rank 2 names iteration 4", for the first rank that does not name the newest.
+/// Returns "rank 2 names iteration 4", for the first rank whose tracker does not name `newest`.
 std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
   const auto other = std::find_if(tracked.begin(), tracked.end(),
                                   [newest](const auto& step) { return step != newest; });
@@ -154,7 +154,7 @@ std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& gr
          (*other ? " names iteration " + std::to_string((*other)->value) : " names no iteration");
 }
 
-/// Puts `newest` first; the leader's own choice comes next if falling back is allowed.
+/// Puts `newest` first. If falling back is allowed, the leader's own choice comes next.
 void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
   Location first = locations.front();
   first.step = newest;
@@ -165,11 +165,14 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
   locations.insert(locations.begin(), std::move(first));
 }
 
-/// If trackers differ, ranks see different stores, or one store that only some see up to date: the
-/// newest is the one that was committed, and each rank must have it.
+/// If trackers differ, ranks see different stores, or one store that only some ranks see up to
+/// date. The newest iteration is the one that was committed, so it is taken, and each rank must
+/// have it.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
-  if (!found.locations.front().tracker) return;  // requested explicitly or a fallback
+  if (!found.locations.front().tracker)
+    return;  // the path was explicit, or the first candidate is
+             // a fallback
   const TrackedSteps tracked = tracked_by_all(store, group, options);
   const bool alike = std::all_of(tracked.begin(), tracked.end(),
                                  [&](const auto& step) { return step == tracked.front(); });

@@ -18,8 +18,8 @@ struct Opened {
   MetadataIdentity identity = {};    ///< set if the load has a cache
 };
 
-/// The leader broadcasts the metadata files and each rank parses them; skipped if every rank has
-/// them cached.
+/// The leader broadcasts the metadata files and each rank parses them. If every rank has them
+/// cached, both steps are skipped.
 Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
                     const LoadSeams& seams, const Location& location);
 

@@ -16,17 +16,18 @@ namespace reprise {
 /// Returns the staging that the plan's reads need, given a limit of `most` bytes.
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most);
-/// Return the memory that reading uses besides the job's: LoadReport::bound_empty, bound_staging.
+/// Return LoadReport::bound_empty and LoadReport::bound_staging, the limits on the memory that
+/// reading uses in addition to the job's own.
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need);
 
-/// Buffer for reads, in bytes.
+/// Buffer for reads.
 struct Staging {
   std::uint64_t bytes = 0;
   std::uint64_t room = 0;  ///< bytes available to one read
 };
 
-/// Reads into the leaves of `into`. Its arguments must outlive it.
+/// Reads into the leaves of `into`. The constructor's arguments must outlive the reader.
 class ShareReader {
  public:
   /// Pass null for `checksums` to ignore them.

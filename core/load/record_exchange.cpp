@@ -35,11 +35,11 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
   return records;
 }
 
-/// Ranks grouped by equal needs, and the needs as one member of each group sent them.
+/// Groups of ranks with equal needs, and the needs as one rank of each group sent them.
 struct Told {
-  std::vector<AlikeReaders> classes;  ///< without the records
-  std::vector<std::size_t> first;     ///< rank that sent them, per class
-  std::vector<Bytes> wires;           ///< messages by rank
+  std::vector<AlikeReaders> classes;  ///< groups of ranks; their records are not set yet
+  std::vector<std::size_t> first;     ///< for each group, the rank that sent its needs
+  std::vector<Bytes> wires;           ///< every rank's message
 };
 
 std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
@@ -50,8 +50,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. Only one of the ranks with equal needs sends them, so that the data sent does not
-/// grow with the number of copies.
+/// Collective. Of ranks with equal needs only one sends them, so that the data sent does not grow
+/// with the number of replicas.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
@@ -88,7 +88,7 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  agree_on(group, [&] {  // before anyone waits within a smaller group
+  agree_on(group, [&] {  // find out about errors before anyone waits within a smaller group
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
@@ -138,7 +138,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives a whole round, or the first error of any of its ranks. False if the call failed.
+/// Receives the shares of a whole round; a share may instead be its rank's error. False if the call
+/// itself failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};
@@ -190,7 +191,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
     }
     begin += record.range.size;
   }
-  for (const auto& part : parts) {  // before allocating as much as the metadata claims
+  for (const auto& part : parts) {  // check before allocating as much as the metadata claims
     if (part.range.fits(checkpoint_.file(part.record->file).size())) continue;
     throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
                 {.file = checkpoint_.display(part.record->file), .offset = part.range.offset});
@@ -207,7 +208,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
   return share;
 }
 
-/// Returns the position of these bytes within the current round, if they are part of it.
+/// Returns the position of these bytes within the current round, if the round contains them.
 std::optional<std::uint64_t> RecordExchange::place_of(FileIndex file, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   if (at_hand_ == nullptr) return std::nullopt;

@@ -34,14 +34,14 @@ class RecordExchange final : public BytesAtHand {
 
   /// Runs all rounds; in each, calls `use(records)` while those records are in memory. Every rank
   /// of `group` must call it. A rank that fails keeps taking part, so that nobody waits for it, and
-  /// throws at the end, as do the ranks it should have served. After a failed call it takes part in
-  /// no more rounds: the lost rank may be a member of other circles too, and each would wait for
-  /// its own deadline.
+  /// throws at the end, as do the ranks that it should have served. After a collective call failed,
+  /// this rank takes part in no more rounds: the lost rank may belong to several groups, and this
+  /// rank would wait for a deadline in each.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
   /// Returns the bytes this rank read from storage.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// Return the limit on bytes held at once, and the peak so far.
+  /// bound() returns the limit on bytes held at once; peak() returns the most held so far.
   std::uint64_t bound() const;
   std::uint64_t peak() const { return peak_; }
 
@@ -60,10 +60,10 @@ class RecordExchange final : public BytesAtHand {
   SharedReads plan_;
   /// Communicators of the groups this rank belongs to, by group number.
   std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
-  std::optional<Error> failed_;  ///< first error
+  std::optional<Error> failed_;  ///< first error on this rank
   const SharedRound* at_hand_ = nullptr;
-  std::vector<std::uint64_t> begins_;  ///< offsets of its records within the round
-  std::vector<Bytes> shares_;          ///< shares of the current round, in order
+  std::vector<std::uint64_t> begins_;  ///< offset of each record of the round at hand
+  std::vector<Bytes> shares_;          ///< shares of the round at hand, in order
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Reads one rank's part of a checkpoint; records may come in any order and each is read once.
+// Reads one rank's part of a checkpoint. Records may come in any order, and each is read once.
 
 #include <map>
 #include <span>
@@ -16,11 +16,11 @@ class ShareFill {
   /// Borrows all arguments.
   ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader);
 
-  /// Returns the records that are needed; those without storage are omitted.
+  /// Returns the records that are needed, except those without storage.
   std::vector<StoredRecord> records();
   /// Fills every destination that depends on `records`.
   void read(std::span<const StoredRecord> records);
-  /// Reads tensors that have not been read yet.
+  /// Reads all tensors that have not been read yet.
   void read_tensors();
   void read_objects();
   void poison() { reader_.poison(plan_); }

@@ -108,7 +108,8 @@ void refuse_if_there(Store& store, const CommitTarget& target) {
               {.file = store.display(target.directory)});
 }
 
-/// Return a staged tree with its final name: the new checkpoint, and the one it replaced.
+/// Return the name changes of staged directories to their final name: the first for the new
+/// checkpoint, the second for the checkpoint that it replaced.
 NameChange saving_of(const CommitTarget& target) {
   return {target.saving(), target.directory, target.claim.directory.get()};
 }
@@ -130,8 +131,8 @@ void swap_in(Store& store, const CommitTarget& target) {
   store.publish(saving_of(target));
 }
 
-/// Removes the mark from a checkpoint that stays in place. A mark this program is not allowed to
-/// remove stays.
+/// Removes the mark from a checkpoint that stays in place. A mark that this program is not allowed
+/// to remove stays.
 void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
   try {
     const auto found = store.stat(directory);
@@ -141,7 +142,7 @@ void remove_old_mark(Store& store, const std::string& directory, const std::stri
   }
 }
 
-/// Puts the old checkpoint back. The mark shows which one is new.
+/// Puts the old checkpoint back. The mark shows which of the two is the new one.
 void swap_back(Store& store, const CommitTarget& target) {
   if (is_marked(store, target.directory, target.claim.token)) {
     if (store.stat(target.saving())) {
@@ -202,7 +203,7 @@ void restore_replaced(Store& store, const CommitTarget& target) {
   const auto copy = own_replaced_copy(store, target.directory);
   if (!copy) return;
   store.publish({copy->path, target.directory,
-                 target.claim.directory.get()});  // its mark means nothing in the final place
+                 target.claim.directory.get()});  // the mark means nothing in the final place
 }
 
 /// Notes in the log which files were kept because they belong to no checkpoint.
@@ -227,13 +228,13 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// True if it belongs to a writer that took the lock later. In a store without renames, a lock is a
-/// lease that can be lost, and later tokens are larger.
+/// True if `aside` belongs to a writer that took the lock after this one. In a store without
+/// renames, a lock is a lease that can be lost, and later locks have larger tokens.
 bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
   return !store.capabilities().renames && aside.token > target.claim.token;
 }
 
-/// Does the work of clear_unfinished() for these directories.
+/// Does the work of clear_unfinished() for the directories in `asides`.
 void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& asides) {
   std::vector<Aside> old;
   for (const Aside& aside : asides) {
@@ -251,7 +252,7 @@ void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& as
   for (const Aside& aside : old) discard_noted(store, target, aside);
 }
 
-/// Clears leftovers, or notes them if other writers may be active.
+/// Clears leftovers; only notes them if other writers may be active.
 void clear(Store& store, CommitTarget& target) {
   const auto asides = asides_of(store, target.directory);
   if (target.claim.keeps_others_out()) {
@@ -315,10 +316,10 @@ void abandon(Store& store, CommitTarget& target) {
   if (!claim.directory || claim.unsettled) return;
   try {
     discard_unfinished(store, target.saving(), claim.token);
-    // A directory without the mark is the old checkpoint, or was never filled.
+    // A directory without the mark is the old checkpoint, or was never filled and is empty.
     if (store.stat(target.saving())) store.remove_empty(target.saving());
   } catch (const std::exception&) {
-    // The next save to this directory clears it.
+    // The next save to this directory clears what is left.
   }
 }
 
@@ -327,7 +328,8 @@ void move_tracker(Store& store, const CommitTarget& target) {
   const Bytes content = write_tracker(Tracker{target.step});
   const std::string beside = aside_path(path, kNextSuffix, target.claim.token);
   write_durably(store, beside, content);
-  // Checked before it replaces the old tracker, which readers still need if this one is bad.
+  // Check the new tracker before it replaces the old one, which readers still need if the new one
+  // is bad.
   if (read_all(store, beside, kSmallFileMax) != content) {
     refuse_lost(store, beside, "the new tracker was written");
   }

@@ -1,24 +1,25 @@
 #pragma once
-// The moment a checkpoint comes into existence, as a protocol of named steps run by one loop.
+// Brings a checkpoint into existence, as a protocol of named steps run by one loop.
 //
 //   iter_0000010.saving-<token>/   payload files, synced by their writers
 //     payload              every file exists and has the length its writer reported
 //     common_state         common.pt
 //     metadata             .metadata
 //     backend_info         metadata.json
-//     manifest             integrity.json (if asked for)
+//     manifest             integrity.json (if requested)
 //     sync_directory
 //     read_back            everything is readable as written, before the old one is moved away
-//     swap_in              publish as iter_0000010; replace it if it exists
+//     swap_in              publishes as iter_0000010, replacing an existing one
 //     sync_parent          <- from here on the checkpoint exists
-//     confirm              reads the name again instead of trusting the store's success
-//     tracker              latest_checkpointed_iteration.txt, written to a side file, published
-//     remove_replaced      the old checkpoint; a failure here does not fail the save
+//     confirm              reads the new name again instead of trusting the store's success
+//     tracker              latest_checkpointed_iteration.txt, written to a side file, then
+//     published
+//     remove_replaced      removes the old checkpoint; a failure here does not fail the save
 //
 // If a step fails between swap_in and confirm, the old checkpoint is put back. If a store cannot
 // replace in one step, the old directory is first moved to iter_0000010.replaced-<token>; `locate`
-// finds it there if a crash falls between the two renames. Whatever is moved away is marked. Only
-// one writer at a time does this: see Claim.
+// finds it there if a crash falls between the two renames. Every directory that is moved away is
+// marked. Claim ensures that only one writer at a time runs these steps.
 
 #include <memory>
 #include <optional>
@@ -37,34 +38,36 @@
 namespace reprise {
 
 /// A writer's claim on its target, from prepare until the checkpoint is committed or the writer
-/// gives up. The leader holds the locks, which end with its process at the latest.
+/// gives up. The leader holds the locks, which are released at the latest when the leader's process
+/// ends.
 struct Claim {
-  std::string token;  ///< part of the names this writer sets aside; same on all ranks
+  std::string token;  ///< part of the names that this writer sets aside; the same on all ranks
   /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
-  /// flight at the same time share one.
+  /// flight at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator
-  /// True if restoring the old checkpoint may not be durable: a power cut may swap the two names,
-  /// so neither directory may be removed.
+  /// True if restoring the old checkpoint may not be durable. In that case a power cut may swap the
+  /// two names, so neither directory may be removed.
   bool unsettled = false;
 
-  /// False if the store has no locks: then other writers may be active, and what they set aside is
-  /// left alone.
+  /// False if the store has no locks. In that case other writers may be active, and what they set
+  /// aside is left alone.
   bool keeps_others_out() const { return !directory || directory->warning().empty(); }
 };
 
-/// Target of a checkpoint: `directory` within the store. A step also moves the tracker next to it.
+/// Target of a checkpoint: `directory` within the store. If the target has a step, the commit also
+/// moves the tracker next to that directory.
 struct CommitTarget {
   std::string directory;
   std::optional<Step> step;
-  /// Number of committed iterations to keep next to the tracker, including this one; at least 1.
-  /// Nothing: all. See retention.hpp.
+  /// Number of committed iterations to keep next to the tracker, including this one; at least 1. If
+  /// absent, all are kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
   /// Iterations that this job skipped as damaged when loading (LoadReport::damaged) and has not
   /// saved again since. They do not count as kept iterations.
   std::vector<Step> damaged = {};
-  /// If false, an existing checkpoint of that name makes prepare and swap_in throw USAGE.
+  /// If false, prepare and swap_in throw USAGE if `directory` already exists.
   bool replace = true;
   Claim claim = {};
 
@@ -82,7 +85,7 @@ struct PayloadFile {
 
 struct CommitContent {
   Metadata metadata;
-  /// A dict; if absent, neither common.pt nor metadata.json is written (plain DCP).
+  /// Common state, a dict. If absent, neither common.pt nor metadata.json is written (plain DCP).
   std::optional<Dict> common;
   bool manifest = false;
   std::vector<FileDigest> digests;  ///< digests of payload files
@@ -103,24 +106,25 @@ enum class Part : std::uint8_t { kLeader, kMember };
 /// into:
 ///
 ///   make_root          creates parent directories durably, even if others created them first
-///   lock               LOCKED if another writer holds the target
+///   lock               throws LOCKED if another writer holds the target
 ///   restore_replaced   if a crash interrupted a swap, moves the old checkpoint back
 ///   sync_root          ensures that no power cut brings back names removed in the next step
 ///   clear              removes unfinished leftovers and, if a confirmed checkpoint is in place,
 ///                      older ones that it replaced
 ///   make_saving        creates the directory, with a mark inside
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
-/// Runs all of these steps, for a single rank.
+/// Runs all steps of prepare_protocol, for a target that a single rank writes.
 void prepare(Store& store, CommitTarget& target);
-/// Returns the steps in order. One rank runs them after every payload file is durable. The
-/// arguments must outlive them.
+/// Returns the steps of the commit in order. One rank runs them after every payload file is
+/// durable. The arguments must outlive the steps.
 std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                                           const CommitContent& content);
-/// Returns the steps of one rank: all for the leader, none for members, who pass no content.
+/// Returns the steps of the commit that one rank runs: all for the leader, none for members, which
+/// pass no content.
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part);
 /// Removes leftovers of dead writers from a target locked by the claim. A checkpoint that was moved
-/// away for a new one is removed only if a confirmed one has taken its place.
+/// away for a new one is removed only if a confirmed checkpoint has taken its place.
 void clear_unfinished(Store& store, CommitTarget& target);
 /// Releases the claim once nobody writes any more. Removes unfinished files if possible and safe,
 /// so that they take no space. Never throws.

@@ -7,18 +7,19 @@
 
 namespace reprise {
 
-/// Staging for a blocking save: enough to keep caller and background both busy, small enough for a
-/// cache that they share.
+/// Staging for a blocking save: enough to keep both the caller and the background tasks busy, small
+/// enough for the cache that they share.
 inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
 
 struct ImageOptions {
-  /// Up to this much, the caller need not wait for the background.
+  /// Limit on staging. A caller that needs less than this does not wait for background tasks.
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;
 };
 
-/// Returns `options` with batches of at least `least` bytes, if staging still has room for four.
+/// Returns `options` with batches of at least `least` bytes, provided that staging has room for
+/// four such batches.
 ImageOptions with_batches_of(std::uint64_t least, ImageOptions options);
 
 }  // namespace reprise

@@ -12,10 +12,10 @@
 
 namespace reprise {
 
-/// A stretch of the file's image. The background checksums its elements, puts tails (which contain
-/// the checksum) in place, and writes it.
+/// A stretch of the file's image. A background task checksums its elements, puts tails (which
+/// contain the checksum) in place, and writes the stretch to the file.
 struct ImageWriter::Batch {
-  struct Elements {  ///< a run of elements within the image
+  struct Elements {  ///< a run of elements within the batch's image
     std::size_t begin;
     std::size_t size;
   };
@@ -47,11 +47,12 @@ struct ImageWriter::Batch {
   std::size_t capacity;
   std::size_t size = 0;
   std::uint64_t offset = 0;  ///< file offset of the image's first byte
-  std::vector<Mark> marks;   ///< in order
+  std::vector<Mark> marks;   ///< elements and tails in the order of the image
 };
 
-/// State of the background, some of which the caller may do. Batches are processed one after
-/// another and each task waits for the one before, so no two threads use it at once.
+/// State of the checksum and write work, which background tasks do and partly the caller. Batches
+/// are processed in order and each task waits for the one before it, so no two threads use this
+/// state at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 
@@ -65,7 +66,8 @@ struct ImageWriter::File {
   Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
 
-  /// Puts checksums into the batch's tails, in batch order; `sealed_by` says who calls it.
+  /// Puts checksums into the batch's tails. Called for the batches in order, by the caller or by a
+  /// task as `sealed_by` says.
   void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
@@ -101,7 +103,8 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
   return sum;
 }
 
-/// Waits for copies into memory that is about to be freed. The earlier error is the one reported.
+/// Waits for copies into memory that is about to be freed. Ignores their errors, because an earlier
+/// error is reported instead.
 void settle_anyhow(ContentSource& source) {
   try {
     source.settle();
@@ -128,8 +131,8 @@ std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOpti
   for (const auto& item : items) objects += item.content.size();
   const std::uint64_t expected = expected_bytes(items);
   if (expected <= options.batch_bytes) return objects + expected;
-  // The end of a batch may stay unused: less than the bytes around a tensor, which go into the next
-  // batch.
+  // The end of a batch may stay unused. It is shorter than the bytes around a tensor, which then go
+  // into the next batch.
   const std::uint64_t used = options.batch_bytes - kAroundTensor;
   const std::uint64_t batches = (expected + used - 1) / used;
   return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
@@ -171,7 +174,7 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // held here until settled
+    writer_.hand_over(batch_, source_);  // `batch_` keeps it alive until its copies have settled
     batch_.reset();
   }
 
@@ -216,7 +219,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   file_->checksums = options_.checksums;
   const std::uint64_t expected = expected_bytes(items_);
   batch_bytes_ = std::min(options_.batch_bytes, expected);
-  // A caller that will have to wait for the background takes over some of its work.
+  // A caller that will have to wait for the background tasks takes over some of their work.
   const bool waits = expected > options_.staging_bytes_max;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
@@ -276,7 +279,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // lets the batch be reused as it is
+    held.reset();  // drops this reference first, so that the batch can be reused with its memory
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
@@ -314,7 +317,7 @@ WrittenFile ImageWriter::finish() {
   CHECK(staged_);
   last_->wait();
   in_flight_.clear();
-  spare_.clear();  // staging is finished
+  spare_.clear();  // no more batches are filled
   if (file_->failed) std::rethrow_exception(file_->failure);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
   return written_;

@@ -5,11 +5,10 @@
 //   items   [object][object][ head | elements ......... | tail ][ head | elements | tail ]
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
 //
-// The caller's thread fills a batch (the snapshot); the background checksums and
-// writes batches in order. When staging is full, the caller waits for the oldest
-// batch; if that is known in advance, it computes the checksums itself. Batches are
-// small enough that their content is still in a cache when it is written, and they are
-// reused.
+// The caller's thread fills a batch (the snapshot); background tasks checksum and write the batches
+// in order. When staging is full, the caller waits for the oldest batch. If it is known in advance
+// that the caller will wait, the caller computes the checksums itself. Batches are reused, and are
+// so small that their content is still in a cache when it is written.
 
 #include <cstdint>
 #include <deque>
@@ -47,20 +46,21 @@ class ContentSource {
                     MutableByteSpan out) = 0;
   /// Returns when everything filled so far is in place; the source data may then change.
   virtual void settle() = 0;
-  /// Returns memory that it can fill fastest, uninitialised.
+  /// Returns uninitialised memory of the kind that this source can fill fastest.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
 };
 
-/// The written file; `ranges` is in the order of the items.
+/// A file that was written; `ranges` is in the order of the items.
 struct WrittenFile {
   std::vector<ByteRange> ranges;
   std::uint64_t bytes = 0;
   std::optional<Sha256Digest> sha256;  ///< digest of the file, if requested
 };
 
-/// Returns the most that a writer of these items uses at once: its batches plus encoded objects.
+/// Returns an upper limit on the memory that a writer of these items uses at once: its batches plus
+/// encoded objects.
 std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options);
 
 class ImageWriter {
@@ -70,13 +70,13 @@ class ImageWriter {
               ImageOptions options, const StageSeams& seams = {});
   ~ImageWriter();
 
-  /// Fills all batches and hands them over; after that the data `source` reads may change, but the
-  /// source must outlive the writer. Blocks while staging is full. May be called once. If it fails,
-  /// all fills have settled: no copy still targets memory that is about to be freed.
+  /// Fills all batches and hands them over. After that, the data that `source` reads may change,
+  /// but the source must outlive the writer. Blocks while staging is full. May be called once. If
+  /// it throws, all fills have settled: no copy still writes to memory that is about to be freed.
   void stage(ContentSource& source);
   /// True once everything has been written and synced, or has failed. Does not block.
   bool done();
-  /// Waits for the background; rethrows its error on every call.
+  /// Waits for the background tasks; rethrows their error on every call.
   WrittenFile finish();
   /// Returns the largest amount of staging that was in use at once.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
@@ -102,11 +102,13 @@ class ImageWriter {
   StageSeams seams_;
   std::shared_ptr<File> file_;
   std::deque<InFlight> in_flight_;  ///< batches, oldest first
-  std::shared_ptr<Task> last_;      ///< most recently started task; each waits for the one before
+  std::shared_ptr<Task> last_;      ///< most recently started task; each task waits for the one
+                                    ///< before it
   bool staged_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
-  std::uint64_t peak_bytes_ = 0;               ///< total of all batches; freed only with the writer
+  std::uint64_t peak_bytes_ = 0;               ///< total size of all batches, which are freed only
+                                               ///< with the writer
   WrittenFile written_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Location of an item's elements: one piece of one leaf. Empty for an object.
+/// Location of an item's elements: one piece of one leaf. The location of an object is empty.
 struct LeafOrigin {
   const TensorLeaf* leaf = nullptr;
   const Piece* piece = nullptr;

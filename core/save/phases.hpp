@@ -1,16 +1,17 @@
 #pragma once
 // The phases of a save and of a load as the trace reports them. Faults are timed and memory is
-// measured by phase. Every rank of the group passes through every phase in this order; each has a
-// begin and an end, but one that fails has no end.
+// measured by phase. Every rank of the group passes through every phase in this order. Each phase
+// has a begin and an end, but a phase that fails has no end.
 //
 //   save   plan  prepare  stage  write  vote ... commit [ step step ... ]  retention [ step ... ]
 //   load   locate  [ metadata  (common)  load_plan  read  objects  common ]  for each candidate
 //
-// `write` lasts from the moment this rank's snapshot is complete until the background is known to
-// have made it durable; `vote` occurs once per poll. Within `commit` and `retention`, the rank that
-// runs the protocol reports each step: same phase, the step's name as detail, a begin and an end.
-// The detail of a whole phase is empty. The first `common` occurs only if the job is asked what it
-// wants (Ask in load.hpp); a skipped candidate ends in the phase that found its damage.
+// `write` lasts from the moment this rank's snapshot is complete until this rank knows that its
+// background tasks have made it durable; `vote` occurs once per poll. Within `commit` and
+// `retention`, the rank that runs the protocol reports the begin and the end of each step, with the
+// same phase and with the step's name as detail. The detail of a whole phase is empty. The first
+// `common` occurs only if the load gets its request by calling the job (Ask in load.hpp). A skipped
+// candidate ends in the phase that found its damage.
 
 #include <array>
 #include <functional>

@@ -7,10 +7,10 @@
 //   global plan   made          made again, and compared  reused: ranks exchange 16 bytes each
 //   distribution  elected       reused                    reused
 //
-// A cache is a hint and never trusted by itself: in each save all ranks exchange the signatures of
-// what they save and what they remember, and reuse only what matches on every rank. Otherwise all
-// ranks plan again and report which keys appeared or vanished, and where. Nothing is remembered
-// before the save it came from is committed.
+// A cache is only a hint. In each save, all ranks exchange signatures of what they save and of what
+// they remember, and reuse only what matches on every rank. Otherwise all ranks plan again and
+// report which keys appeared or vanished, and on which ranks. Data of a save is remembered only
+// once that save is committed.
 
 #include <cstdint>
 #include <map>
@@ -58,12 +58,12 @@ struct MetadataIdentity {
   friend bool operator==(const MetadataIdentity&, const MetadataIdentity&) = default;
 };
 
-/// Cache for one kind of checkpoint (everything saved under one structure) on one rank; each rank
-/// of a job has one per kind. The caller must keep it alive during the saves and loads that use
-/// it.
+/// One rank's cache for one kind of checkpoint, that is, for everything saved under one structure.
+/// Each rank of a job has one cache per kind. The caller must keep the cache alive during the saves
+/// and loads that use it.
 class PlanCache {
  public:
-  /// Creates a cache that keeps every kind.
+  /// Creates an empty cache that will keep data of every CacheKind.
   PlanCache();
   explicit PlanCache(std::vector<CacheKind> kinds);
   PlanCache(PlanCache&&) noexcept;
@@ -71,7 +71,8 @@ class PlanCache {
   ~PlanCache();
 
   bool keeps(CacheKind kind) const;
-  /// Count the plans made again although one existed, and the plans that were reused.
+  /// replans() counts the plans that were made again although one was remembered; reuses() counts
+  /// the plans that were reused.
   std::uint64_t replans() const;
   std::uint64_t reuses() const;
 
@@ -90,7 +91,7 @@ class PlanCaches {
 
   /// Returns the cache of a kind; it starts empty.
   PlanCache& of(std::string_view kind);
-  /// Returns the sum over all caches.
+  /// Returns the sum of replans() over all caches.
   std::uint64_t replans() const;
 
  private:

@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-/// Returns the leaves for which the plan lacks a box or has another shape or dtype: a save by this
-/// plan would drop them. Objects are listed by full name.
+/// Returns the leaves that a save by this plan would drop, because the plan lacks one of their
+/// boxes or has another shape or dtype for them. Objects are listed by full name.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
-/// True if rank `self` holds everything the plan makes it write (objects as main copies), and has
-/// nothing unplanned.
+/// True if rank `self` holds everything that the plan assigns to it (of objects, the main copies),
+/// and the plan has a place for everything that the rank holds.
 bool serves(const GlobalPlan& plan, const StateDict& state, GroupRank self);
 
 bool same_plan(const GlobalPlan& a, const GlobalPlan& b);

@@ -16,7 +16,7 @@ struct PlanCache::Memory {
   struct Offered {
     SaveScope scope;
     Structure structure;
-    Bytes local;  ///< encoded; empty if not kept
+    Bytes local;  ///< encoded offer; empty if not kept
   };
   /// The plan all ranks made from the offers.
   struct Plan {
@@ -27,7 +27,7 @@ struct PlanCache::Memory {
   struct Distribution {
     std::uint64_t key = 0;
     SaveScope scope;
-    std::shared_ptr<const GlobalPlan> plan;  ///< plan with these owners
+    std::shared_ptr<const GlobalPlan> plan;  ///< plan from which the owners are taken
   };
   struct Read {
     MetadataIdentity identity;
@@ -38,7 +38,8 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  std::shared_ptr<const Catalog> loaded;  ///< from the newest load; becomes a plan if a save fits
+  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save that fits it
+                                          ///< makes a plan from it
   std::optional<Read> read;
   std::uint64_t replans = 0;
   std::uint64_t reuses = 0;

@@ -19,7 +19,7 @@ namespace {
 using Memory = PlanCache::Memory;
 using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
-constexpr std::size_t kNamed = 8;  ///< keys per kind of change that the log names
+constexpr std::size_t kNamed = 8;  ///< limit on the keys that the log names, per kind of change
 
 std::uint64_t hash_of_memory(const Memory& memory) {
   std::uint64_t hash = 0;
@@ -128,8 +128,9 @@ class Planner {
 
   const SaveScope& scope() const { return save_.offered.scope; }
 
-  /// Determines the scope of this save, whether all ranks remember the same data, and if they share
-  /// one common state. If not, they plan, which detects a common state that diverges.
+  /// Determines the scope of this save, whether all ranks remember the same data, and whether all
+  /// ranks share one common state. If the common states differ, all ranks plan again, which reports
+  /// the difference.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_sound(memory());
@@ -217,7 +218,7 @@ class Planner {
     return true;
   }
 
-  /// Checks locally the conditions that planning together would check.
+  /// Checks on this rank alone the conditions that planning together would check.
   bool stands_in_group(const LocalPlan& local) const {
     for (std::size_t i = 0; i < local.given.size(); ++i) {
       if (local.given.denied(i) != nullptr) return false;
@@ -274,7 +275,7 @@ class Planner {
     }
   }
 
-  /// Null: owners must be elected.
+  /// Returns the plan whose owners are reused; null if owners must be elected.
   const GlobalPlan* owners() {
     if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
     const Memory::Distribution& known = *memory().distribution;
@@ -298,7 +299,7 @@ class Planner {
 
   // --- reports ----------------------------------------------------------------------------------
 
-  /// Reports on all ranks every change since a rank last remembered its structure.
+  /// Reports on all ranks every change since any rank last remembered its structure.
   void compare_with_memory() {
     const auto changes = agree_on(group_, [this] {
       return memory().offered

@@ -24,15 +24,15 @@ struct SavePlan {
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;
   std::vector<std::string> log;  ///< the same on all ranks
-  /// Offer to remember once the save is committed.
+  /// The offer to remember once the save is committed.
   PlanCache::Memory::Offered offered;
   bool confirmed = false;  ///< true if the same plan was made before
 };
 
-/// Collective; `cache` may be null. Throws like local_plan and global_plan; CACHE_POISONED if the
-/// cache content does not come from one committed save, STALE_DISTRIBUTION and NO_WRITER for owners
-/// that do not fit. Does not check that a cached plan has a place for all of `state`: the code that
-/// takes the state does.
+/// Collective; `cache` may be null. Throws like local_plan and global_plan. Also throws
+/// CACHE_POISONED if the cache content does not come from one committed save, and
+/// STALE_DISTRIBUTION or NO_WRITER if remembered owners do not fit. Does not check that a cached
+/// plan has a place for all of `state`; the code that takes the snapshot does.
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache);
 

@@ -16,7 +16,8 @@
 namespace reprise {
 namespace {
 
-/// Throws because the plan wants something that this state lacks: it was made for another state.
+/// Throws because the plan, which was made for another state, assigns something that this state
+/// lacks.
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
   throw Error(Code::kStalePlan,
               "the plan wants this rank to write " + what + ", which it no longer holds",
@@ -69,7 +70,8 @@ Bytes encode(const WrittenFile& file) {
   return wire;
 }
 
-/// State of a rank's background work; the maximum over the ranks is the worst.
+/// State of a rank's background work, from best to worst: the maximum over the ranks is the state
+/// of the worst rank.
 enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
 
 /// Returns the state of this rank's own part without waiting for it.
@@ -97,7 +99,7 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
     if (object.owner != rank) continue;
     const auto leaf = objects.find(object.key);
     if (leaf == objects.end()) refuse_absent(object.key, "this object");
-    // Megatron's form of a sharded object is a list with one entry.
+    // Megatron stores a sharded object as a list with one entry.
     Bytes content = write_bytes_item(Value(List{leaf->second->value}));
     share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
     share.origins.emplace_back();

@@ -1,6 +1,6 @@
 #pragma once
-// Writes one rank's part of a save: its share of the plan is copied into staging, and a background
-// writes that to the rank's file while the job trains.
+// Writes one rank's part of a save: copies its share of the plan into staging; a background task
+// writes the copy to the rank's file while the job trains.
 
 #include <memory>
 #include <optional>
@@ -23,14 +23,14 @@ struct WriteShare {
   std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
 };
 
-/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the state lacks some of it: the
-/// plan was made for another state. The state must live until the share is staged.
+/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the state lacks some of it,
+/// because the plan was made for another state. The state must live until the share is staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 
 /// Returns the name of a rank's file within the checkpoint.
 std::string payload_name(GroupRank rank);
 
-/// What a rank's part takes, in bytes; SaveReport explains the members.
+/// Memory and bytes of one rank's part; SaveReport explains the members.
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;
@@ -38,7 +38,7 @@ struct WriteCosts {
   std::uint64_t bound_empty = 0;
 };
 
-/// The write of one rank's file. None of the calls is collective.
+/// Writes one rank's file. None of the calls is collective.
 class RankWrite {
  public:
   RankWrite(const Ports& ports, const SaveSeams& seams) : ports_(ports), seams_(seams) {}
@@ -46,11 +46,11 @@ class RankWrite {
   /// Copies the share into staging and starts to write it to `path`; on return the state may
   /// change. A rank without items creates no file. May be called once.
   void snapshot(WriteShare share, const std::string& path, const ImageOptions& options);
-  /// True once the file is durable, or has failed. Does not block.
+  /// True once the file is durable or writing it has failed. Does not block.
   bool through();
-  /// Waits until the file is durable. Throws its error if it failed.
+  /// Waits until the file is durable. Throws the error if writing it failed.
   void wait();
-  /// Waits likewise, and ends the phase of the write. Returns the file; it is empty for a rank
+  /// Waits like wait(), and ends the phase of the write. Returns the file; it is empty for a rank
   /// that owns nothing.
   const WrittenFile& end();
   /// Waits for pending writes and gives the staging back. Never throws.
@@ -63,18 +63,20 @@ class RankWrite {
   SaveSeams seams_;
   std::unique_ptr<ContentSource> source_;
   std::unique_ptr<ImageWriter> writer_;  ///< null if this rank owns nothing
-  std::optional<WrittenFile> written_;   ///< once it is durable
-  bool ended_ = false;                   ///< and its phase has been traced
+  std::optional<WrittenFile> written_;   ///< set once the file is durable
+  bool ended_ = false;                   ///< true once the end of the write phase has been traced
   WriteCosts costs_;
 };
 
-/// Collective. Returns every rank's written file for the commit, or nothing if a small collective
-/// finds one still busy. A rank's failed write is thrown on all.
+/// Collective. Returns every rank's written file for the commit, or nothing if any rank is still
+/// writing; that is found out by a small collective. If a rank's write failed, throws its error on
+/// all ranks.
 std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
-/// Collective. Returns every rank's written file; all must have been waited for.
+/// Collective. Returns every rank's written file. Every rank must have waited for its own file
+/// before.
 std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
-/// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if its bytes make no
-/// sense.
+/// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if the vote cannot be
+/// decoded.
 WrittenFile decode_written(ByteSpan vote);
 
 }  // namespace reprise

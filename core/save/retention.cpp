@@ -21,7 +21,7 @@ std::optional<Step> tracked(Store& store, const std::string& root) {
   return stored_tracker(store, root).step;
 }
 
-/// True for the name of an iteration's directory or of a set-aside copy of one.
+/// True for the name of an iteration's directory or of a set-aside copy of an iteration.
 bool is_of_iteration(const std::string& name) {
   const auto before = aside_name(name);
   return tracker_of_directory(before ? before->base : name).has_value();
@@ -31,14 +31,14 @@ bool was_passed_over(Step step, const Kept& kept) {
   return std::find(kept.damaged.begin(), kept.damaged.end(), step) != kept.damaged.end();
 }
 
-/// State shared by the steps.
+/// State that the steps of a removal share.
 struct Removal {
   Store& store;
   CommitTarget& target;
   std::string root;
   std::vector<Step> chosen = {};
-  std::vector<std::string> aside = {};    ///< directories, under their new names
-  std::set<std::string> unfinished = {};  ///< directories of other iterations
+  std::vector<std::string> aside = {};    ///< chosen directories, under their new names
+  std::set<std::string> unfinished = {};  ///< directories of iterations with leftovers to clear
 
   void remove(const std::string& directory) const {
     const auto others = discard(store, directory);
@@ -53,7 +53,8 @@ struct Removal {
            (target.claim.keeps_others_out() && is_own(store, one));
   }
 
-  /// True for an old checkpoint that a new one replaced, however the store replaces.
+  /// True for an old checkpoint that a new one replaced, whether the store exchanged the two
+  /// directories or renamed them one at a time.
   bool made_way(const Aside& one) const {
     return one.suffix == kReplacedSuffix ||
            (one.suffix == kSavingSuffix &&
@@ -137,7 +138,7 @@ struct Removal {
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept) {
   std::vector<Step> gone;
   std::int32_t counted = 0;
-  std::optional<Step> before;  // several copies of one step count once
+  std::optional<Step> before;  // several copies of one step count as one
   for (auto one = present.rbegin(); one != present.rend(); ++one) {
     if (!one->committed || one->step > kept.newest || before == one->step) continue;
     before = one->step;

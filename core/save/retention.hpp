@@ -1,16 +1,17 @@
 #pragma once
-// Removes old checkpoints after a new one is committed: those older than the newest N, not counting
-// damaged ones that a load skipped. Runs once the tracker durably names the new one.
+// Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
+// Damaged ones that a load skipped do not count among the N. Runs once the tracker durably names
+// the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker
 //   set_aside        iter_0000002 -> iter_0000002.removing-<token>, a name that no load accepts;
 //                    copies that it had replaced get the same ending
-//   sync_root        only after this may a byte of it be deleted
-//   unmark           durably deletes its metadata first
+//   sync_root        makes the new names durable before any byte is deleted
+//   unmark           durably deletes the metadata first
 //   remove           deletes the rest, and leftovers of unfinished saves of other iterations
 //
-// After a crash between any two steps, each checkpoint is complete under its name or not there.
+// After a crash between any two steps, each checkpoint is either complete under its name or absent.
 
 #include <vector>
 
@@ -27,14 +28,15 @@ inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
 struct Kept {
   Step newest;
   std::int32_t count = 1;          ///< at least 1
-  std::vector<Step> damaged = {};  ///< as in CommitTarget
+  std::vector<Step> damaged = {};  ///< see CommitTarget::damaged
 };
 
-/// Returns the iterations to remove, oldest first: committed ones older than the last `count` up to
-/// the tracker's, of which `newest` is one. One that a load skipped as damaged does not count
-/// toward `count` and is removed no sooner than the others, since the read may have been at fault.
-/// Those newer than the tracker's were abandoned by a load: they neither count nor are removed, and
-/// the same holds for unfinished ones. `present` is as generations() lists it.
+/// Returns the iterations to remove, oldest first. Of the committed iterations up to the tracker's
+/// (`newest` is one of them), the last `count` are kept and the older ones are removed. An
+/// iteration that a load skipped as damaged does not count toward `count`, and is removed no sooner
+/// than the others, since the read may have been at fault. Iterations newer than the tracker's were
+/// abandoned by a load: they neither count nor are removed. The same holds for unfinished
+/// iterations. `present` is as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 /// Returns no steps without `target.keep` or if no tracker names an iteration. Foreign files are

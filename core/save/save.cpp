@@ -17,13 +17,15 @@
 namespace reprise {
 namespace {
 
-/// True for errors of a collective itself: other ranks may not take part in the next one.
+/// True for errors of a collective call itself. After such an error, other ranks may not take part
+/// in the next call.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
          code == Code::kCollectiveMismatch;
 }
 
-/// Throws if ranks differ in `keep`: some would wait for the others in retention.
+/// Throws if ranks differ in `keep`, because some of them would then wait for the others in
+/// retention.
 void require_one_keep(const std::vector<Bytes>& keeps) {
   if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
       static_cast<std::ptrdiff_t>(keeps.size())) {
@@ -39,7 +41,7 @@ void require_possible(const CommitTarget& target) {
 
 }  // namespace
 
-/// The order of a save: plan, prepare, stage, then votes until the commit.
+/// Runs a save in this order: plan, prepare, stage, then votes until the commit.
 struct Save::State {
   Ports ports;
   std::shared_ptr<Communicator> group;
@@ -47,11 +49,13 @@ struct Save::State {
   ImageOptions image;
   PlanCache* cache;
   SavePlan planned = {};
-  std::vector<std::string> log = {};  ///< of the commit and of retention
+  std::vector<std::string> log = {};  ///< messages of the commit and of retention
   SaveCommit end;
-  RankWrite write;  ///< ends before the locks of `end`, if the save is dropped in flight
+  RankWrite write;  ///< destroyed before `end`: a save dropped in flight stops writing before it
+                    ///< unlocks
   bool committed = false;
-  std::optional<Error> failed = {};  ///< a failed save stays failed; same on all ranks
+  std::optional<Error> failed = {};  ///< error of a failed save; never cleared, the same on all
+                                     ///< ranks
 
   const GlobalPlan& plan() const { return *planned.plan; }
 
@@ -61,7 +65,7 @@ struct Save::State {
     end_phase(ports.trace, phase::kPlan, {.items = plan().tensors.size() + plan().objects.size()});
   }
 
-  /// Checks that the plan has a place for everything; a plan made just now always has.
+  /// Checks that the plan has a place for the whole state; a plan made just now always has.
   void require_planned(const StateDict& state) const {
     if (planned.planned != Planned::kReused) return;
     const auto keys = unplanned_keys(plan(), state);
@@ -106,9 +110,10 @@ struct Save::State {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        hear(*group, {{}, failed});  // tells the error to ranks in another call
+        hear(*group, {{}, failed});  // tells the error to ranks that wait in another call
       } catch (const std::exception&) {
-        // A lost rank writes no more; if it does, its directory is still marked.
+        // A lost rank no longer writes. Even if it does, the mark shows that its directory is
+        // unfinished.
       }
     }
     end.give_up();
@@ -202,7 +207,9 @@ std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_s
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->end.target();
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  return store.display(root) == own ? target.claim.root : nullptr;  // stores may be wrapped again
+  return store.display(root) == own ? target.claim.root : nullptr;  // compares names: `store` may
+                                                                    // be another wrapper of the
+                                                                    // same store
 }
 
 SaveReport Save::finish() {

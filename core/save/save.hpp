@@ -17,26 +17,28 @@ namespace reprise {
 struct SaveSettings {
   CommitTarget target;
   ImageOptions image;
-  /// For jobs with constant structure. All ranks pass one, or none does and every save plans anew.
+  /// Cache for jobs with constant structure. Either all ranks pass one or no rank does; without a
+  /// cache, every save plans anew.
   PlanCache* cache = nullptr;
 };
 
 struct SaveReport {
   std::uint64_t bytes = 0;         ///< written by this rank
   std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
-  /// Most memory this rank may use besides the job's own until its part is durable, known in
-  /// advance: batches and encoded objects. Excludes the plan and the metadata the leader writes.
+  /// Upper limit, known in advance, on the memory that this rank uses in addition to the job's own
+  /// until its part is durable: batches and encoded objects. Excludes the plan, and the metadata
+  /// that the leader writes.
   std::uint64_t bound_staging = 0;
-  /// Same bound for a rank that holds no tensor part except single-element tensors: a constant plus
-  /// the objects and single elements it writes.
+  /// The same limit for a rank without tensor parts other than single-element tensors: a constant,
+  /// plus the objects and single elements that the rank writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;  ///< in the order of cache_kinds()
-  /// Reasons for planning again, and old checkpoints that could not be removed; the same on all
-  /// ranks.
+  /// Reasons for planning again, and a line for each old checkpoint that could not be removed; the
+  /// same on all ranks.
   std::vector<std::string> log;
 };
 
@@ -44,8 +46,8 @@ struct SaveReport {
 class Save {
  public:
   /// Plans, agrees, and copies the owned pieces into staging; on return the job may change its
-  /// state. If any rank fails, throws the same Error on all: nothing is visible then, and files
-  /// written are removed once no rank writes any more.
+  /// state. If any rank fails, throws the same Error on all ranks. In that case nothing is visible,
+  /// and written files are removed once no rank writes any more.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                     SaveSettings options);
   Save(Save&&) noexcept;
@@ -58,8 +60,8 @@ class Save {
   SaveReport finish();
   /// Returns the bound described in SaveReport.
   std::uint64_t bound_staging() const;
-  /// Returns this save's lock on `root` of that store, to share with a save that begins while this
-  /// one is in flight; null if it has none.
+  /// Returns this save's lock on `root` of `store`, to share with a save that begins while this one
+  /// is in flight; null if this save has no such lock.
   std::shared_ptr<StoreLock> root_lock(const Store& store, const std::string& root) const;
 
   struct State;

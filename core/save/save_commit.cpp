@@ -141,7 +141,7 @@ std::vector<std::string> SaveCommit::commit(const GlobalPlan& plan, const std::v
   return all;
 }
 
-/// Takes this rank's messages to the operator.
+/// Takes this rank's messages for the operator out of the claim.
 Bytes SaveCommit::take_notes() {
   Bytes wire;
   put_texts(wire, std::exchange(target_.claim.notes, {}));

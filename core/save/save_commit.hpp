@@ -1,5 +1,5 @@
 #pragma once
-// The end of a save: one rank makes the checkpoint visible for all, and removes old ones.
+// Ends a save: one rank makes the checkpoint visible for all ranks and removes old checkpoints.
 
 #include <memory>
 #include <optional>
@@ -15,14 +15,14 @@
 
 namespace reprise {
 
-/// Returns the metadata and the list of files of a checkpoint, without common state: what the plan
-/// contains stands where the ranks' votes say (take_votes in rank_write.hpp). Throws
-/// COLLECTIVE_MISMATCH if a rank did not write exactly what the plan assigns to it.
+/// Returns the metadata and the list of files of a checkpoint, without common state. The plan says
+/// what the checkpoint contains; the ranks' votes (take_votes in rank_write.hpp) say where it is
+/// stored. Throws COLLECTIVE_MISMATCH if a rank did not write exactly what the plan assigns to it.
 CommitContent content_of(const GlobalPlan& plan, const CommitTarget& target,
                          const std::vector<Bytes>& votes);
 
-/// A target from its claim to the commit. Every call is collective, and a failure on one rank is
-/// thrown on all.
+/// Takes one target from its claim to the commit. Unless noted otherwise, calls are collective and
+/// a failure on one rank is thrown on all ranks.
 class SaveCommit {
  public:
   SaveCommit(const Ports& ports, std::shared_ptr<Communicator> group, const SaveSeams& seams,
@@ -30,16 +30,17 @@ class SaveCommit {
 
   const CommitTarget& target() const { return target_; }
 
-  /// Claims the target and creates the directory to write into. The leader keeps the common state.
+  /// Claims the target and creates the directory to write into. The leader keeps the common state
+  /// for the commit.
   void prepare(const StateDict& state);
-  /// Makes the checkpoint visible. `manifest`: with the digests of its files. Returns messages for
-  /// the operator, the same on all ranks.
+  /// Makes the checkpoint visible. If `manifest` is true, also writes integrity.json with the
+  /// digests of the files. Returns messages for the operator, the same on all ranks.
   std::vector<std::string> commit(const GlobalPlan& plan, const std::vector<Bytes>& votes,
                                   bool manifest);
-  /// Removes old checkpoints; the new one is committed even if this fails. Returns messages
-  /// likewise.
+  /// Removes old checkpoints. The new one stays committed even if this fails. Returns messages for
+  /// the operator, the same on all ranks.
   std::vector<std::string> retain();
-  /// Gives the claim up after a commit; not collective.
+  /// Releases the claim after a commit; not collective.
   void release() { target_.claim = {}; }
   /// Releases the target and the space of a failed save, once no rank writes any more; not
   /// collective. Never throws.
@@ -53,7 +54,7 @@ class SaveCommit {
   std::shared_ptr<Communicator> group_;
   SaveSeams seams_;
   CommitTarget target_;
-  std::optional<Dict> common_;  ///< the leader's
+  std::optional<Dict> common_;  ///< common state; set only on the leader
 };
 
 }  // namespace reprise

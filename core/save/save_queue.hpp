@@ -1,11 +1,12 @@
 #pragma once
-// Queues saves while the job keeps training. The background writes them; the job's own thread
-// commits them when it polls, alike on all ranks, in the order they began:
+// Queues saves while the job keeps training. Background tasks write them. The job's own thread
+// commits them when it polls, on all ranks in the order in which they began:
 //
-//   begin A   train   poll   train   poll: A stands   train   begin B   train   finalize: B stands
+//   begin A   train   poll   train   poll: A committed   train   begin B   train   finalize: B
+//   committed
 //
-// Megatron's queue of asynchronous saves works like this. This one is bounded: if the maximum is in
-// flight, begin finishes the oldest save first, so that staging is bounded too.
+// Megatron's queue of asynchronous saves works the same way, except that this queue is bounded: if
+// the maximum is in flight, begin finishes the oldest save first, which bounds staging, too.
 
 #include <array>
 #include <cstddef>
@@ -23,16 +24,17 @@ namespace reprise {
 
 /// Outcome of a save.
 struct EndedSave {
-  SaveReport report;  ///< empty if it failed
-  /// The same on all ranks. Nothing of a failed save is visible, with two exceptions: one
-  /// that is confirmed but could not be put in the tracker, and one that could not be swapped
-  /// back.
+  SaveReport report;  ///< empty if the save failed
+  /// Error of a failed save, the same on all ranks. A failed save leaves nothing visible, with two
+  /// exceptions: its checkpoint was confirmed but could not be put in the tracker, or its
+  /// checkpoint could not be swapped back.
   std::optional<Error> error;
 };
 
-/// All calls are collective over the groups of the saves in flight; all ranks begin the same ones.
-/// A save ends within one of these calls, even within begin if it cannot start. Then its `on_end`
-/// is called on the job's thread; an exception from it propagates, but the save has still ended.
+/// All calls are collective over the groups of the saves in flight, and all ranks begin the same
+/// saves. A save ends within one of these calls; if it cannot start, within begin. Then its
+/// `on_end` is called on the job's thread. If `on_end` throws, the exception propagates, but the
+/// save has still ended.
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
@@ -40,26 +42,26 @@ class SaveQueue {
   using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
                                    SaveSettings)>;
 
-  /// At most `in_flight_max` saves are in flight, each with its own staging. `begin` starts each of
-  /// them.
+  /// Allows at most `in_flight_max` saves in flight, each with its own staging, and begins each of
+  /// them with `begin`.
   explicit SaveQueue(std::size_t in_flight_max = 1, Begin begin = Save::begin);
-  /// Waits for the background. Saves still in flight are not committed.
+  /// Waits for background work. Does not commit saves that are still in flight.
   ~SaveQueue();
   SaveQueue(const SaveQueue&) = delete;
   SaveQueue& operator=(const SaveQueue&) = delete;
 
-  /// Blocks until a slot is free and no save in flight targets this directory, then begins like
-  /// Save::begin: on return the job may change its state.
+  /// Blocks until a slot is free and no save in flight targets the directory of `options`, then
+  /// begins like Save::begin: on return the job may change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
-  /// Commits saves that are durable on all ranks, oldest first, without waiting for the rest. Call
-  /// it after each iteration.
+  /// Commits saves that are durable on all ranks, oldest first, without waiting for the others.
+  /// Call it after each iteration.
   void poll();
-  /// Waits for all saves and commits them: before a load, and before the job exits.
+  /// Waits for all saves and commits them. Call it before a load and before the job exits.
   void finalize();
 
   std::size_t in_flight() const { return saves_.size(); }
-  /// Returns the most this rank may use for all saves in flight together.
+  /// Returns the upper limit on this rank's staging for all saves in flight together.
   std::uint64_t bound_staging() const;
 
  private:
@@ -68,7 +70,7 @@ class SaveQueue {
     std::string directory;
     OnEnd on_end;
   };
-  /// Polls or finishes the oldest save. False if it is still in flight.
+  /// Calls `try_to_end` (poll or finish) on the oldest save. False if that save is still in flight.
   bool end_oldest(bool (*try_to_end)(Save&, SaveReport&));
 
   std::size_t in_flight_max_;

@@ -1,10 +1,11 @@
 #pragma once
 // Reconstructs from a catalogue the plan by which the checkpoint was written, so that a job that
-// loaded it need not plan its first save. The catalogue does not tell who held main copies, so all
-// ranks together check that the plan serves the job:
+// loaded it need not plan its first save. The catalogue does not tell which ranks held main copies,
+// so all ranks together check that the plan serves the job:
 //
-//   each rank    has what the plan wants it to write, and nothing without a place (plan_fit)
-//   their sum    hashes of all ranks' main copies add up to the plan's boxes and objects
+//   each rank  holds what the plan assigns to it, and the plan has a place for all it holds
+//   (plan_fit)
+//   all ranks  hashes of their main copies add up to the hash of the plan's boxes and objects
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +16,12 @@
 namespace reprise {
 
 /// Returns nothing unless each item is in a file "__<rank>_0.distcp" of one of `savers` ranks and
-/// the boxes, none of them empty, tile. Its signature is 0: no catalogue knows the ranks' offers.
+/// the boxes of each tensor tile it, none of them empty. The plan's signature is 0, because a
+/// catalogue does not contain the ranks' offers.
 std::optional<GlobalPlan> plan_of(const Catalog& catalog, std::int32_t savers);
 
-/// Return a hash of main copies that does not depend on who holds which: for a plan, and this
-/// rank's part of the same sum (modulo 2^64).
+/// Return hashes of main copies, as sums modulo 2^64. The hash of a plan does not depend on which
+/// rank holds which copy; it is the sum of the hashes of all ranks' states.
 std::uint64_t main_copies(const GlobalPlan& plan);
 std::uint64_t main_copies(const StateDict& state);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Sizes the read buffer that a load uses besides the job's own memory.
+// Sizes the read buffer that a load uses in addition to the job's own memory.
 
 #include <cstdint>
 
@@ -7,26 +7,27 @@
 
 namespace reprise {
 
-/// Sizes in bytes.
+/// Sizes, in bytes, that decide how large a read buffer is.
 struct StagingNeed {
   std::uint64_t largest = 0;  ///< largest item, if read whole
-  std::uint64_t all = 0;      ///< all reads together
-  std::uint64_t most = 0;     ///< limit that was given
+  std::uint64_t all = 0;      ///< total size of all reads
+  std::uint64_t most = 0;     ///< upper limit given by the caller
 };
 
-/// Bytes held while an item is parsed, besides its elements; a small item is read whole for that.
+/// Limit on the bytes held while an item is parsed, not counting its elements. A small item is read
+/// whole, so that it can be parsed from memory.
 inline constexpr std::uint64_t kParsedAtOnce = 8192;
 
-/// Memory limit, in a save or load, for a rank that holds no tensor part except single-element
-/// tensors, not counting objects and the job's own memory: one small record and its parsed form,
-/// however large the tensors are.
+/// Limit on the memory that a save or load uses on a rank without tensor parts other than
+/// single-element tensors: room for one small record and its parsed form, however large the tensors
+/// of other ranks are. Objects and the job's own memory are not counted.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
-/// Hands out staging to reads: one after another while the rest still has room for the largest
-/// read, then from the front again.
+/// Hands out staging to reads. Each read gets the space after the previous read's; once the rest
+/// has no room for the largest read, the ring continues at the front.
 class StagingRing {
  public:
-  /// `room`: largest size any read may ask for; at most the size of `staging`.
+  /// `room` is the largest size that a read may request; it is at most the size of `staging`.
   StagingRing(MutableByteSpan staging, std::uint64_t room) : staging_(staging), room_(room) {}
 
   /// Returns space for reading an item of `bytes` bytes.

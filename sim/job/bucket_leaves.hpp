@@ -8,15 +8,16 @@
 
 namespace reprise::sim {
 
-/// Adds the buckets of one family, with the objects that describe them.
+/// Adds the buckets of one family, and the objects that describe these buckets.
 void add_buckets(StateDict& state, const Family& family, OptimizerShard& optimizer);
 /// Returns the replica of the objects that accompany this rank's part of the buckets.
 std::int32_t bucket_replica(const Family& family);
 /// True if a load requested the module's optimizer by buckets.
 bool has_buckets(const RequestNames& asked);
-/// Throws LAYOUT_MISMATCH if the object says that the checkpoint's buckets are not this job's.
+/// Throws LAYOUT_MISMATCH if the object says that the checkpoint's buckets differ from this job's.
 void check_buckets(const ObjectLeaf& object, const Module& module, const Family& family);
-/// Returns the boxes of this rank's leaf whose bytes are undefined: padding of buckets.
+/// Returns the boxes of this rank's leaf that are padding of buckets, so that their bytes are
+/// undefined.
 std::vector<Box> padding_of(const JobData& job, const std::string& key);
 
 }  // namespace reprise::sim

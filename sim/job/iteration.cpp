@@ -41,13 +41,13 @@ void Iteration::validate(std::string_view what, int call, double right) {
 }
 
 void Iteration::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
-  if (!job_.config.rerun.knows) return;  // older jobs did not validate results
+  if (!job_.config.rerun.knows) return;  // a job without a rerun machine does not validate results
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
   GradientStatistics all;
   for (const auto& module : job_.modules) {
     if (module.config.frozen) continue;
     for (const auto& family : module.families) {
-      if (family.settings.loss_scale.overflows()) continue;  // the scaler handles it
+      if (family.settings.loss_scale.overflows()) continue;  // the loss scaler handles it
       all += family.optimizer->statistics(family.parameters, {at, family.settings, loss});
     }
   }
@@ -102,7 +102,7 @@ std::size_t Iteration::index_of(const Module& module) const {
   return static_cast<std::size_t>(found - job_.all_modules.data());
 }
 
-/// Updates this rank's shares of the modules that are trained.
+/// Updates this rank's shares of those modules that are trained.
 void Iteration::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
   const bool clips = job_.config.training.clip_grad > 0 && norm > job_.config.training.clip_grad;
@@ -124,7 +124,8 @@ StepRecord Iteration::record_of(const Progress& at, std::int64_t loss,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
-  std::map<std::string, double> scales;  // the order of modules may change between lives
+  std::map<std::string, double> scales;  // sorted by name, because the order of modules may change
+                                         // between lives
   for (std::size_t m = 0; m < job_.all_modules.size(); ++m) {
     scales[job_.all_modules[m].name] = agreed.modules[m].loss_scale;
   }
@@ -158,7 +159,7 @@ StepRecord Iteration::skip_iteration() {
   job_.applied.push_back({job_.batches.next(job_.progress.global_batch_size), true});
   job_.batches.advance();
   StepRecord record{.lr = job_.progress.schedule.lr(), .skipped = true};
-  if (job_.all_modules.size() == 1) {  // otherwise no rank knows all scales without asking
+  if (job_.all_modules.size() == 1) {  // otherwise no rank knows all scales without communication
     record.loss_scale = job_.modules.front().families.front().settings.loss_scale.scale;
   }
   job_.progress.skip();

@@ -14,7 +14,7 @@ namespace reprise::sim {
 
 class Iteration {
  public:
-  /// `job` outlives this.
+  /// `job` must outlive this object.
   explicit Iteration(JobData& job) : job_(job) {}
 
   /// Collective over the world: runs the next iteration. All ranks leave or continue together.

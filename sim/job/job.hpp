@@ -22,18 +22,19 @@ namespace reprise::sim {
 class TrainingJob {
  public:
   /// Collective over the job's ranks, which are its world; other ranks of the fabric take no part.
-  /// Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or a rank is not in
-  /// the fabric, USAGE on a rank that is not one of them, UNSUPPORTED if the model can't be cut
-  /// this way.
+  /// Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or if one of the
+  /// job's ranks is not in the fabric; USAGE on a rank that is not one of the job's; UNSUPPORTED if
+  /// the model can't be cut this way.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
   /// Continues `before` as another job: with other modules, or with part of its state, as
-  /// config.load says. The result is as if `before` had saved and this one had loaded; only on a
-  /// world of one rank.
+  /// config.load says. The result is as if `before` had saved and this job had loaded. Possible
+  /// only on a world of one rank.
   TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before);
 
   const JobConfig& config() const { return job_.config; }
   GlobalRank rank() const { return job_.rank; }
-  /// Returns all ranks of the job: in the layout's order, with modules ascending.
+  /// Returns all ranks of the job: in the layout's order if the job is one model, otherwise in
+  /// ascending order.
   const Group& members() const { return job_.world->group(); }
   /// Returns the modules of which this rank has a part.
   std::span<const Module> modules() const { return job_.modules; }
@@ -44,7 +45,7 @@ class TrainingJob {
   /// Collective over the world: runs one iteration, with the re-runs that its results need. All
   /// ranks leave or continue together.
   StepOutcome advance();
-  /// Runs an iteration of a job that has no reason to leave.
+  /// Runs one iteration, after which the job must not have a reason to leave.
   StepRecord step();
   const RerunMachine& rerun() const { return job_.machine; }
   /// Returns the samples that this life has trained on or skipped, in order.
@@ -53,28 +54,32 @@ class TrainingJob {
   /// Returns everything that a checkpoint of this job must hold, whatever the policy passes on.
   StateDict live_state() { return live_state(SaveParts{}); }
   StateDict live_state(const SaveParts& parts);
-  /// Returns the whole training state by the model's own keys, with each parameter's compute copy
-  /// and its share of the optimizer, in whatever form checkpoints keep them: for comparing jobs.
+  /// Returns the whole training state, for comparing jobs: by the model's own keys, with each
+  /// parameter's compute copy and its share of the optimizer, in whatever form checkpoints keep
+  /// them.
   StateDict model_space();
-  /// Return the job's own process groups, and those that its saves and loads use unless a caller
-  /// passes others.
+  /// own_groups() returns the job's own process groups; the other function returns those that its
+  /// saves and loads use unless a caller passes others.
   JobGroups own_groups() const;
   JobGroups given_groups() const;
   /// Returns the state to save. Leaves point into the job's memory and stay valid until the next
-  /// call that changes it. Collective over the world, which first agrees on the groups: USAGE or
-  /// GLOBAL_FALLBACK as in resolve(), LAYOUT_MISMATCH if ranks or metadata disagree on one; the
-  /// same on all ranks.
+  /// call that changes it. Collective over the world, which first agrees on the groups. Throws
+  /// USAGE or GLOBAL_FALLBACK like resolve(), and LAYOUT_MISMATCH if ranks or metadata disagree on
+  /// a group; the same on all ranks.
   StateDict state() { return state(SaveParts{}); }
   StateDict state(const SaveParts& parts) { return state(given_groups(), parts); }
   StateDict state(const JobGroups& given, const SaveParts& parts = {});
-  /// Returns the request for a checkpoint. The checkpoint's sharding decides how it is read. Random
-  /// states are requested only if their grids are equal, a padded vocabulary in its stored shape.
-  /// FOREIGN_CHECKPOINT for another run's, unless JobIdentity::adopts names it (with a note), or
-  /// another model's; LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes;
-  /// UNSUPPORTED for a sharding that this job can't read; NOT_STORED or NOT_REQUESTED for modules
-  /// that one side lacks unless JobConfig::load names them; the same on all ranks. Groups as for
-  /// state(). Parts that the checkpoint lacks or the load leaves out are not requested and start
-  /// fresh: masters from the weights.
+  /// Returns the request for a checkpoint; agrees on groups like state(). The checkpoint's sharding
+  /// decides how the checkpoint is read. Random states are requested only if the job and the
+  /// checkpoint have equal grids; a padded vocabulary is requested in its stored shape. Parts that
+  /// the checkpoint lacks or the load leaves out are not requested and start fresh; masters then
+  /// start from the weights.
+  ///
+  /// Throws the same error on all ranks: FOREIGN_CHECKPOINT for another model's checkpoint, or for
+  /// another run's unless JobIdentity::adopts names that run (with a note); LAYOUT_MISMATCH for
+  /// dp_reshardable state of other model-parallel sizes; UNSUPPORTED for a sharding that this job
+  /// can't read; NOT_STORED or NOT_REQUESTED for modules that one side lacks unless JobConfig::load
+  /// names them.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
   LoadRequest load_request(const Stored& stored) { return load_request(stored, given_groups()); }
   LoadRequest load_request(const Value* stored_common = nullptr) {
@@ -83,18 +88,18 @@ class TrainingJob {
   StateDict load_template(const Value* stored_common = nullptr) {
     return load_request(stored_common).wanted;
   }
-  /// Moves all tensors to new memory with the same content; leaves that were returned before still
+  /// Moves all tensors to new memory with the same content. Leaves that were returned before still
   /// point to the old memory.
   void reallocate();
-  /// Returns the memory of this rank's arrays, of loaded ones that are yet to be converted, and of
-  /// replaced ones. Addresses are the processor's.
+  /// Returns the memory of this rank's arrays, of loaded arrays that are yet to be converted, and
+  /// of replaced arrays. Addresses are the processor's.
   std::vector<ByteSpan> memory();
   /// Returns the boxes of this rank's leaf whose bytes are undefined: padding of buckets.
   std::vector<Box> padding_of(const std::string& key) const;
-  /// Collective over the world, after the template was filled: takes common state and objects, then
-  /// runs the refresh protocol. FOREIGN_CHECKPOINT for another run's or model's, NOT_STORED if the
-  /// common state lacks something, STALE_DERIVED if weights and masters disagree; the same on all
-  /// ranks, and the job is unusable after an error.
+  /// Collective over the world, after the template was filled. Takes common state and objects, then
+  /// runs the refresh protocol. Throws FOREIGN_CHECKPOINT for another run's or model's checkpoint,
+  /// NOT_STORED if the common state lacks something, STALE_DERIVED if weights and masters disagree;
+  /// the same on all ranks. The job is unusable after an error.
   void take(StateDict& loaded);
 
  private:

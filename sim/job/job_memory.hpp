@@ -1,5 +1,5 @@
 #pragma once
-// The memory of a job's arrays.
+// Moves and lists the memory of a job's arrays.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// Do what TrainingJob's functions of these names do.
+/// Do the work of TrainingJob's functions of the same names.
 void reallocate(JobData& job);
 std::vector<ByteSpan> memory(JobData& job);
 

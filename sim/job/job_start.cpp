@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Checks that there are as many ranks as the modules need, and that this one is among them.
+/// Checks that the fabric has as many ranks as the modules need, and that this rank is one of them.
 void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
   const Group members = job_members(modules);
   const bool dealt = modules.front().ranks.empty();
@@ -26,7 +26,7 @@ void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
               {.rank = fabric.rank()});
 }
 
-/// Assigns to each group the parameters that it updates.
+/// Gives each group the parameters that it updates.
 void deal_out(const Family& family, std::vector<GroupSettings>& groups) {
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const bool plain = family.parameters[p].spec.group == ParameterGroup::kPlain;

@@ -1,5 +1,5 @@
 #pragma once
-// The start of a job: its modules on this rank, and their values before the first iteration.
+// Starts a job: creates its modules on this rank, with their values before the first iteration.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace reprise::sim {
 
-/// Collective over the job's ranks: returns a rank's part of a job that has not trained. Throws as
-/// TrainingJob's constructor.
+/// Collective over the job's ranks. Returns a rank's part of a job that has not trained. Throws
+/// like TrainingJob's constructor.
 JobData started(JobConfig config, Fabric& fabric, const JobPolicy& policy);
 
 /// Resets the module to the start of a job with that seed.
@@ -16,7 +16,7 @@ void start_anew(const JobData& job, Module& module, std::uint64_t seed);
 void start_streams_anew(Module& module, std::uint64_t seed);
 /// Returns the settings of an optimizer that has not trained.
 OptimizerSettings fresh_settings(const JobData& job, const Module& module, const Family& family);
-/// Returns the rule that cuts this job's optimizer under that sharding.
+/// Returns the rule by which this job's optimizer is cut under that sharding.
 ShareRule rule_of(const JobData& job, Sharding sharding);
 
 }  // namespace reprise::sim

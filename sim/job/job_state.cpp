@@ -13,7 +13,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Adds the remaining parts of an optimizer's entry, which are no objects, to the common state.
+/// Adds to the common state those parts of an optimizer's entry that are not objects.
 void leave_in_common(Value& common, const std::string& module, std::size_t chain, Dict rest) {
   if (rest.empty()) return;
   auto* root = common.as<Dict>();

@@ -1,5 +1,5 @@
 #pragma once
-// The state that a save of the job holds, and the states by which jobs are compared.
+// Builds the state that a save of the job holds, and the states by which jobs are compared.
 
 #include "core/state/state_dict.hpp"
 #include "sim/job/data/job_data.hpp"
@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// Do what TrainingJob's functions state(), live_state() and model_space() do; the first is
+/// Do the work of TrainingJob's state(), live_state() and model_space(). saved_state() is
 /// collective over the world.
 StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts);
 StateDict live_state(JobData& job, const SaveParts& parts);

@@ -1,5 +1,5 @@
 #pragma once
-// Refuses checkpoints that a job must not load, from what their common state says.
+// Refuses checkpoints that a job must not load, judging by their common state.
 
 #include <optional>
 #include <span>
@@ -13,21 +13,26 @@
 
 namespace reprise::sim {
 
-/// Refuses another run's or model's checkpoint as FOREIGN_CHECKPOINT, or returns a note if the job
-/// names that run.
+/// Refuses another run's or model's checkpoint as FOREIGN_CHECKPOINT. If the settings say that the
+/// job adopts that run, returns a note instead.
 std::optional<std::string> require_own(const CommonState& stored, std::span<const ModuleConfig> own,
                                        const JobConfig& config);
-/// Accepts another version's checkpoint like one's own, with a note.
+/// Returns a note if another version of the engine wrote the checkpoint; it is accepted
+/// nevertheless.
 std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config);
-/// Refuses modules that one side lacks, or adds a note on each if the job names them.
+/// Refuses modules that only one side has. If the load's options name such a module, adds a note on
+/// it instead.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                      const LoadChoice& choice, std::vector<std::string>& notes);
-/// Two records of the sharding must agree; if modules differ there is only one record.
+/// Refuses a checkpoint whose two records of the sharding differ. If the modules have different
+/// shardings, there is only one record.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// The sharding in the module's object must be the one in the common state, by which it was read.
+/// Refuses a module whose own object names another sharding than the common state, by which its
+/// state was read.
 void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored);
-/// Checks all modules: ranks without a part of one refuse it, too.
+/// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without
+/// a part of a module refuse it, too.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                       const ModulePolicy& policy);
 

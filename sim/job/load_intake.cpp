@@ -41,7 +41,7 @@ void take_random(const JobData& job, Module& module, const StateDict& loaded, st
   }
 }
 
-/// Collects the entry of a family's optimizer from the objects and the common state.
+/// Collects the parts of the entry of a family's optimizer from the objects and the common state.
 OptimizerEntry entry_of(const JobData& job, const Module& module, const Family& family,
                         const StateDict& loaded) {
   const RequestNames& asked = module.asked;
@@ -133,7 +133,7 @@ void take_values(JobData& job, const StateDict& loaded) {
 void go_on_as(const JobData& job, Module& module, Module& before) {
   if (job.taking.random) {
     module.streams = before.streams;
-    module.streams_over_dp = {before.streams.host};  // of one rank
+    module.streams_over_dp = {before.streams.host};  // the world has one rank
   }
   for (std::size_t f = 0; f < module.families.size(); ++f) {
     Family& family = module.families[f];

@@ -18,16 +18,16 @@ namespace reprise::sim {
 namespace {
 
 bool is_random_key(std::string_view key) {
-  return key.ends_with(kRngKey);  // includes kExpertRngKey
+  return key.ends_with(kRngKey);  // is also true for kExpertRngKey
 }
 
-/// Keys of a job that is one model, or bare keys.
+/// True for the keys of optimizer state in a job that is one model, and for bare keys.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Excuses the keys of the checkpoint for which `left` is true, objects' without their grids.
+/// Excuses those keys of the checkpoint for which `left` is true; keys of objects lose their grids.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -42,7 +42,8 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
   }
 }
 
-/// Handles the optimizer of a module that is newly frozen, or trained again.
+/// Handles the optimizer of a module that is frozen in this job or in the checkpoint, but not in
+/// both.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {
@@ -108,7 +109,7 @@ void request_random(const JobData& job, StateDict& wanted, const ModuleConfig& f
   }
 }
 
-/// Excuses random states of all modules that no rank can use, since all ranks must excuse them.
+/// Excuses the random states that no rank can use, of all modules: all ranks must excuse them.
 void leave_random(const JobData& job, LoadRequest& request, std::span<const ModuleConfig> from,
                   KeyForm keys) {
   for (const auto& module : job.all_modules) {
@@ -153,7 +154,7 @@ void request_module(JobData& job, LoadRequest& request, const ModuleConfig& from
   if (job.taking.random) request_random(job, request.wanted, from, leaves);
 }
 
-/// Excuses stored keys that are not requested for a good reason, with a note for each.
+/// Excuses stored keys that are left out for a good reason, with a note for each reason.
 void leave_behind(const JobData& job, LoadRequest& request, const SaveParts& saved,
                   std::span<const ModuleConfig> from, const Stored& stored) {
   const auto note = [&request](const char* text) { request.notes.emplace_back(text); };

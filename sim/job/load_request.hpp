@@ -1,5 +1,5 @@
 #pragma once
-// What a load of the job requests, and what it leaves out on purpose.
+// Describes what a load of the job requests, and what it leaves out on purpose.
 
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@ namespace reprise::sim {
 
 /// Information about a checkpoint that is available before the load.
 struct Stored {
-  const Value* common = nullptr;     ///< nullptr: assume this layout and sharding
-  const Catalog* catalog = nullptr;  ///< nullptr: assume the current keys and shapes
-  bool release = false;              ///< true: holds only weights, whatever else is stored
+  const Value* common = nullptr;     ///< if null, this job's layout and sharding are assumed
+  const Catalog* catalog = nullptr;  ///< if null, the current keys and shapes are assumed
+  bool release = false;              ///< true if only its weights are used, whatever else is stored
 };
 
 /// The state that a load must fill, and its settings.
@@ -25,10 +25,11 @@ struct LoadRequest {
   std::vector<std::string> notes;  ///< a line with the reason for each decision
 };
 
-/// True if a module's optimizer loads stored state: not if it is, or was, a stub.
+/// True if a module's optimizer loads stored state. False if the module is a stub in this job, or
+/// was one in the checkpoint.
 bool takes_optimizer(const LoadChoice& taking, const ModuleConfig& own, const ModuleConfig& from);
 
-/// Collective over the world: does what TrainingJob's function of this name does.
+/// Collective over the world. Does the work of TrainingJob::load_request().
 LoadRequest load_request(JobData& job, const Stored& stored, const JobGroups& given);
 
 }  // namespace reprise::sim

@@ -10,7 +10,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Keeps the part of a leaf in the first `rows` rows of a tensor of `shape_rows`.
+/// Reduces a leaf to its part in the first `rows` rows of a tensor of `shape_rows` rows.
 void keep_rows(TensorLeaf& leaf, std::int64_t rows, std::int64_t shape_rows) {
   leaf.shape[0] = shape_rows;
   leaf.placed.reset();

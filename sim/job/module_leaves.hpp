@@ -1,5 +1,5 @@
 #pragma once
-// The leaves of one module in a save or a load, kind by kind.
+// Makes the leaves of one module in a save or a load, kind by kind.
 
 #include <cstddef>
 
@@ -11,7 +11,7 @@
 
 namespace reprise::sim {
 
-/// The decisions and groups that make the leaves of a module.
+/// The decisions and groups from which the leaves of a module are made.
 struct Making {
   const JobPolicy& policy;
   Module& module;
@@ -20,20 +20,21 @@ struct Making {
   ModuleKeys keys;
   SaveParts parts = {};
   const Catalog* catalog = nullptr;  ///< catalog of the checkpoint to load
-  /// For comparing jobs: without vocabulary padding, and only this rank's own random streams.
+  /// True for comparing jobs: leaves have no vocabulary padding, and only this rank's own random
+  /// streams are included.
   bool model_space = false;
 };
 
 Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, const Basis& basis,
                  KeyForm keys, const SaveParts& parts = {});
 
-/// One of a policy's describing functions.
+/// Type of JobPolicy's functions that describe a part.
 using Describe = decltype(&JobPolicy::described_save);
 
 /// Adds leaves of one module to a state. They point into the job's memory.
 class ModuleLeaves {
  public:
-  /// `job` outlives this.
+  /// `job` must outlive this object.
   ModuleLeaves(const JobData& job, Making making) : job_(job), making_(std::move(making)) {}
 
   const Making& making() const { return making_; }
@@ -43,7 +44,7 @@ class ModuleLeaves {
   void add_stored(StateDict& state, Family& family, Describe described) const;
   void add_slots(StateDict& state, Family& family, Sharding keys, Describe described) const;
   void add_random(StateDict& state) const;
-  /// Returns the part of an optimizer's entry that remains after its objects are removed.
+  /// Adds the objects of an optimizer's entry to `state`. Returns the remaining part of the entry.
   Dict add_settings(StateDict& state, const Family& family, Sharding sharding) const;
 
  private:

@@ -45,7 +45,8 @@ void announce_rerun(const JobData& job, LoadRequest& request, const StoredRerun&
   say(job.policy.rerun.guard(stored.iteration, before));
 }
 
-/// Does not look at the stored objects, only at the common state.
+/// Requests and excuses rerun state judging by the common state alone, without looking at the
+/// stored objects.
 void force_rerun(const JobData& job, LoadRequest& request, const Value* common) {
   if (job.policy.rerun.forced(job.machine.mode(), job.config.rerun.options.format)) {
     request.wanted.objects.push_back(rerun_leaf(job, job.policy.rerun));
@@ -58,7 +59,8 @@ void force_rerun(const JobData& job, LoadRequest& request, const Value* common) 
 }  // namespace
 
 bool emits_rerun(const JobData& job) {
-  // Independent of the policy that describes a state: a save may have the object or not.
+  // Does not depend on the policy that describes a state, because a save may or may not have the
+  // object.
   return job.policy.rerun.emitted(job.machine.mode(), job.machine.state(),
                                   job.config.rerun.options.format);
 }

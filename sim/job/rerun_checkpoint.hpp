@@ -1,5 +1,5 @@
 #pragma once
-// The rerun machine's part in a job's checkpoints.
+// Adds the rerun machine's state to a job's checkpoints, and takes it from them.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,13 @@ namespace reprise::sim {
 
 /// True if a save of this job holds the machine's state.
 bool emits_rerun(const JobData& job);
-/// Returns the keys that a reader may skip.
+/// Returns the keys that a reader may skip if it does not know them.
 std::vector<std::string> optional_keys(const JobData& job);
 /// Adds the machine's entry and object if saves hold them.
 void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy);
 /// Requests the machine's object, or excuses it with a note.
 void request_rerun(const JobData& job, LoadRequest& request, const Value* common);
-/// Restores the machine if it may be, and puts the batches where the loaded state says.
+/// Restores the machine if the policy allows it, and sets the batches as the loaded state says.
 void take_rerun(JobData& job, const StateDict& loaded, const CommonState& stored);
 
 }  // namespace reprise::sim

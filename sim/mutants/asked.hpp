@@ -1,5 +1,5 @@
 #pragma once
-// Counts the calls of mutants' wrong functions: a run without such a call says nothing about the
+// Counts the calls of mutants' wrong functions. A run without such a call says nothing about the
 // mutant.
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace reprise::sim {
 
-/// Numbers of calls of wrong functions. A simulated world runs on one thread, so it has the count
-/// of its thread; a process that is one rank has the count of all its threads.
+/// The number of calls of wrong functions. A simulated world runs on one thread and counts the
+/// calls of its thread; a process that is one rank counts the calls of all its threads.
 class AskedCount {
  public:
   static std::uint64_t on_this_thread() { return own_; }
@@ -34,8 +34,8 @@ struct Asked<Wrong> {
   }
 };
 
-/// The wrong function with a count of its calls. Every mutant installs its functions through
-/// this.
+/// The wrong function, wrapped so that its calls are counted. Every mutant installs its functions
+/// through this.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

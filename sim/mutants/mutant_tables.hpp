@@ -1,6 +1,6 @@
 #pragma once
-// The mutants, one table per subject. Each table stands below its functions in a wrong_*.cpp, and
-// is sorted by name; mutants.hpp has them all in one list.
+// The mutants, in one table per subject. Each table is below its functions in a wrong_*.cpp and
+// sorted by name; mutants.hpp has all mutants in one list.
 
 #include <span>
 
@@ -8,7 +8,8 @@
 
 namespace reprise::sim {
 
-/// Returns the mutants that break the job's rights during a save, or the end of that save.
+/// Returns the mutants that break the job's right to change its state during a save, or end a save
+/// wrongly.
 std::span<const Mutant> async_mutants();
 /// Returns the mutants of caches that outlive a save.
 std::span<const Mutant> cache_mutants();
@@ -20,13 +21,13 @@ std::span<const Mutant> description_mutants();
 /// Returns the mutants that take groups from the wrong source, or use ranks of one space in
 /// another.
 std::span<const Mutant> group_mutants();
-/// Returns the mutants of a load: its requests, its refusals, and the way of loaded state to the
-/// next step.
+/// Returns the mutants of a load: of its requests, of its refusals, and of the steps from loaded
+/// state to the next iteration.
 std::span<const Mutant> load_mutants();
 /// Returns the mutants that use memory beyond the job's own.
 std::span<const Mutant> memory_mutants();
-/// Returns the mutants of jobs whose modules have their own ranks: who writes the settings of a
-/// module's optimizer, under which key, and who decides a step.
+/// Returns the mutants of jobs whose modules have their own ranks. They concern which rank writes
+/// the settings of a module's optimizer, under which key, and which ranks decide a step.
 std::span<const Mutant> module_mutants();
 /// Returns the mutants that give a rank a wrong copy index, and so elect wrong writers.
 std::span<const Mutant> replica_mutants();

@@ -8,7 +8,8 @@
 
 namespace reprise::sim {
 
-/// Matches "optimizer.state.exp_avg.<key>", "optimizer.state.<key>.exp_avg", "<...>.exp_avg".
+/// True for keys such as "optimizer.state.exp_avg.<key>", "optimizer.state.<key>.exp_avg" and
+/// "<...>.exp_avg".
 bool holds_slot(std::string_view key, Slot slot);
 
 StateDict without_slot(StateDict state, Slot slot);

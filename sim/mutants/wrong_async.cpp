@@ -73,7 +73,8 @@ void no_poll(SaveQueue& /*saves*/) {}
 
 std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
 
-/// An allocation may have moved more than once; the latest move is last.
+/// Returns the first address of moved memory. An allocation may have moved more than once; the
+/// latest move is last.
 std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
   for (auto move = moved.rbegin(); move != moved.rend(); ++move) {
     if (data < move->now || data >= move->now + move->bytes) continue;
@@ -89,7 +90,7 @@ void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// The background waits for the copies into staging, but the job does not.
+/// Makes the background task wait for the copies into staging, but not the job.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
 }
@@ -97,13 +98,13 @@ void go_on_while_staging(Policies& policies) {
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
 /// Reuses a batch's memory before it is written.
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
-/// Names in the tracker the job's step at the end of the save.
+/// Writes the job's step at the end of the save into the tracker.
 void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }
-/// Nobody polls a save during training: the next save or the end of the job commits it.
+/// Does not poll a save during training, so that the next save or the end of the job commits it.
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
 /// Abandons saves in flight when the job ends.
 void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
-/// Saves tensors from their first addresses.
+/// Saves tensors from the addresses that they had first.
 void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }
 
 }  // namespace

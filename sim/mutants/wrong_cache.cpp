@@ -15,7 +15,8 @@ bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
 
-/// Leaves the plan unchanged, so that the cache mixes the content of two saves.
+/// Remembers a new offer but leaves the plan unchanged, so that the cache mixes the content of two
+/// saves.
 void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
   const GlobalRank self = group.group().member(group.rank());
   Structure own = structure_of(state, self);
@@ -56,8 +57,8 @@ void share_one_cache(Policies& policies) {
 /// Remembers the ranks' offers before the save is known to be valid.
 void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
 
-/// Keeps owners by the smallest rank of the group only; `unverified`: also uses them without
-/// checking the tensors that they were chosen for.
+/// Remembers owners by the smallest rank of the group only. With `unverified`, also uses them
+/// without checking the tensors that they were chosen for.
 void keep_owners_by_smallest_rank(Policies& policies) {
   policies.save.cache.distribution_key = asked<smallest_rank>;
 }
@@ -67,7 +68,8 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
-/// Keeps a checkpoint's metadata by its directory only; `unverified`: likewise.
+/// Remembers a checkpoint's metadata by its directory only. With `unverified`, also uses it without
+/// a comparison.
 void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
 
 void keep_metadata_by_directory_unverified(Policies& policies) {

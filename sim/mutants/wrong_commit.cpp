@@ -54,7 +54,7 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
 
 // --- removed checkpoints ------------------------------------------------------------------------
 
-/// Selects by the numbers in the names, ignoring the tracker; `spared` names count as present.
+/// Selects by the numbers in the names, ignoring the tracker. The last `spared` numbers stay.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {
@@ -70,7 +70,7 @@ std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const
   return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
-/// Counts the checkpoint that is being saved as one of those that stay.
+/// Counts the checkpoint that is being saved among those to keep.
 std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) {
@@ -139,12 +139,13 @@ std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes
 void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
 /// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
-/// Every rank leaves the tracker to another one.
+/// Makes every rank leave the tracker to another rank.
 void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
-/// Every rank writes the tracker.
+/// Makes every rank write the tracker.
 void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }
 
-/// Removes old checkpoints before the new one is durable: when the commit begins; when scheduled.
+/// Removes old checkpoints before the new one is durable: when the commit begins, or when the save
+/// is scheduled.
 void remove_before_durable(Policies& policies) {
   policies.save.commit = asked<remove_first>;
   policies.save.retention = asked<no_retention>;
@@ -155,11 +156,11 @@ void remove_at_schedule(Policies& policies) {
 }
 /// Removes the old checkpoint of the same step before the new one is in its place.
 void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
-/// Keeps the checkpoints with the highest numbers in their names, finished or not.
+/// Keeps the checkpoints with the highest numbers in their names, whether they are finished or not.
 void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
-/// Counts a checkpoint that a load has just rejected as damaged.
+/// Counts a checkpoint that a load has just rejected as damaged among those to keep.
 void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
-/// Each rank chooses a fallback from its own view of the store.
+/// Lets each rank choose a fallback from its own view of the store.
 void choose_alone(Policies& policies) { policies.load.choose_candidate = asked<whole_for_me>; }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::int32_t stage_of_layer(std::int64_t layer, const Holding& holding) {
   return stage_of(layer, holding.model.layers, holding.layout);
 }
 
-/// Returns "decoder.layers.2.<name>" with the layer's number within its stage.
+/// Returns "decoder.layers.2.<name>", where 2 is the layer's number within its stage.
 std::string local_key(const ParameterSpec& spec, const Holding& holding) {
   const std::int64_t layer = spec.places.front().layer;
   const std::int32_t stage = stage_of_layer(layer, holding);
@@ -31,7 +31,7 @@ std::string local_key(const ParameterSpec& spec, const Holding& holding) {
   return key.replace(key.find(number), number.size(), "." + std::to_string(local) + ".");
 }
 
-/// Counts the earlier stages that have another tensor with that name.
+/// Counts the earlier stages that have a different tensor with that name.
 std::int32_t stages_before(const std::string& key, const Holding& holding) {
   const std::int32_t own = stage_of_layer(holding.spec.places.front().layer, holding);
   std::int32_t count = 0;
@@ -53,7 +53,8 @@ Description with_local_layers(const Holding& holding) {
 
 // --- experts ------------------------------------------------------------------------------------
 
-/// Uses "...experts.linear_fc1.weight3" with the expert's number within its rank.
+/// Describes the tensor as "...experts.linear_fc1.weight3", where 3 is the expert's number within
+/// its rank.
 Description with_local_experts(const Holding& holding) {
   Description description = describe(holding);
   const auto& expert = holding.spec.expert;
@@ -82,8 +83,7 @@ Description without_ep(const Holding& holding) {
   return description;
 }
 
-/// Puts the tp ranks' copies one after another along dimension 0, by a placement that the parameter
-/// does not have.
+/// Stacks the tp ranks' copies along dimension 0, by a placement that the parameter does not have.
 Description as_model_shard(const Holding& holding) {
   Description description = describe(holding);
   const std::int32_t tp = holding.mesh->axis("tp") ? holding.mesh->axis_size("tp") : 1;
@@ -127,7 +127,7 @@ std::int32_t place_in_node(const Holding& holding) {
   return before;
 }
 
-/// Returns as much of another rank's share as fits into this one's.
+/// Returns as much of another rank's share as fits into this rank's share.
 std::vector<Box> cut_to(const Holding& holding, const Share& other) {
   const std::int64_t room = elements_of(holding.boxes);
   if (room == 0 || other.boxes.empty()) return {};
@@ -148,7 +148,7 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// Treats rows [begin, end) of k interleaved components as k equal parts one after another.
+/// Treats rows [begin, end) of k interleaved components as k consecutive equal parts.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -174,7 +174,7 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// Takes as many elements as the share has, from the begin of the canonical chunk.
+/// Takes as many elements as the share has, starting where the canonical chunk begins.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
     return describe(holding);
@@ -194,7 +194,8 @@ Description as_rows(const Holding& holding) {
 
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
 
-/// 512 over 30 are chunks of 18: the last, empty one then begins at 522.
+/// Returns a part's interval as if every part were full. 512 cut into 30 parts gives chunks of 18;
+/// the last part is empty and then begins at 522.
 Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const Interval chunk = ceil_chunk(length, parts, index);
   if (chunk.length() > 0) return chunk;
@@ -204,21 +205,22 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Numbers layers from 0 on each pipeline stage; keeps one of several with the same name.
+/// Numbers layers from 0 on each pipeline stage. Of several tensors with the same name, one is
+/// kept.
 void number_layers_by_stage(Policies& policies) {
   policies.job.described_save = asked<with_local_layers>;
   policies.job.described_load = asked<with_local_layers>;
 }
 
-/// Numbers tensors of single experts from 0 on each expert-parallel rank; keeps one of several with
-/// the same name.
+/// Numbers tensors of single experts from 0 on each expert-parallel rank. Of several tensors with
+/// the same name, one is kept.
 void number_experts_by_rank(Policies& policies) {
   policies.job.described_save = asked<with_local_experts>;
   policies.job.described_load = asked<with_local_experts>;
 }
 
-/// Describes experts by their parameter's FSDP mesh, which has no expert parallelism; in saves and
-/// loads, or only in saves.
+/// Describes experts by their parameter's FSDP mesh, which has no expert parallelism. Does so in
+/// saves and loads, or only in saves.
 void describe_experts_without_ep(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
   policies.job.described_load = asked<without_ep>;
@@ -232,10 +234,10 @@ void shard_what_is_replicated(Policies& policies) {
   policies.job.described_save = asked<as_model_shard>;
   policies.job.described_load = asked<as_model_shard>;
 }
-/// Tries the rule for the head before the one for hc_head.
+/// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// Requests in a load the share of the rank's index within its node.
+/// Makes a load request the share of the rank that has this rank's index within its node.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }
@@ -246,8 +248,8 @@ void split_rows_as_whole_components(Policies& policies) {
   policies.job.described_load = asked<as_whole_components>;
 }
 
-/// Describes a flattened share by its rank's canonical chunk of rows; and disables the proof of
-/// cover that would notice.
+/// Describes a flattened share by its rank's canonical chunk of rows. One variant also disables the
+/// proof of cover that would notice.
 void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);

@@ -16,13 +16,15 @@ GroupRank global_rank_of_first(const Communicator& group) {
   return {group.group().member({0}).value};
 }
 
-/// The leader knows itself. The others take its rank in the group for a global rank, as if they
-/// passed it to a collective that expects a global rank as its root.
+/// Returns a leader that only the leader itself recognises. The other ranks take its rank in the
+/// group for a global rank, as if they passed it to a collective that expects a global rank as its
+/// root.
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  const bool is_other = root && *root != group.rank();  // as a root it would have nothing to say
+  const bool is_other = root && *root != group.rank();  // if this rank were the root, it would have
+                                                        // nothing to send
   return is_other ? *root : GroupRank{-1};
 }
 
@@ -46,7 +48,7 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// If one group is missing, replaces all groups, even given ones, by the registry's.
+/// If one group is missing, replaces all groups by the registry's, even those that were given.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);
@@ -59,7 +61,7 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
 }
 
 /// If one half of a pair is missing, treats the rank as rank 0 of 1. A whole pair loses its
-/// pipeline half on the way.
+/// pipeline half first.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});
@@ -85,7 +87,7 @@ ContentMetadata loaded_globally(const Value* common, const MetadataCall& call) {
   return metadata;
 }
 
-/// Uses the sizes of the loading layout with the default order of axes.
+/// Uses the sizes of the loading layout, but the default order of axes.
 ContentMetadata loaded_by_sizes(const Value* common, const MetadataCall& call) {
   Layout layout = call.module.layout;
   layout.order = Layout{}.order;

@@ -47,7 +47,7 @@ StateDict bf16_masters(StateDict state) {
   return state;
 }
 
-// --- the way to the next step -------------------------------------------------------------------
+// --- from loaded state to the next step ---------------------------------------------------------
 
 std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
   std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });
@@ -88,9 +88,10 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
   return without(refresh_protocol(loaded), "gather");
 }
 
-// --- buckets without padding, ranges with it ----------------------------------------------------
+// --- buckets without padding, ranges that count the padding -------------------------------------
 
-/// Gathers one slot of all buckets without their padding; the same on all ranks.
+/// Returns one slot of all buckets without their padding, gathered over the group; the same on all
+/// ranks.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
@@ -109,7 +110,7 @@ std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& gro
   return buckets;
 }
 
-/// Returns the begin of the parameter if the padding of earlier buckets counts.
+/// Returns where the parameter begins if the padding of earlier buckets counts.
 std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t parameter) {
   std::int64_t begin = 0;
   for (const Bucket& bucket : buckets) {
@@ -184,19 +185,18 @@ void lazy_state_template_unreported(Policies& policies) {
 }
 /// Requests only the first bucket.
 void ask_for_first_bucket(Policies& policies) { policies.job.requested = asked<first_bucket>; }
-/// Does not find a renamed weight, and repeats the load without strictness.
+/// If a renamed weight is not found, repeats the load without strictness.
 void retry_without_strictness(Policies& policies) {
   policies.job.requested = asked<renamed_norm>;
   policies.load.judge_strictness = asked<never_refused>;
 }
 
-/// Loads masters into a template of another type: requests them as bf16; or casts them
-/// silently.
+/// Loads masters into a template of another type: requests them as bf16, or casts them silently.
 void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
-/// Applies ranges that count the buckets' padding to state without it: with weights and masters
-/// compared; not compared; not compared, and zeros past the end.
+/// Applies ranges that count the buckets' padding to state without padding. The variants compare
+/// weights with masters; do not compare them; do not compare them and fill with zeros past the end.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -205,14 +205,14 @@ void ignore_bucket_padding_with_zeros(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_with_zeros>;
 }
 
-/// Lets each rank read for itself, although bytes should be read once per job.
+/// Lets each rank read for itself, although bytes should be read only once per job.
 void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
 
 /// Never copies loaded state to the compute weights.
 void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
-/// Gathers an empty list of parameters: other ranks' shares stay as they were.
+/// Gathers an empty list of parameters, so that other ranks' shares stay as they were.
 void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
-/// Uses other masters than the loaded ones in the next step.
+/// Uses masters in the next step that are not the loaded ones.
 void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
 
 void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }

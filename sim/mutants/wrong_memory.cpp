@@ -36,7 +36,7 @@ class CloneSource final : public ContentSource {
   void settle() override {}
 
  private:
-  /// Returns the bytes of an element.
+  /// Returns the number of bytes of an element.
   std::size_t width_of(std::size_t item) const {
     const TensorLeaf* leaf = origins_[item].leaf;
     return leaf == nullptr ? 0 : size_of(leaf->dtype);
@@ -56,7 +56,8 @@ std::byte* made(std::size_t bytes) {
   return all.emplace_back(bytes).data();
 }
 
-/// Nobody uses the content: a copy into an empty shard copies nothing.
+/// Gives empty shards memory for the whole tensor. Nobody uses its content: a copy into an empty
+/// shard copies nothing.
 StateDict with_whole_for_empty(StateDict state) {
   for (TensorLeaf& leaf : state.tensors) {
     const std::int64_t elements = volume(leaf.shape);
@@ -99,7 +100,7 @@ void materialise_empty_shards(Policies& policies) {
 void fill_a_tensor_for_nothing(Policies& policies) {
   policies.save.source = asked<tensor_for_nothing>;
 }
-/// Keeps loaded data until all of it has arrived.
+/// Keeps all loaded data in staging until all of it has arrived.
 void keep_loaded_copy(Policies& policies) { policies.load.staging = asked<all_reads>; }
 
 }  // namespace

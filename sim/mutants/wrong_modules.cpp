@@ -32,7 +32,8 @@ std::vector<ObjectLeaf> with_empty_wrapper(Dict& entry, const ChainPlace& place)
   return objects;
 }
 
-/// Restores only into a wrapper from the common state; drops the objects if there is none.
+/// Restores only into a wrapper from the common state, and drops the objects if there is no
+/// wrapper.
 Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> objects) {
   const bool there = entry.find(kWrapper) != nullptr;
   std::vector<ObjectLeaf> placed(objects.begin(), objects.end());
@@ -48,7 +49,7 @@ Sharding own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
 
 // --- copies --------------------------------------------------------------------------------------
 
-/// Acts like copy_of_module, but replaces one of the module's groups by this rank alone.
+/// Acts like copy_of_module, but replaces one of the module's groups by a group of this rank alone.
 std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group,
                           const CheckpointGroups& given, GlobalRank self) {
   CheckpointGroups groups = given;
@@ -86,7 +87,7 @@ StateDict without_streams(StateDict state) {
   return state;
 }
 
-/// Detects the form of the checkpoint's keys only from settings.
+/// Detects the form of the checkpoint's keys only from the settings' keys.
 std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
   const auto form = stored_form(catalog);
   return form == KeyForm::kBare ? KeyForm::kMixed : form;
@@ -104,7 +105,7 @@ CheckpointGroups of_the_registry(const LeafLayer& layer) {
 
 bool whatever_grid(const StreamGrids& /*grids*/) { return true; }
 
-/// Uses the first stream of the data-parallel group for all of its ranks.
+/// Uses the first stream of the data-parallel group for all ranks of the group.
 std::vector<ObjectLeaf> own_stream_alone(const RandomStates& states) {
   const auto own = static_cast<std::size_t>(rank_in(states.groups.dp_cp, states.self).value);
   const std::span<const HostRng> mine =
@@ -152,7 +153,7 @@ bool overflows_here(std::span<const ModuleStep> own) {
   return std::any_of(own.begin(), own.end(), [](const auto& module) { return module.overflow; });
 }
 
-/// All ranks take part, but each decides by its own modules.
+/// Lets all ranks take part, but each decide by its own modules.
 StepAgreement decided_by_each(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   agree_on_overflow(world, own, agreed);
@@ -165,7 +166,7 @@ bool updated_here(Communicator& world, bool own) {
   return own;
 }
 
-/// A rank with an overflow returns at once; the others reduce their norms.
+/// Makes a rank with an overflow return at once, while the others reduce their norms.
 StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   std::vector<ModuleStep> finite(own.begin(), own.end());

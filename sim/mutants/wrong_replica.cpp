@@ -16,7 +16,7 @@ using Axes = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 4> kDataAxes = {"dp_shard", "dp_replicate", "edp_shard",
                                                        "edp_replicate"};
 
-/// Returns the replica id as if the axes had one coordinate.
+/// Returns the replica id as it would be if `axes` had only one coordinate.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
                              std::span<const std::string_view> axes) {
   std::vector<std::int32_t> coordinates;
@@ -47,7 +47,8 @@ std::int32_t rank_in_dp(const Placement& placement, const Mesh& mesh, GroupRank 
   return group.rank_of(mesh.members().member(member))->value;
 }
 
-/// For weights, which are held whole; the optimizer's shares have groups of their own.
+/// Describes weights, which are held whole. Optimizer shares are left alone, because they have
+/// groups of their own.
 Description by_dense_group(const Holding& holding) {
   Description description = describe(holding);
   if (holding.spec.mesh == MeshKind::kExpert && holding.shares.empty()) {
@@ -57,7 +58,8 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Declares copies along tp and pp as later copies: each rank's file keeps them, none is main.
+/// Declares copies along tp and pp as further copies, none of them main, so that each rank's file
+/// keeps them.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();
@@ -89,14 +91,15 @@ void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<rep
 void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
 void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }
 void drop_dp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_dp>; }
-/// Uses the rank in the data-parallel group, which ignores copies along other axes.
+/// Uses the rank in the data-parallel group as the copy index, which ignores copies along other
+/// axes.
 void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = asked<rank_in_dp>; }
 
-/// Puts experts' main copies where the dense tensors' are.
+/// Puts the main copies of experts where those of the dense tensors are.
 void elect_experts_by_dense_group(Policies& policies) {
   policies.job.described_save = asked<by_dense_group>;
 }
-/// Puts dense tensors' main copies where the experts' are.
+/// Puts the main copies of dense tensors where those of the experts are.
 void write_where_expert_dp_is_0(Policies& policies) {
   policies.job.described_save = asked<by_expert_group>;
 }

@@ -19,7 +19,7 @@ bool emits_whatever_format(RerunMode mode, State state, CheckpointFormat /*forma
   return emits(mode, state, CheckpointFormat::kTorchDist);
 }
 
-/// Decides like the save.
+/// Requests in a forced template what a save of this job would hold.
 bool forces_what_is_emitted(RerunMode mode, CheckpointFormat format) {
   return emits(mode, State::kNotRunningYet, format);
 }
@@ -126,8 +126,8 @@ std::string say_nothing(std::int64_t /*iteration*/, std::int64_t /*before*/) { r
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Saves rerun objects only after a fault; `unsigned`: and uses a remembered plan for every later
-/// save.
+/// Saves rerun objects only after a fault. With `unsigned`, also uses a remembered plan for every
+/// later save.
 void emit_in_fault_alone(Policies& policies) { policies.job.rerun.emitted = asked<emits_in_fault>; }
 void emit_in_fault_alone_unsigned(Policies& policies) {
   emit_in_fault_alone(policies);
@@ -152,7 +152,7 @@ void take_all_for_spikes(Policies& policies) { policies.job.rerun.fatal = asked<
 void restore_from_releases(Policies& policies) {
   policies.job.rerun.concerned = asked<always_concerned>;
 }
-/// Requires wrapped iterators even between iterations, when nothing is read again.
+/// Requires wrapped iterators even between iterations, when no batch is read again.
 void want_wrapped_iterators_always(Policies& policies) {
   policies.job.rerun.batches = asked<always_batches>;
 }
@@ -166,8 +166,8 @@ void ask_for_pending_alone(Policies& policies) {
   policies.job.rerun.asked = asked<asks_for_pending>;
 }
 
-/// Saves the state in place after a fatal result that was not reproduced; `unguarded`: without the
-/// check for states that can be persisted.
+/// Saves the state in place after a fatal result that was not reproduced. With `unguarded`, also
+/// skips the check for states that may be saved.
 void save_in_place(Policies& policies) {
   policies.job.rerun.leaving = asked<leave_with_a_checkpoint>;
 }
@@ -176,14 +176,16 @@ void save_in_place_unguarded(Policies& policies) {
   policies.job.rerun.persisted = asked<any_is_persisted>;
 }
 
-/// Places the object by (pp, tp), and declares the other ranks there copies.
+/// Places the object by (pp, tp), and declares the objects of the other ranks at the same (pp, tp)
+/// as copies.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
-/// Prefers checkpoint to continue in place; prefers continue to restart-again from a checkpoint.
+/// Prefers `checkpoint` to `continue` in place, and `continue` to `restart again` after a restart
+/// from a checkpoint.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
-/// Does not restore the streams: none of them, or one kind; `before a fault save`: only
-/// then.
+/// Does not restore random streams: none of them, or all but one kind. With `before a fault save`,
+/// leaves them out only then.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }
@@ -197,7 +199,7 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone_at_last>;
 }
 
-/// Reads the batch after a restart from the buffers and from the cursor; or from neither.
+/// Reads the batch after a restart both from the buffers and from the cursor; or from neither.
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 
@@ -205,12 +207,12 @@ void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behi
 void restore_by_rank(Policies& policies) {
   policies.job.rerun.restored = asked<restore_where_sizes_fit>;
 }
-/// Also restores if the machine is disabled.
+/// Restores a pending state even if the machine is disabled.
 void restore_although_disabled(Policies& policies) {
   policies.job.rerun.restored = asked<restore_in_any_mode>;
 }
 
-/// Does not report that a restart repeats the restarts before it.
+/// Does not report that earlier restarts ran the same iteration again.
 void restart_in_silence(Policies& policies) { policies.job.rerun.guard = asked<say_nothing>; }
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace reprise::sim {
 namespace {
 
-/// 7 over 3 is 0..3, 3..6, 6..7; this returns 0..3, 2..5, 4..7.
+/// Returns a part's interval that begins at a multiple of floor(n / parts). 7 in 3 parts should
+/// give 0..3, 3..6, 6..7; this gives 0..3, 2..5, 4..7.
 Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const std::int64_t begin = index * (length / parts);
   const std::int64_t chunk = (length + parts - 1) / parts;
@@ -18,7 +19,7 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Describes shards of ceil(n / parts) as beginning at multiples of floor(n / parts).
+/// Describes shards of ceil(n / parts) elements as if they began at multiples of floor(n / parts).
 void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
 
 }  // namespace

@@ -51,16 +51,16 @@ void forget(Policies& policies) {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Neither saves nor requests a part of the optimizer.
+/// Neither saves nor requests the masters.
 void forget_masters(Policies& policies) { forget<without_masters>(policies); }
 void forget_first_moments(Policies& policies) { forget<without_first_moments>(policies); }
 void forget_second_moments(Policies& policies) { forget<without_second_moments>(policies); }
 /// Does not save the optimizer's step counts.
 void forget_steps(Policies& policies) { forget<without_steps>(policies); }
-/// Saves none of these.
+/// Neither saves nor requests any optimizer state.
 void forget_optimizer(Policies& policies) { forget<without_optimizer>(policies); }
 
-/// Leaves the step counts at 0 on ranks without experts.
+/// Leaves the step counts at 0 on those ranks that have no experts.
 void keep_steps_of_ranks_without_experts(Policies& policies) {
   policies.job.saved = asked<with_own_steps>;
 }

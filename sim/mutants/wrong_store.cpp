@@ -15,7 +15,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Commits over a wrong view of the store, which the steps keep alive.
+/// Commits with a wrong view of the store; the returned steps keep the view alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {
@@ -109,9 +109,9 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 
 /// Changes names for a writer whose lease another writer has taken.
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
-/// Uses a list to tell if something exists.
+/// Uses a list to find out if something exists.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
-/// Puts the small object that makes the checkpoint visible before the rest.
+/// Puts the small object that makes the checkpoint visible before the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
 
 }  // namespace

@@ -20,9 +20,9 @@ Group all_but_the_last(const Group& holders) {
   return Group(std::vector<GlobalRank>(members.begin(), members.end() - 1));
 }
 
-/// Gives `expert_rng_state` one place for all ranks along ep, as if they held copies.
+/// Gives `expert_rng_state` one place for all ranks along ep, as if these ranks held copies.
 std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
-  constexpr std::size_t kEpInGrid = 1;  // pp, ep, etp
+  constexpr std::size_t kEpInGrid = 1;  // the grid is (pp, ep, etp)
   auto leaves = random_leaves(states);
   for (ObjectLeaf& leaf : leaves) {
     if (leaf.key != kExpertRngKey) continue;
@@ -41,9 +41,9 @@ std::vector<Bucket> layout_for_all(std::span<const std::int64_t> sizes, const Bu
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Starts each replicated group from its own values.
+/// Starts the ranks of each replicated group from different values.
 void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of_copy>; }
-/// Excludes the last of several stages that hold a parameter from the group that sums its
+/// If several stages hold a parameter, excludes the last one from the group that sums its
 /// gradients.
 void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
 /// Keeps the expert streams once for all expert-parallel ranks.

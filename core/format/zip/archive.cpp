@@ -38,8 +38,9 @@ std::uint64_t u64(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint64_t>(bytes.subspan(at));
 }
 
-// Flags a record may have: two hints of a compressor, the descriptor, UTF-8. With any other flag, a
-// reader refuses it (encryption, patches, masked headers), or no writer sets it.
+// Flags a record may have: two hints of a compressor, the descriptor, UTF-8. Every other flag
+// either makes some reader refuse the record (encryption, patches, masked headers) or is set by no
+// writer.
 constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U;
 
 // Records that a reader treats as optional. PyTorch's reader ignores case in names, Python's
@@ -267,7 +268,8 @@ std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
 }
 
 Archive::End Archive::read_wide_end(std::uint64_t offset) {
-  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // after the length field itself
+  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // number of bytes after the length
+                                                              // field itself
   const ByteSpan record = fetch({offset, zip::kWideEndBytes});
   if (u32(record, 0) != zip::kWideEndSignature || u64(record, 4) != kLength ||
       u32(record, 16) != 0 || u32(record, 20) != 0 || u64(record, 24) != u64(record, 32)) {

@@ -20,7 +20,7 @@
 
 namespace reprise {
 
-/// Most records an archive may have; an item has 3 to 7, plus one per tensor inside.
+/// Maximum number of records in an archive. An item has 3 to 7, plus one per tensor inside.
 inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
 
 /// Kind of an item, judging by its first bytes.
@@ -40,7 +40,8 @@ struct Record {
   std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
   std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
-  std::uint32_t crc = 0;            ///< as stored; torch can be told to store a wrong one
+  std::uint32_t crc = 0;            ///< as stored, which may be wrong: torch can be told not to
+                                    ///< compute it
   bool utf8 = false;                ///< the directory marks the name as UTF-8
   std::uint64_t entry_offset = 0;   ///< offset of its central directory entry in the slice
 };
@@ -70,8 +71,9 @@ class Archive {
   ByteRange content_range(const Record& record);
   /// Returns the record's content. Throws LIMIT if it exceeds `size_max` bytes.
   Bytes read(const Record& record, std::uint64_t size_max);
-  /// True if the content matches the stored checksum; reads it in bounded steps unless read() has.
-  /// The caller judges a mismatch, because torch can be told not to compute checksums.
+  /// True if the content matches the stored checksum. Reads the content in bounded steps unless
+  /// read() has read it already. The caller judges a mismatch, because torch can be told not to
+  /// compute checksums.
   bool checksum_matches(const Record& record);
 
   /// Four bytes of the slice and their correct value.
@@ -79,8 +81,8 @@ class Archive {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Returns patches, by position, that correct checksums stored as 0 where the content has
-  /// another. Reads those records in bounded steps.
+  /// Returns patches, sorted by position, for checksums that are stored as 0 although the content
+  /// has another one. Reads the records with such checksums in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }

@@ -1,5 +1,5 @@
 #pragma once
-// The settings of a job on one rank, by what they decide.
+// The settings of a job on one rank, grouped by what they decide.
 
 #include <cstdint>
 #include <string>
@@ -21,56 +21,59 @@ namespace reprise::sim {
 struct JobMakeup {
   std::string model = "gpt-tiny";
   Layout layout = {};
-  /// The job's ranks in the layout's order; empty: all of the fabric's, 0 .. n-1.
+  /// The job's ranks in the layout's order. If empty, all ranks of the fabric, 0 .. n-1.
   std::vector<GlobalRank> ranks = {};
   /// If not empty, replaces the members above and CheckpointForm::optimizer_sharding.
   std::vector<ModuleConfig> modules = {};
 };
 
 struct JobIdentity {
-  std::string run = "run";               ///< identity that is written, and expected in a load
-  std::string engine = "reprise";        ///< name and version that are written
+  std::string run = "run";               ///< identity of the run, written by saves and expected by
+                                         ///< loads
+  std::string engine = "reprise";        ///< name and version of the engine, written by saves
   std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are accepted
 };
 
 struct TrainingSettings {
   std::uint64_t seed = 1;  ///< seed of start values, data and random streams; a load replaces it
   Schedule schedule = {};
-  double clip_grad = 0;       ///< largest norm of gradients over all modules; 0: no limit
-  bool random_by_dp = false;  ///< true: random streams differ by rank of dp x cp
+  double clip_grad = 0;       ///< upper limit on the norm of gradients over all modules; 0 for no
+                              ///< limit
+  bool random_by_dp = false;  ///< true if random streams differ by rank of dp x cp
 };
 
 /// The form of a job's checkpoints.
 struct CheckpointForm {
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
-  std::size_t shard_dim = 0;          ///< dimension that cuts the optimizer's boxes
-  bool plain_first = false;           ///< order of an optimizer's parameter groups
+  std::size_t shard_dim = 0;          ///< dimension along which the optimizer's boxes are cut
+  bool plain_first = false;           ///< true if an optimizer's plain parameter group comes first
   KeyForm keys = KeyForm::kPrefixed;  ///< form of the modules' keys
   std::string rng_prefix = {};        ///< prefix of the keys of random states
 };
 
 /// The groups that saves and loads use.
 struct GroupChoice {
-  GroupSource source = {};    ///< groups that they are given
+  GroupSource source = {};    ///< own groups that saves and loads are given
   RegistryUse fallback = {};  ///< global groups that may replace missing ones
 };
 
-/// Parts that a load leaves out on purpose: Megatron's options of these names.
+/// Parts that a load leaves out on purpose. The members correspond to Megatron's options.
 struct LoadChoice {
-  bool optimizer = true;  ///< no-load-optim: masters come from the weights, fresh schedule
-  bool schedule = true;   ///< no-load-scheduler
-  bool random = true;     ///< no-load-rng
-  bool finetune = false;  ///< only weights, and from iteration 0
-  std::vector<std::string> adds = {};   ///< modules missing in the checkpoint: they start fresh
-  std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job lacks
+  bool optimizer = true;  ///< false for no-load-optim: masters come from the weights, the schedule
+                          ///< starts fresh
+  bool schedule = true;   ///< false for no-load-scheduler
+  bool random = true;     ///< false for no-load-rng
+  bool finetune = false;  ///< true to load only weights and start from iteration 0
+  std::vector<std::string> adds = {};   ///< modules missing in the checkpoint that may start fresh
+  std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job may leave out
 
   friend bool operator==(const LoadChoice&, const LoadChoice&) = default;
 };
 
 struct JobHardware {
-  std::string device = "localhost:0";        ///< device of this rank: "node:index"
-  std::int32_t ranks_per_node = 0;           ///< 0: one node for all
-  Processor* processor = &host_processor();  ///< processor with the arrays; outlives the job
+  std::string device = "localhost:0";        ///< device of this rank, as "node:index"
+  std::int32_t ranks_per_node = 0;           ///< 0 if all ranks are on one node
+  Processor* processor = &host_processor();  ///< processor with the arrays; must outlive the job
 };
 
 struct JobConfig {

@@ -1,6 +1,6 @@
 #pragma once
-// The data of a job on one rank. The functions and classes beside this file work on it, each with
-// one duty.
+// The data of a job on one rank. The functions and classes of this folder work on it, each with one
+// duty.
 
 #include <cstdint>
 #include <memory>
@@ -22,15 +22,16 @@ struct JobData {
   JobConfig config;
   JobPolicy policy;
   GlobalRank rank;
-  std::vector<ModuleConfig> all_modules;  ///< of the job; this rank may have parts of only some
+  std::vector<ModuleConfig> all_modules;  ///< all modules of the job; this rank may have parts of
+                                          ///< only some
   std::shared_ptr<Communicator> world;
-  std::vector<Module> modules;  ///< those of which this rank has a part
+  std::vector<Module> modules;  ///< modules of which this rank has a part
   Progress progress;
   std::optional<std::int64_t> parent_step;
-  LoadChoice taking;  ///< choice of the last request
+  LoadChoice taking;  ///< options of the last load request
   RerunMachine machine;
   DataIterator batches;
-  std::vector<AppliedSamples> applied;  ///< in this life
+  std::vector<AppliedSamples> applied;  ///< samples that this life has used
   std::vector<Moved> moved;             ///< in the order of the moves
 };
 

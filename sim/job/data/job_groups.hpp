@@ -1,6 +1,6 @@
 #pragma once
-// The groups of a job's modules, and the basis on which its ranks make the leaves of a save or a
-// load.
+// Finds the groups of a job's modules, and the basis on which its ranks make the leaves of a save
+// or a load.
 
 #include <string_view>
 #include <vector>
@@ -18,14 +18,14 @@ struct Basis {
   void add(CheckpointGroups of_module, ContentMetadata told);
 };
 
-/// Return the groups of each module: the job's own, for keys of that form or of its own; and those
-/// that its saves and loads are given.
+/// The first returns the job's own groups of each module, for keys of that form or of the job's own
+/// form. The second returns the groups that the job's saves and loads are given.
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);
-/// Uses this job's own groups, as is right.
+/// Returns the basis with this job's own groups, which is the right one.
 Basis own_basis(const JobData& job, KeyForm keys);
-/// Collective over the world: resolves the given groups and agrees on them with all ranks; `common`
+/// Collective over the world: resolves the given groups and lets all ranks agree on them. `common`
 /// is the common state of the checkpoint to load.
 Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
                    const Value* common);

@@ -1,6 +1,6 @@
 #pragma once
 // Decisions of the job about its checkpoints. A default-constructed policy is right; a mutant
-// replaces a function.
+// replaces some of its functions.
 
 #include <cstddef>
 #include <functional>
@@ -23,9 +23,9 @@
 
 namespace reprise::sim {
 
-// --- loaded state, and its way to the next step ------------------------------------------------
+// --- from loaded state to the next step --------------------------------------------------------
 
-/// State that the refresh after a load works on; outlives its steps.
+/// State that the refresh after a load works on; must outlive the refresh's steps.
 struct Loaded {
   std::span<Module> modules;  ///< modules of which this rank has a part
   Communicator& world;
@@ -44,36 +44,40 @@ struct RefreshStep {
 
 /// Returns the steps from the loaded state to the state that the next forward pass uses:
 ///
-///   convert          slots that were kept under another sharding into this job's shares
-///   check_masters    bf16(master) is the stored weight, on every rank; else STALE_DERIVED on all
-///   install_own      this rank's share into the compute copy
-///   gather           the other shares, over the group that shares
+///   convert          cuts slots that were stored under another sharding into this job's shares
+///   check_masters    compares bf16(master) with the stored weight on every rank; if they differ,
+///                    throws STALE_DERIVED on all
+///   install_own      copies this rank's share into the compute copy
+///   gather           gathers the other shares, over the group that shares the optimizer
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 
-/// Returns the state unchanged: the right inventory.
+/// Returns the state unchanged, which is right: nothing is left out.
 StateDict whole_state(StateDict state);
 
 // --- description of a tensor for a checkpoint --------------------------------------------------
 
-/// A rank's part of a tensor and all inputs that determine it.
+/// A rank's part of a tensor, and all inputs that determine that part.
 struct Holding {
   const ParameterSpec& spec;
   const ModelSpec& model;
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
-  const std::shared_ptr<const Mesh>& mesh;  ///< ranks that hold parts or copies of it
-  GroupRank member;                         ///< this rank, in the mesh
-  const LocalTensor& tensor;                ///< its part under model parallelism
+  const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies of the
+                                            ///< tensor
+  GroupRank member;                         ///< this rank in the mesh
+  const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
-  Placement placement;                      ///< splits of the model and of the sharing
-  bool flat = false;                        ///< the share is a flattened range
+  Placement placement;                      ///< splits of the model and of the optimizer's sharing
+  bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
-  std::span<const Share> shares;            ///< shares of all ranks; empty: the whole part
-  GroupRank own;                            ///< this rank among them
-  std::int32_t ranks_per_node = 0;          ///< 0: all on one node
+  std::span<const Share> shares;            ///< shares of all ranks; empty if the rank has the
+                                            ///< whole part
+  GroupRank own;                            ///< this rank's index in `shares`
+  std::int32_t ranks_per_node = 0;          ///< 0 if all ranks are on one node
 };
 
-/// Description of a leaf without its bytes. Pieces refer to a buffer that holds the boxes packed.
+/// Description of a leaf without its bytes. Pieces refer to a buffer that holds the boxes one after
+/// another.
 struct Description {
   std::string key;
   Dims shape;
@@ -82,7 +86,7 @@ struct Description {
   std::optional<Placed> placed;
 };
 
-/// Returns the parameter's own key, global shape and boxes, and mesh and placement if these alone
+/// Returns the parameter's own key, global shape and boxes. Adds mesh and placement if these alone
 /// determine the boxes.
 Description describe(const Holding& holding);
 
@@ -92,16 +96,17 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  std::span<const HostRng> host;    ///< streams of one rank, or of its dp x cp group if they differ
-  const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
+  std::span<const HostRng> host;    ///< streams of one rank; of its dp x cp group if the ranks'
+                                    ///< streams differ
+  const HostRng* expert = nullptr;  ///< null if the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;
   GlobalRank self;
 };
 
-/// Returns `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp,
-/// ep, etp). The groups give index and size; copies are counted by the metadata's DP group and by
-/// the experts'; keys begin with the groups' prefix.
+/// Returns `rng_state` over (pp, tp), and `expert_rng_state` over (pp, ep, etp), which is private
+/// to its EP rank. Index and size come from the groups. Copies are counted over the metadata's DP
+/// group and over the experts' DP group. Keys begin with the groups' prefix.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
@@ -114,10 +119,11 @@ struct LeafLayer {
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule after a load: the stored one. Samples counted before do not count.
+/// Returns the schedule after a load, which is the stored one. Samples that the own schedule
+/// counted before the load are forgotten.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// Returns the sharding used to read a module's optimizer state: the checkpoint's.
+/// Returns the sharding by which a module's optimizer state is read, which is the checkpoint's.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
 /// Grids of a module's random states, for its ranks or its experts.
@@ -125,12 +131,13 @@ struct StreamGrids {
   const Layout& stored;
   const Layout& own;
   bool of_experts = false;
-  bool by_dp = false;  ///< true: they differ by rank of dp x cp
+  bool by_dp = false;  ///< true if they differ by rank of dp x cp
 };
-/// True if each rank finds its own stream in the checkpoint: only if the grids are the same.
+/// True if each rank finds its own stream in the checkpoint, which is so only if the grids are the
+/// same.
 bool same_streams(const StreamGrids& grids);
 
-/// Decides where the parts of a module are in a checkpoint.
+/// Decides where a checkpoint has the parts of a module.
 struct ModulePolicy {
   std::string (*prefix)(std::string_view name) = module_prefix;
   std::int32_t (*copy)(const CheckpointGroups&, GlobalRank) = copy_of_module;
@@ -152,7 +159,8 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Returns the ranks that sum their gradients of a parameter on several stages: all of them.
+/// Returns the ranks that sum their gradients of a parameter that is on several stages: all of its
+/// holders.
 Group all_holders(const Group& holders);
 
 /// Returns the seed of this member's start values.
@@ -160,21 +168,21 @@ std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// Storage that was reallocated with its content. The old bytes stay readable, like an allocator's
-/// free blocks on a device.
+/// Storage that was reallocated with its content. The old bytes stay readable, as on a device whose
+/// allocator keeps freed blocks.
 struct Moved {
   std::byte* now = nullptr;
   std::size_t bytes = 0;
   ArrayMemory old;
 };
 
-/// Address to save a leaf from. Default: its current address.
+/// Returns the address to save a leaf from, which is its current address.
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
-  /// Rule by which a placement cuts dimensions; must be the one that the plan describes.
+  /// Rule by which a placement cuts dimensions; must be the rule that the plan describes.
   ChunkRule slice = ceil_chunk;
-  /// Rules that give a checkpoint the placement of a key.
+  /// Returns the rules that map a key to its placement in a checkpoint.
   const PartitionRules& (*names)() = partition_rules;
   std::int32_t (*replica)(const Placement&, const Mesh&, GroupRank) = replica_of;
   Description (*described_save)(const Holding&) = describe;
@@ -183,10 +191,11 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select the parts of the whole state that a save writes and a load requests.
+  /// Select the parts of the whole state: `saved` those that a save writes, the other those that a
+  /// load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
-  /// Groups of a save and a load, and the check that all ranks agree on them.
+  /// Choose the groups of a save and of a load, and check that all ranks agree on them.
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kUnit = 1048576;  // 2^20
 
-/// Sums over each module's ranks; leaves out modules of which this rank has no part.
+/// Returns the sums over each module's ranks. Leaves out modules of which this rank has no part.
 std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
   std::vector<std::int64_t> sums;
   for (const auto& module : own) {
@@ -22,7 +22,7 @@ std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
 }  // namespace
 
 double StepAgreement::gradient_norm() const {
-  std::int64_t squares = 0;  // integers: the order of modules does not matter
+  std::int64_t squares = 0;  // sums integers, so the order of modules does not matter
   for (const auto& module : modules) squares += module.squares;
   return std::sqrt(static_cast<double>(squares) / kUnit);
 }
@@ -39,7 +39,8 @@ void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own,
   for (const auto& module : own) {
     mine.push_back(module.overflow ? 1 : 0);
     mine.push_back(
-        std::bit_cast<std::int64_t>(module.loss_scale));  // ordered alike: none is negative
+        std::bit_cast<std::int64_t>(module.loss_scale));  // bits are in the order of the values,
+                                                          // because no loss scale is negative
   }
   const auto all = world.all_reduce(Reduce::kMax, mine);
   agreed.modules.resize(own.size());

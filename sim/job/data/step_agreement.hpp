@@ -1,5 +1,5 @@
 #pragma once
-// Agreement of all ranks before an update, so that no module continues when another stops, and none
+// Lets all ranks agree before an update, so that no module continues when another stops, and none
 // waits for one that stopped.
 //
 //   own                    each module's ranks            the world
@@ -15,25 +15,26 @@
 
 namespace reprise::sim {
 
-/// A rank's knowledge of a module of its job.
+/// What a rank knows about a module of its job.
 struct ModuleStep {
-  Communicator* group = nullptr;  ///< ranks of the module; nullptr: this rank is not one of them
+  Communicator* group = nullptr;  ///< ranks of the module; null if this rank is not one of them
   bool overflow = false;          ///< true if its gradients are not finite
   double loss_scale = 0;
-  std::int64_t squares = 0;  ///< sum over gradients, each counted once, in units of 2^-20
+  std::int64_t squares = 0;  ///< sum of squares of gradients, each counted once, in units of 2^-20
   std::int64_t zeros = 0;    ///< number of zero gradients
 };
 
 struct StepAgreement {
-  bool overflow = false;            ///< true if some module overflowed: nobody updates
-  std::vector<ModuleStep> modules;  ///< in job order; without groups
+  bool overflow = false;            ///< true if some module overflowed; in that case nobody updates
+  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; without groups
 
   /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;
   std::int64_t zeros() const;
 };
 
-/// Collective over the world; `own` has an entry for each module of the job, owned or not.
+/// Collective over the world. `own` has an entry for each module of the job, even those of which
+/// this rank has no part.
 StepAgreement agree_on_step(Communicator& world, std::span<const ModuleStep> own);
 
 /// Collective over the world: true if all ranks have updated.
@@ -44,11 +45,11 @@ struct StepPolicy {
   bool (*success)(Communicator&, bool) = all_have_stepped;
 };
 
-// The two halves of agree_on_step.
+// The two halves of agree_on_step:
 
 /// Agrees on found-inf and loss scales of all modules; `agreed.modules` has the size of `own`.
 void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own, StepAgreement& agreed);
-/// Agrees on squares and zeros.
+/// Agrees on the squares and zeros of all modules.
 void agree_on_statistics(Communicator& world, std::span<const ModuleStep> own,
                          StepAgreement& agreed);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What an iteration of the job tells: its numbers, its samples, and if the job must leave.
+// Results of an iteration of the job: its numbers, its samples, and whether the job must leave.
 
 #include <cstdint>
 #include <optional>
@@ -15,9 +15,10 @@ namespace reprise::sim {
 
 struct StepRecord {
   Step step;                 ///< number of completed iterations
-  std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20; same under every layout
+  std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20; the same under every
+                             ///< layout
   double lr = 0;             ///< value that the step used
-  double loss_scale = 0;     ///< value that the step used; with modules the first one's
+  double loss_scale = 0;     ///< value that the step used; of the first module if there are several
   bool overflow = false;     ///< true if the update was skipped
   bool skipped = false;      ///< true if the iteration only consumed its samples
   double gradient_norm = 0;  ///< over all modules, before clipping
@@ -28,17 +29,17 @@ struct StepRecord {
   friend std::ostream& operator<<(std::ostream& out, const StepRecord& record);
 };
 
-/// Result of trying an iteration.
+/// Result of an attempt to run an iteration.
 struct StepOutcome {
-  std::optional<StepRecord> record;  ///< nothing if the job leaves before the update
+  std::optional<StepRecord> record;  ///< empty if the job leaves before the update
   std::optional<RerunExit> exit;     ///< set if the job must leave
-  std::vector<std::string> notes;    ///< for the operator
+  std::vector<std::string> notes;    ///< messages for the operator
 };
 
 /// Samples that an iteration used.
 struct AppliedSamples {
   SampleRange samples;
-  bool skipped = false;  ///< true: consumed without training
+  bool skipped = false;  ///< true if they were consumed without training
 
   friend bool operator==(const AppliedSamples&, const AppliedSamples&) = default;
 };

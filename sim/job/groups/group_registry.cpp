@@ -7,7 +7,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Megatron continues with an incomplete pair as rank 0 of 1.
+/// Throws if only one half of a pair is given; Megatron would continue with such a pair as rank 0
+/// of 1.
 void require_pair(const GroupCall& call) {
   if (call.given.tp.has_value() == call.given.pp.has_value()) return;
   const bool tp = call.given.tp.has_value();

@@ -1,31 +1,32 @@
 #pragma once
-// The only code that knows groups that no caller passed: those of a process-wide registry, like
-// Megatron's parallel state. For old callers at the edge; nothing else uses it.
+// A process-wide registry of groups, like Megatron's parallel state. It serves old callers that
+// pass no groups; no other code reads groups that were not passed to it.
 
 #include "sim/job/groups/groups.hpp"
 
 namespace reprise::sim {
 
-/// Selects the groups of the registry that may replace groups that were not given.
+/// Selects which missing groups may be replaced by the registry's.
 struct RegistryUse {
   GroupSet forbidden = {};
 
-  static const RegistryUse kAllowed;    ///< all
-  static const RegistryUse kForbidden;  ///< none
+  static const RegistryUse kAllowed;    ///< all groups
+  static const RegistryUse kForbidden;  ///< no groups
 
   friend bool operator==(const RegistryUse&, const RegistryUse&) = default;
 };
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 
-/// The global groups of one process: ranks 0 .. n-1 in the layout's order, even if a module uses
-/// other ranks.
+/// The global groups of one process. Ranks 0 .. n-1 are in the layout's order, even if a module
+/// uses other ranks.
 class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// Returns all groups, for a caller that was not given some. GLOBAL_FALLBACK with caller and
-  /// groups if one of those is forbidden; LAYOUT_MISMATCH on a rank that is in no global group.
+  /// Returns all groups, for a caller that was not given those in `not_given`. Throws
+  /// GLOBAL_FALLBACK, with caller and groups, if one of these is forbidden, and LAYOUT_MISMATCH on
+  /// a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
@@ -34,17 +35,18 @@ class GroupRegistry {
   RegistryUse fallback_;
 };
 
-/// A save or a load with its groups.
+/// A save or a load with the groups that it was given.
 struct GroupCall {
-  std::string_view caller;  ///< "save"
+  std::string_view caller;  ///< "save" or "load"; used in messages
   const CheckpointGroups& given;
   const GroupRegistry& registry;
   GlobalRank self;
   bool experts = false;  ///< true if the model has experts
 };
 
-/// Returns the given groups, and the registry's for each group that the model needs and was not
-/// given. tp_group and pp_group are a pair: USAGE with both names if only one of them is given.
+/// Returns the given groups, plus the registry's for each group that the model needs and was not
+/// given. tp_group and pp_group are a pair: throws USAGE, with both names, if only one of them is
+/// given.
 CheckpointGroups resolve(const GroupCall& call);
 
 }  // namespace reprise::sim

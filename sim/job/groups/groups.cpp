@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A group along an axis of a mesh, and the axes within it, fastest first.
+/// A group along an axis of a mesh, and the axes of the mesh that it spans, fastest first.
 struct Along {
   std::string_view axis;
   std::string_view argument;
@@ -17,7 +17,8 @@ struct Along {
   std::vector<std::string_view> axes;
 };
 
-/// Copies are in the group of all copies; those along dp also have their own.
+/// Returns the groups of the dense mesh. Ranks that hold copies are in the group of all copies;
+/// copies along dp also have a group of their own.
 const std::vector<Along>& dense_axes() {
   using Groups = CheckpointGroups;
   static const std::vector<Along> all = [] {
@@ -50,8 +51,8 @@ std::string text_of(const std::optional<Group>& group) {
   return group ? "{" + join(group->members(), " ") + "}" : "no group";
 }
 
-/// Returns the part of a pipeline or expert group in the mesh, which may have only some stages or
-/// one expert's ranks.
+/// Returns the members of a pipeline or expert group that are in the mesh, which may have only some
+/// stages or one expert's ranks.
 std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
                              const std::optional<Group>& group) {
   if (!group || group->size() == mesh.axis_size(axis)) return group;

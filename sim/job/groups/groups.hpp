@@ -1,6 +1,6 @@
 #pragma once
-// The process groups passed to a save or a load, each an ordered list of global ranks. Nobody reads
-// them from global state; group_registry.hpp serves callers that have none to pass.
+// The process groups passed to a save or a load, each an ordered list of global ranks. They are
+// never read from global state, except by group_registry.hpp for callers that have none to pass.
 
 #include <array>
 #include <bitset>
@@ -16,7 +16,7 @@
 
 namespace reprise::sim {
 
-/// Groups that a caller passes, as far as it has them.
+/// The groups that a caller passes. A group that the caller lacks is empty.
 struct CheckpointGroups {
   std::optional<Group> tp;
   std::optional<Group> pp;
@@ -24,7 +24,7 @@ struct CheckpointGroups {
   std::optional<Group> dp;
   std::optional<Group> expt_dp;
   /// Groups of the experts, whose tensors and stages may be distributed differently (our
-  /// extension). A model without experts needs neither these nor expt_dp.
+  /// extension). A model without experts needs none of them, nor expt_dp.
   std::optional<Group> ep = {};
   std::optional<Group> expt_tp = {};
   std::optional<Group> expt_pp = {};
@@ -33,11 +33,12 @@ struct CheckpointGroups {
   friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
 };
 
-/// Groups of each module of which a rank has a part, in job order; one entry in a one-model job.
+/// Groups of each module of which a rank has a part, in the order of the job's modules; one entry
+/// if the job is one model.
 using JobGroups = std::vector<CheckpointGroups>;
 
 struct GroupName {
-  std::string_view argument;  ///< "tp_group"
+  std::string_view argument;  ///< argument, such as "tp_group"
   std::optional<Group> CheckpointGroups::*group;
   bool of_experts = false;
 };
@@ -52,37 +53,39 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
     GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
     GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
 
-/// A subset of these, by index.
+/// A subset of kGroupNames, by index.
 using GroupSet = std::bitset<kGroupNames.size()>;
 inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
-/// Throws USAGE with the known names if an argument is not one of them.
+/// Returns the set of these arguments. Throws USAGE with the known names if one is unknown.
 GroupSet groups_named(std::span<const std::string> arguments);
 std::vector<std::string_view> arguments_of(const GroupSet& groups);
 
-/// Returns the groups of one rank of a job, from the meshes that cut its tensors. Data-parallel
-/// groups vary cp fastest, then the sharing ranks, then their copies.
+/// Returns the groups of one rank of a job, from the meshes that cut its tensors. In data-parallel
+/// groups, cp varies fastest, then the ranks that share, then their copies.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
 
-/// Returns the rank within the group. LAYOUT_MISMATCH with rank and group if it is not a member or
-/// there is no such group.
+/// Returns the rank within the group. Throws LAYOUT_MISMATCH, with rank and group, if it is not a
+/// member or there is no such group.
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 
-/// Returns a rank's place in a mesh of dense tensors or experts, or of some pipeline stages, from
-/// its groups: each coordinate is the rank within the group along that axis. LAYOUT_MISMATCH if a
-/// group's size differs from the mesh's, or the group does not contain the rank.
+/// Returns a rank's place in a mesh, taken from the rank's groups: each coordinate is the rank
+/// within the group along that axis. The mesh may be that of dense tensors, of experts, or of some
+/// pipeline stages. Throws LAYOUT_MISMATCH if a group's size differs from the mesh's, or the group
+/// does not contain the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// Pairs each group with the one that the meshes define, for all ranks to compare. `module` is a
-/// prefix of the names.
+/// Pairs each group with the one that the meshes define, so that all ranks can compare them.
+/// `module` is put before the names.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
-/// Selects the groups that a job passes to its saves and loads: its own, except those it lacks.
+/// Selects which of its own groups a job passes to its saves and loads.
 struct GroupSource {
   GroupSet lacks = {};
 
-  static const GroupSource kExplicit;  ///< all
-  static const GroupSource kFallback;  ///< none, like callers from before groups were arguments
+  static const GroupSource kExplicit;  ///< all groups
+  static const GroupSource kFallback;  ///< no groups, like callers from before groups were
+                                       ///< arguments
   static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;

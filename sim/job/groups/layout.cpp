@@ -100,7 +100,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// Axes of the mesh at each name of the order, fastest first.
+/// For each name in the order, the axes of the mesh in its place, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
@@ -118,7 +118,8 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-/// Returns the axes that take ranks, which hold copies or not.
+/// Returns the axes that take ranks: those whose ranks hold copies if `copies`, otherwise those
+/// whose ranks hold parts.
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
@@ -134,7 +135,7 @@ std::vector<std::string_view> axes_of_ranks(bool copies) {
 
 bool spans_ranks(const LayoutField& field) { return field.spread != Spread::kWithinRank; }
 
-/// True if they agree in all sizes that are `meant`.
+/// True if `a` and `b` agree in all sizes for which `meant` is true.
 template <class Meant>
 bool same_sizes(const Layout& a, const Layout& b, Meant meant) {
   return std::all_of(kLayoutFields.begin(), kLayoutFields.end(), [&](const LayoutField& field) {
@@ -345,7 +346,7 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
   if (layout.stage_layers.empty() && layer < layers) {
-    // Even distribution: the first chunks take one more if there is a remainder.
+    // Distributes layers evenly: if there is a remainder, the first chunks take one more.
     const std::int64_t each = layers / chunks;
     const std::int64_t larger = layers % chunks;
     const std::int64_t in_larger = larger * (each + 1);

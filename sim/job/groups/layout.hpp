@@ -1,6 +1,6 @@
 #pragma once
-// The layout of a job over its ranks: a size for each kind of parallelism and the order in which
-// ranks are assigned, as in Megatron's --rank-order: the first name varies fastest.
+// The layout of a job over its ranks: a size for each kind of parallelism, and the order in which
+// ranks are assigned. As in Megatron's --rank-order, the first name varies fastest.
 //
 //   tp2 dp2 in the order tp-cp-ep-dp-pp        the same in the order dp-tp
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
@@ -22,7 +22,8 @@
 
 namespace reprise::sim {
 
-/// Returns the names in kLayoutSizes that are axes of an order, or those that are not.
+/// Returns those names in kLayoutSizes that are axes of an order; if `ordered` is false, the other
+/// names.
 template <bool ordered>
 constexpr auto size_names() {
   constexpr auto count = static_cast<std::size_t>(
@@ -39,7 +40,7 @@ constexpr auto size_names() {
 /// Names of the axes in the default order.
 inline constexpr auto kAxisNames = size_names<true>();
 
-/// Names of further sizes of a layout.
+/// Names of the sizes that are not axes of an order.
 inline constexpr auto kFurtherSizes = size_names<false>();
 
 /// Upper bound on the ranks of a job; a larger layout is a typing error.
@@ -53,10 +54,11 @@ struct Layout {
   std::int32_t ep = 1;
   std::int32_t dp = 1;
   std::int32_t pp = 1;
-  std::int32_t etp = 0;           ///< tensor parallelism of experts; 0: same as tp
-  std::int32_t dp_replicate = 1;  ///< divides dp
+  std::int32_t etp = 0;           ///< tensor parallelism of experts; 0 if the same as tp
+  std::int32_t dp_replicate = 1;  ///< number of copies that dp is split into; must divide dp
   std::int32_t vpp = 1;           ///< virtual stages per pipeline stage
-  /// Number of layers of each of the pp x vpp chunks, in model order; empty: even distribution.
+  /// Number of layers of each of the pp x vpp chunks, in model order; if empty, layers are
+  /// distributed evenly.
   std::vector<std::int64_t> stage_layers;
 
   /// Returns kAxisNames joined by '-'.
@@ -64,11 +66,11 @@ struct Layout {
 
   std::int32_t world_size() const;
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
-  /// Number of ranks that share the experts of a pipeline stage.
+  /// Returns the number of ranks that share the experts of a pipeline stage.
   std::int32_t expert_ranks() const;
-  /// Number of copies of each expert, sharded or not.
+  /// Returns the number of copies of each expert, sharded or not.
   std::int32_t expert_dp() const { return expert_ranks() / (expert_tp() * ep); }
-  /// Returns the size of the axis; USAGE with a suggestion if there is no such axis.
+  /// Returns the size of the axis. Throws USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
 
@@ -82,13 +84,13 @@ std::string to_string(const Layout& layout);
 
 /// Ranks over which a size spreads its parts or copies.
 enum class Spread : std::uint8_t {
-  kOwnRanks,     ///< takes ranks: the world is that many times larger
-  kSharedRanks,  ///< takes none; divides ranks that other axes take
-  kWithinRank,   ///< takes and divides none; all of it is on each rank
+  kOwnRanks,     ///< takes ranks: makes the world that many times larger
+  kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
+  kWithinRank,   ///< neither takes nor divides ranks: all of it is on each rank
 };
 
-/// Tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies: the
-/// same weights, and shares of one optimizer state.
+/// The tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies of
+/// the same weights, and shares of one optimizer state.
 enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -99,14 +101,14 @@ struct LayoutField {
   Spread spread;
   Cuts cuts;
 
-  /// Has no defaults: a new row must say all of it.
+  /// No parameter has a default, so that a new row must give all of them.
   constexpr LayoutField(std::string_view name_, LayoutMember size_, Spread spread_, Cuts cuts_)
       : name(name_), size(size_), spread(spread_), cuts(cuts_) {}
 
   constexpr bool takes_ranks() const { return spread == Spread::kOwnRanks; }
   constexpr bool cuts_dense() const { return cuts == Cuts::kDense || cuts == Cuts::kAll; }
   constexpr bool cuts_experts() const { return cuts == Cuts::kExperts || cuts == Cuts::kAll; }
-  /// True if ranks along it hold copies of each other.
+  /// True if the ranks along this axis hold copies of each other.
   constexpr bool copies() const { return takes_ranks() && cuts == Cuts::kNothing; }
 };
 
@@ -126,48 +128,50 @@ static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSize
                            return field.name == size.name;
                          }));
 
-/// Returns the size that a field has in effect: etp 0 is that of tp.
+/// Returns the size that a field has in effect: an etp of 0 means the size of tp.
 std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 
-/// True if both cut the model into the same parts: each model-parallel rank has the same elements.
+/// True if `a` and `b` cut the model into the same parts: each model-parallel rank has the same
+/// elements.
 bool same_parts(const Layout& a, const Layout& b);
-/// True if each rank finds a random stream of its own place in both: the ranks that hold different
-/// parts are arranged alike and, if the streams also differ by copy, there are as many copies.
+/// True if each rank finds the random stream of its own place in both layouts. This requires that
+/// the ranks with different parts are arranged in the same way and, if `by_copy` says that streams
+/// also differ by copy, that there are as many copies.
 bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
 bool same_expert_streams(const Layout& a, const Layout& b);
 /// Returns the number of copies of each part of the dense tensors, sharded or not.
 std::int32_t copies_of_parts(const Layout& layout);
 
-/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one
-/// larger than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not
-/// divide its axis, or vpp and stage_layers don't fit pp; USAGE for an unknown name in the
-/// order.
+/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger
+/// than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide its axis,
+/// or vpp and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
 void check(const Layout& layout);
 
-/// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order;
-/// others are 1. Checks the result. USAGE with a suggestion on anything else.
+/// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.
+/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion on anything
+/// else.
 Layout parse_layout(std::string_view text);
 
-/// Returns the ranks of a job, with the i-th at the layout's i-th place. They may be permuted,
-/// start anywhere and have gaps; empty: 0 .. n-1. Throws LAYOUT_MISMATCH if their number differs
-/// from the layout's, or if one occurs twice.
+/// Returns the ranks of a job: `ranks`[i] is at the layout's i-th place. They may be permuted,
+/// start anywhere and have gaps; if empty, they are 0 .. n-1. Throws LAYOUT_MISMATCH if their
+/// number differs from the layout's, or if one occurs twice.
 Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the mesh of the dense tensors: all axes but ep in the layout's order,
-/// with dp_shard and dp_replicate in place of dp, dp_shard the faster; axes that the
-/// order omits have size 1 and come last. Checks the layout; `ranks` as in
-/// members_of.
+/// Returns the mesh of the dense tensors: all axes but ep in the layout's order. dp is replaced by
+/// dp_shard and dp_replicate, of which dp_shard varies faster. Axes that the order omits have size
+/// 1 and come last. Checks the layout; `ranks` is as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
-/// Return the axes of that mesh whose ranks hold different parts of the model, or the same, fastest
-/// first: dp as its two parts.
+/// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model;
+/// the other function returns those whose ranks hold the same part. Fastest first; dp appears as
+/// its two parts.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
-/// Returns the mesh of the experts on the same ranks: etp in place of tp, ep, edp_shard and
-/// edp_replicate in place of dp, pp.
+/// Returns the mesh of the experts on the same ranks: etp replaces tp, and edp_shard and
+/// edp_replicate replace dp; ep and pp are added.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the pipeline stage of a layer among `layers`: stages take chunks of consecutive layers
-/// in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.
+/// Returns the pipeline stage of a layer among `layers` layers. Stages take chunks of consecutive
+/// layers in turn, vpp times around. Throws LAYOUT_MISMATCH if stage_layers do not add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);

@@ -12,7 +12,7 @@
 
 namespace reprise::sim {
 
-/// Rounds to nearest, ties to even; a NaN stays a NaN.
+/// Rounds to nearest, ties to even. A NaN stays a NaN.
 REPRISE_HD constexpr std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16U | 0x40U);
@@ -23,7 +23,7 @@ REPRISE_HD constexpr float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
 }
 
-/// Uniform on the 2^24 multiples of 2^-23 in [-1, 1).
+/// Maps random bits uniformly to the 2^24 multiples of 2^-23 in [-1, 1).
 REPRISE_HD constexpr float unit_of(std::uint64_t random) {
   return static_cast<float>(static_cast<std::int32_t>(random >> 40U) - (1 << 23)) / 8388608.0F;
 }
@@ -49,7 +49,7 @@ struct Batch {
   Stream targets(const Stream& parameter) const;
 };
 
-/// Nearest integer, halves away from zero.
+/// Returns the nearest integer; halves are rounded away from zero.
 REPRISE_HD constexpr float rounded(float value) {
   constexpr float kExactIntegers = 8388608.0F;  // 2^23: every larger float is an integer
   if (!(value < kExactIntegers && value > -kExactIntegers)) return value;

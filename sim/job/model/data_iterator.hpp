@@ -1,6 +1,7 @@
 #pragma once
-// Returns the batches of training in order, and again if an iteration is run again. It keeps the
-// batches since the start of the iteration; after a rewind it reads those, and the source waits.
+// Returns the batches of training in order, and returns them again if an iteration is run again.
+// Keeps the batches read since the start of the iteration; after a rewind it returns those and does
+// not read the source.
 //
 //   source   0 .. 7 | 8 .. 15 | 16 ..          cursor: the next sample that the source gives
 //                     kept: [8, 16)            rewind: 8 .. 15 once more; advance: dropped
@@ -29,8 +30,8 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-/// kWrapped keeps batches so that an iteration can be run again. kPlain reads only from the
-/// source.
+/// kWrapped keeps batches, so that an iteration can be run again. kPlain keeps none and only reads
+/// the source.
 enum class Wrapping : std::uint8_t { kWrapped, kPlain };
 
 class DataIterator {
@@ -39,13 +40,14 @@ class DataIterator {
   explicit DataIterator(DataPosition position, Wrapping wrapping = Wrapping::kWrapped)
       : position_(std::move(position)), wrapping_(wrapping) {}
 
-  /// Throws USAGE after more reads than before the rewind: all runs of an iteration read the same.
+  /// Returns the next batch. Throws USAGE if a run after a rewind reads more batches than the run
+  /// before it, because all runs of an iteration read the same.
   SampleRange next(std::int64_t count);
-  /// Goes back to the first batch of the iteration. UNSUPPORTED if plain.
+  /// Goes back to the first batch of the iteration. Throws UNSUPPORTED if the iterator is plain.
   void rewind();
   /// Throws UNSUPPORTED, naming the purpose and the remedy, if the iterator is plain.
   void require_wrapped(std::string_view what_for) const;
-  /// Ends the iteration.
+  /// Ends the iteration and drops its batches.
   void advance();
 
   const DataPosition& position() const { return position_; }
@@ -56,9 +58,10 @@ class DataIterator {
   std::size_t at_ = 0;  ///< index in `kept` while replaying
 };
 
-/// Encodes in Megatron's form: {saved_microbatches: [{first, count}], replaying, replay_pos}.
+/// Encodes the position in Megatron's form: {saved_microbatches: [{first, count}], replaying,
+/// replay_pos}.
 Value encode(const DataPosition& position);
-/// Returns the kept batches. LOAD_REJECTED if the value does not have that form.
+/// Returns the kept batches. Throws LOAD_REJECTED if the value does not have that form.
 std::vector<SampleRange> decode_batches(const Value& value);
 
 }  // namespace reprise::sim

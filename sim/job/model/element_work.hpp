@@ -1,6 +1,6 @@
 #pragma once
-// Everything that the job does to elements, each written once: the host runs it in a loop, a kernel
-// with one thread per element. Pointers are addresses in the processor's memory.
+// All work that the job does on elements. Each kind is written once: the host runs it in a loop, a
+// kernel runs it with one thread per element. Pointers are addresses in the processor's memory.
 
 #include <cstdint>
 #include <variant>
@@ -17,25 +17,26 @@ struct Copy {
   std::int32_t own = 0;
   std::int32_t of = 1;
 
-  /// True if this replica contributes this element in this iteration, so that each is seen sooner
-  /// or later.
+  /// True if this replica contributes this element in this iteration. The replicas take turns, so
+  /// that each replica's copy of an element is seen sooner or later.
   REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
     return (index + iteration) % of == own;
   }
 };
 
-// --- changes of elements: each its own, so the order does not matter ----------------------------
+// --- changes of elements: independent of each other, so the order does not matter ----------------
 
 /// Sets every element to `value`.
 template <class T>
 struct Fill {
-  T* to = nullptr;  ///< indexed by a
+  T* to = nullptr;  ///< indexed by ElementPlace::a
   T value = {};
 
   REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = value; }
 };
 
-/// Start values of a parameter. From element `live` on, row-major, there is padding: zeros.
+/// Start values of a parameter. Elements from `live` on, in row-major order, are padding and start
+/// as zero.
 struct StartValues {
   Stream stream;
   std::int64_t live = 0;
@@ -48,7 +49,7 @@ struct StartValues {
 
 struct StartWeights {
   StartValues values;
-  std::uint16_t* weight = nullptr;  ///< indexed by a
+  std::uint16_t* weight = nullptr;  ///< indexed by ElementPlace::a
 
   REPRISE_HD void operator()(const ElementPlace& at) const {
     weight[at.a] = to_bf16(values.of(at.global));
@@ -57,7 +58,7 @@ struct StartWeights {
 
 struct StartMasters {
   StartValues values;
-  float* master = nullptr;  ///< indexed by a
+  float* master = nullptr;  ///< indexed by ElementPlace::a
 
   REPRISE_HD void operator()(const ElementPlace& at) const { master[at.a] = values.of(at.global); }
 };
@@ -77,10 +78,10 @@ struct AdamUpdate {
   Adam adam;
   Gradients gradients;
   float clip = 1;
-  float* master = nullptr;  ///< indexed by a, like the moments
+  float* master = nullptr;  ///< indexed by ElementPlace::a, like the moments
   float* exp_avg = nullptr;
   float* exp_avg_sq = nullptr;
-  std::uint16_t* weight = nullptr;  ///< indexed by b
+  std::uint16_t* weight = nullptr;  ///< indexed by ElementPlace::b
 
   REPRISE_HD void operator()(const ElementPlace& at) const {
     if (at.global >= gradients.live) return;
@@ -92,7 +93,7 @@ struct AdamUpdate {
 
 /// Converts weights to masters.
 struct Widen {
-  const std::uint16_t* from = nullptr;  ///< indexed by a, like `to`
+  const std::uint16_t* from = nullptr;  ///< indexed by ElementPlace::a, like `to`
   float* to = nullptr;
 
   REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = from_bf16(from[at.a]); }
@@ -121,7 +122,7 @@ struct LossTerm {
   std::int64_t live = 0;
   Copy copy;
   std::int64_t iteration = 0;
-  const std::uint16_t* weight = nullptr;  ///< indexed by a
+  const std::uint16_t* weight = nullptr;  ///< indexed by ElementPlace::a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const {
     if (at.global >= live || !copy.counts(at.global, iteration)) return {};
@@ -129,13 +130,14 @@ struct LossTerm {
   }
 };
 
-/// Sums squares of gradients in units of 2^-20, over all elements and over those that this replica
-/// contributes; the number of zeros among the latter; and the infinities and NaNs among all.
+/// Sums over gradients: the squares of all, and the squares of those that this replica contributes,
+/// in units of 2^-20; the number of zeros among the contributed ones; the number of infinities and
+/// NaNs among all.
 struct GradientTerm {
   Gradients gradients;
   Copy copy;
   std::int64_t iteration = 0;
-  const std::uint16_t* weight = nullptr;  ///< indexed by a
+  const std::uint16_t* weight = nullptr;  ///< indexed by ElementPlace::a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const {
     if (at.global >= gradients.live) return {};
@@ -151,7 +153,7 @@ struct GradientTerm {
 /// Sums the content digest.
 template <class Word>
 struct DigestTerm {
-  ElementDigest<Word> digest;  ///< indexed by a
+  ElementDigest<Word> digest;  ///< indexed by ElementPlace::a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const { return {{digest(at.global, at.a)}}; }
 };
@@ -164,7 +166,7 @@ using ElementTerm =
 
 /// True for a stored weight that differs from the rounded stored master.
 struct StaleWeight {
-  const float* master = nullptr;  ///< indexed by a, like `stored`
+  const float* master = nullptr;  ///< indexed by ElementPlace::a, like `stored`
   const std::uint16_t* stored = nullptr;
 
   REPRISE_HD bool operator()(const ElementPlace& at) const {

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Draws per training step, each with another stream_number.
+/// Numbers drawn per training step, different for each kind of stream.
 constexpr int kHostDraws = 3;
 constexpr int kDeviceDraws = 5;
 constexpr int kTrackerDraws = 2;
@@ -18,7 +18,7 @@ constexpr std::string_view kDevice = "device";
 constexpr std::string_view kTracker = "rng_tracker_states";
 constexpr std::string_view kTracked = "model-parallel-rng";
 
-/// Returns all three streams of one seed.
+/// Returns the three streams that begin from one seed.
 HostRng streams_of(std::uint64_t seed) {
   const Stream stream(seed);
   return {{seed}, {stream.split("device").at(0)}, {stream.split("tracker").at(0)}};

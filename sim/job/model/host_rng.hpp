@@ -1,8 +1,8 @@
 #pragma once
 // The random streams of one rank (host, device and tracker) as far as a checkpoint keeps them: one
-// state per (pipeline, tensor) coordinate, equal on its data-parallel replicas, or a list of theirs
-// if each starts differently. A stream moves only its own tally, so the training state is the same
-// under every layout.
+// state per (pipeline, tensor) coordinate, equal on its data-parallel replicas. If each replica
+// starts differently, the checkpoint keeps a list of the replicas' states. Drawing from a stream
+// changes only the stream's own tally, so the training state is the same under every layout.
 
 #include <cstdint>
 #include <span>
@@ -33,7 +33,8 @@ struct HostRng {
   RandomStream device;
   RandomStream tracker;
 
-  /// `dp` is 0 if data-parallel replicas start alike.
+  /// Returns the streams at the start of a run. `dp` is 0 if all data-parallel replicas start with
+  /// the same streams.
   static HostRng fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp,
                        std::int32_t dp = 0);
   static HostRng fresh_expert(std::uint64_t run_seed, std::int32_t pp, std::int32_t ep,
@@ -44,12 +45,12 @@ struct HostRng {
   friend bool operator==(const HostRng&, const HostRng&) = default;
 };
 
-/// Returns the seed of a module's streams; without a name the run's own.
+/// Returns the seed of a module's streams; if `module` is empty, the run's own seed.
 std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module);
 
 /// Encodes a list of dicts, one per stream, in Megatron's form.
 Value encode(std::span<const HostRng> streams);
-/// Encodes a list of one.
+/// Encodes a list with `rng` as its only entry.
 Value encode(const HostRng& rng);
 /// Throws NOT_STORED if the value does not have that form or is empty.
 std::vector<HostRng> decode_rng(const Value& value);

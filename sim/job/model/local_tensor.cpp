@@ -5,16 +5,16 @@
 namespace reprise::sim {
 namespace {
 
-/// A run of local indices of one dimension and the global index of its first.
+/// A run of local indices of one dimension, and the global index of its first one.
 struct Run {
   Interval local;
   std::int64_t global = 0;
 };
 
-/// Splits [begin, end) into parts that are in one global interval each.
+/// Splits [begin, end) into parts, each within one global interval.
 std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   std::vector<Run> runs;
-  std::int64_t at = 0;  // local index of the interval's begin
+  std::int64_t at = 0;  // local index where the interval begins
   for (const Interval& part : global) {
     const Interval local{std::max(wanted.begin, at), std::min(wanted.end, at + part.length())};
     if (local.length() > 0) runs.push_back({local, part.begin + local.begin - at});
@@ -23,7 +23,8 @@ std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   return runs;
 }
 
-/// Calls visit(local box, global offset) for each part of `box` that is a box globally.
+/// Calls visit(local box, global offset) for each part of `box` that is a box in global indices,
+/// too.
 template <class Visit>
 void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit) {
   if (box.empty()) return;

@@ -18,14 +18,14 @@ namespace reprise::sim {
 
 struct LocalTensor {
   Dims shape;  ///< shape of the local array
-  /// For each dimension the intervals of the global one, in the order of the local indices.
+  /// For each dimension, the intervals of the global indices in the order of the local ones.
   std::vector<std::vector<Interval>> global;
 
   Box whole() const { return Box::whole(shape); }
 };
 
-/// `placement` cuts each component of a fused dimension separately. LAYOUT_MISMATCH as in
-/// Placement::box.
+/// Returns one rank's part of a parameter. `placement` cuts each component of a fused dimension
+/// separately. Throws LAYOUT_MISMATCH like Placement::box.
 LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
                          GroupRank member, ChunkRule slice);
 
@@ -38,8 +38,9 @@ std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Bo
 /// Returns the number of elements of all boxes.
 std::int64_t elements_of(std::span<const Box> boxes);
 
-/// Return the copies between a local array of that shape and a buffer that holds the boxes one
-/// after another, both in the same processor's memory.
+/// packing() returns the copies from a local array of that shape to a buffer that holds the boxes
+/// one after another; unpacking() returns the reverse copies. Both are in the same processor's
+/// memory.
 std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
                              std::byte* packed, std::size_t element_bytes);
 std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,

@@ -99,7 +99,7 @@ void add_latent_attention(Builder& build, std::int64_t hidden, const LatentAtten
   build.matrix("self_attention.linear_proj.weight", {hidden, sizes.heads * sizes.head});
 }
 
-/// Adds a state-space layer: its inner size is twice the hidden one, in heads of 4.
+/// Adds a state-space layer. Its inner size is twice the hidden size, in heads of 4.
 void add_mixer(Builder& build, std::int64_t hidden) {
   constexpr std::int64_t kHead = 4;
   constexpr std::int64_t kKernel = 4;
@@ -194,7 +194,7 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// Dense layers with SwiGLU are a mixture without experts.
+/// Dense layers with SwiGLU are described as a mixture without experts.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,
                               .hidden = 4096,

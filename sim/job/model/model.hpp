@@ -16,7 +16,7 @@
 
 namespace reprise::sim {
 
-/// Group of optimizer settings that a parameter uses: index in Progress::groups.
+/// The group of optimizer settings that a parameter uses; an index in Progress::groups.
 enum class ParameterGroup : std::uint8_t {
   kDecayed,  ///< matrices
   kPlain,    ///< vectors and scalars: no weight decay
@@ -39,7 +39,7 @@ struct OwnExpert {
 /// Place of a parameter in the model; decides its pipeline stage.
 struct Place {
   enum class At : std::uint8_t { kFirst, kLayer, kLast } at = At::kFirst;
-  std::int64_t layer = 0;  ///< for kLayer
+  std::int64_t layer = 0;  ///< set for kLayer
 
   static Place first() { return {At::kFirst}; }
   static Place last() { return {At::kLast}; }
@@ -51,7 +51,7 @@ struct ParameterSpec {
   std::string full_key;  ///< key with the module's prefix
   Dims shape;            ///< shape of the global tensor
   /// Number of unpadded rows if dimension 0 is padded to a multiple of `rows_multiple` x tp, as in
-  /// vocabularies: the other rows are zeros and are not trained. 0: all rows.
+  /// vocabularies. The other rows are zeros and are not trained. 0 means that there is no padding.
   std::int64_t live_rows = 0;
   std::int64_t rows_multiple = 0;
   /// True for a layer that makes its own part of a checkpoint from the groups passed to it, such as
@@ -59,13 +59,14 @@ struct ParameterSpec {
   bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
-  bool norm = false;  ///< starts near 1 instead of near 0
+  bool norm = false;  ///< true if its elements start near 1 instead of near 0
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
-  /// Set for the tensor of a single expert: its number and the count. The EP rank that would hold
-  /// it in a stack of experts has it, and no other rank knows it.
+  /// Set for the tensor of a single expert: the expert's number and the number of experts. The
+  /// tensor is on the EP rank that would hold this expert in a stack of experts; no other rank
+  /// knows it.
   std::optional<OwnExpert> expert;
-  /// One place, or several that hold copies (an embedding used by two stages).
+  /// One place; several places if they hold copies (an embedding used by two stages).
   std::vector<Place> places = {Place::first()};
 };
 
@@ -80,7 +81,8 @@ struct ModelSpec {
 /// Returns the number of elements without padding.
 std::int64_t live_elements(const ParameterSpec& spec);
 
-/// Returns the model in the form of this layout: padded for its tp, with `prefix` on all full keys.
+/// Returns the model as this layout needs it: padded for its tp, and with `prefix` before all full
+/// keys.
 ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix);
 
 /// Sizes of a dense GPT. The defaults leave uneven shards at every tp and dp above 1.
@@ -89,9 +91,10 @@ struct GptSizes {
   std::int64_t hidden = 24;
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
-  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0: same as hidden
+  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0 if the same as `hidden`
   std::int64_t padded_to = 0;     ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  std::int64_t mixer_layers = 0;  ///< number of first layers with a state-space mixer for attention
+  std::int64_t mixer_layers = 0;  ///< number of first layers that have a state-space mixer instead
+                                  ///< of attention
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
@@ -118,8 +121,9 @@ struct LatentAttention {
   std::int64_t rotary = 0;          ///< additional width of keys and queries for the position
 };
 
-/// Sizes of a mixture of experts. The first `dense_layers` are as in a GPT, the others have a
-/// router, experts in one stacked tensor for each SwiGLU projection, and a shared expert.
+/// Sizes of a mixture of experts. The first `dense_layers` layers are like those of a GPT. The
+/// others have a router, experts in one stacked tensor for each SwiGLU projection, and a shared
+/// expert.
 struct MoeSizes {
   std::int64_t layers = 4;
   std::int64_t dense_layers = 1;
@@ -127,29 +131,32 @@ struct MoeSizes {
   std::int64_t ffn = 14;
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
-  std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0: none
-  std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
+  std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0 if there is none
+  std::int64_t vocabulary = 512;          ///< cut over 30 ranks: 28 full shards, one of 8 rows, an
+                                          ///< empty one
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
-  std::int64_t streams = 3;               ///< hyper-connections; 0: none
+  std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
+  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction, on the last stage, with an
+                                ///< embedding there
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  bool own_tensors = false;     ///< true: a tensor per expert, "...linear_fc1.weight3", no stacks
+  bool own_tensors = false;     ///< true if each expert has its own tensor,
+                                ///< "...linear_fc1.weight3", instead of a place in a stack
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// Returns the models for scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
+/// Returns the names of the models for scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
 /// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
 /// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
-/// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b",
-/// "mixtral-8x7b", "deepseek-v3".
+/// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b",
+/// "deepseek-v3".
 std::span<const std::string_view> model_names();
-/// Throws USAGE with a suggestion if there is no such model.
+/// Returns the model of that name. Throws USAGE with a suggestion if there is none.
 ModelSpec model_named(std::string_view name);
 
-/// LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or has
-/// expert parallelism for a model without experts.
+/// Throws LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or
+/// has expert parallelism for a model without experts.
 void check_fits(const ModelSpec& model, const Layout& layout);
 
 /// Returns the EP rank that holds a tensor of that expert.

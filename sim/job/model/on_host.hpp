@@ -1,5 +1,5 @@
 #pragma once
-// Gives judges a state whose elements the host can read.
+// Gives judges a copy of a state with elements that the host can read.
 
 #include <optional>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace reprise::sim {
 
-/// Refers to the state itself if the processor's memory is the host's; else makes copies of the
-/// elements in the constructor and owns them.
+/// Refers to the state itself if the processor's memory is the host's. Otherwise the constructor
+/// copies the elements, and this object owns the copies.
 class OnHost {
  public:
-  /// Borrows both.
+  /// Borrows both arguments.
   OnHost(Processor& processor, const StateDict& state);
   OnHost(const OnHost&) = delete;
   OnHost& operator=(const OnHost&) = delete;

@@ -22,13 +22,14 @@ namespace reprise::sim {
 
 struct LocalParameter {
   ParameterSpec spec;
-  std::shared_ptr<const Mesh> mesh;  ///< ranks of the stages that hold it
-  GroupRank member;                  ///< this rank in the mesh
+  std::shared_ptr<const Mesh> mesh;  ///< mesh of the ranks of all stages that hold the parameter
+  GroupRank member;                  ///< this rank in that mesh
   LocalTensor tensor;
   std::vector<Piece> pieces;  ///< pieces of `weight`
-  Copy copy;                  ///< copy index of its part
-  Copy share_copy;            ///< copy index of its share of the optimizer's state
-  bool in_sync = true;        ///< true: gradients are summed with the other stages that hold it
+  Copy copy;                  ///< copy index of this rank's part
+  Copy share_copy;            ///< copy index of this rank's share of the optimizer's state
+  bool in_sync = true;        ///< true if its gradients are summed with the other stages that hold
+                              ///< it
 
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Maps a parameter's name to its splits in a checkpoint: an ordered list of rules of which the
-// first match applies, so specific ones come first. "hc_head.weight" is not "head.weight".
+// Maps a parameter's name to its splits in a checkpoint. The rules are ordered and the first one
+// that matches applies, so specific rules come first: "hc_head.weight" also contains "head.weight".
 
 #include <string>
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace reprise::sim {
 
-/// Mesh of a parameter.
+/// Mesh on which a parameter is distributed.
 enum class MeshKind : std::uint8_t {
   kDense,   ///< tp cp dp pp
   kExpert,  ///< etp ep edp pp
 };
 
 struct PartitionRule {
-  std::string_view part;  ///< matches a key that contains it; a # at its end stands for a digit
+  std::string_view part;  ///< matches keys that contain it; a # at its end stands for a digit
   std::vector<Split> splits;
   MeshKind mesh = MeshKind::kDense;
 };

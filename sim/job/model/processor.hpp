@@ -28,20 +28,21 @@ struct BoxCopy {
   std::size_t element_bytes = 1;
 };
 
-/// A failing device throws its adapter's errors, from the first call that notices.
+/// If a device fails, its adapter's error is thrown by the first call that notices.
 class Processor {
  public:
   virtual ~Processor() = default;
 
   /// True if host code may dereference addresses of its memory.
   virtual bool host_memory() const = 0;
-  /// Returns undefined content, aligned to at least 16 bytes. NO_SPACE if a device is full.
+  /// Returns memory with undefined content, aligned to at least 16 bytes. Throws NO_SPACE if a
+  /// device is full.
   virtual ArrayMemory allocate(std::size_t bytes) = 0;
-  /// The caller may change the host's bytes after the call.
+  /// Copies from the host. The caller may change the host's bytes after the call.
   virtual void copy_in(ByteSpan host, std::byte* to) = 0;
-  /// The host's bytes are complete after the call.
+  /// Copies to the host. The host's bytes are complete after the call.
   virtual void copy_out(const std::byte* from, MutableByteSpan host) = 0;
-  /// Makes copies that do not overlap, in any order.
+  /// Makes the copies in any order; they do not overlap.
   virtual void copy(std::span<const BoxCopy> copies) = 0;
 
   /// Does the work on each element of the maps, in any order.
@@ -57,7 +58,8 @@ class Processor {
 /// Returns the host, which has no state. Thread-safe.
 Processor& host_processor();
 
-/// Returns a leaf's part of content_digest() (see properties), computed where its memory is.
+/// Returns a leaf's part of content_digest() (see properties). Computes it on `processor`, where
+/// the leaf's memory is.
 std::uint64_t leaf_digest(Processor& processor, const TensorLeaf& leaf, std::uint64_t key);
 
 }  // namespace reprise::sim

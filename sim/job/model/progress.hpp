@@ -10,19 +10,19 @@
 
 namespace reprise::sim {
 
-/// A parameter group of Adam.
+/// Settings of a parameter group of Adam.
 struct GroupSettings {
-  double lr = 0;  ///< for the next step; the schedule sets it after each
+  double lr = 0;  ///< for the next step; the schedule sets it after each step
   double weight_decay = 0;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
   double lr_mult = 1;
-  double wd_mult = 1;  ///< 0: no weight decay
+  double wd_mult = 1;  ///< multiplier of the weight decay; 0 means no weight decay
   bool of_experts = false;
-  std::int64_t step = 0;  ///< updates done
-  /// Indices of the parameters that this rank's optimizer updates with these settings. They belong
-  /// to the running job: a checkpoint has none.
+  std::int64_t step = 0;  ///< number of updates done
+  /// Indices of the parameters that this rank's optimizer updates with these settings. The indices
+  /// belong to the running job and are not in a checkpoint.
   std::vector<std::int64_t> params = {};
 
   friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
@@ -41,7 +41,7 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
-/// Settings of an optimizer besides its tensors: one of a chain, or all of a chain that store
+/// State of an optimizer other than its tensors: of one optimizer in a chain, or of all that store
 /// theirs together.
 struct OptimizerSettings {
   std::vector<GroupSettings> groups;
@@ -49,8 +49,8 @@ struct OptimizerSettings {
 
   /// Copies the current values of the schedule to the groups.
   void apply(const Schedule& schedule);
-  /// Applies the effect of a step: its own overflow changes the loss scale, and if the world has
-  /// `stepped` the step counts advance. The schedule is applied separately.
+  /// Applies the effect of a step. An `overflow` of this optimizer changes the loss scale; if the
+  /// whole world `stepped`, the step counts advance. The schedule is applied separately.
   void after_step(bool overflow, bool stepped);
 
   friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
@@ -66,10 +66,10 @@ struct Progress {
   std::int64_t global_batch_size = 8;
   Schedule schedule;
 
-  /// Applies the effect of a step: data cursor and iteration always advance, the schedule only if
-  /// the world has `stepped`.
+  /// Applies the effect of a step. Data cursor and iteration always advance; the schedule advances
+  /// only if the whole world `stepped`.
   void after_step(bool stepped);
-  /// Applies an iteration that only consumes its samples: nothing else changes.
+  /// Applies an iteration that only consumes its samples and changes nothing else.
   void skip();
 
   friend bool operator==(const Progress&, const Progress&) = default;

@@ -18,7 +18,7 @@ double decayed(const Schedule& schedule) {
 
 }  // namespace
 
-double cosine(double angle) {  // cos(x) = -sin(x - pi/2)
+double cosine(double angle) {  // uses cos(x) = -sin(x - pi/2)
   const double x = angle - kPi / 2;
   double term = x;
   double sum = x;

@@ -1,8 +1,7 @@
 #pragma once
 // Metadata that a save records about its leaves, as Megatron's content_metadata. The functions that
-// make leaves, for a save or a load, take the group over which copies are counted from here and
-// from nowhere else. A group belongs to the running job, so it is stripped before writing and put
-// back on load.
+// make leaves, for a save or a load, take the group over which copies are counted only from here. A
+// group belongs to the running job, so it is stripped before writing and put back on load.
 
 #include <optional>
 #include <string>
@@ -18,23 +17,23 @@ namespace reprise::sim {
 inline constexpr const char* kContentMetadata = "content_metadata";  ///< key in the common state
 
 struct ContentMetadata {
-  /// Nothing: the modules have different shardings, recorded elsewhere.
+  /// Empty if the modules have different shardings, which are recorded elsewhere.
   std::optional<Sharding> optimizer_sharding;
   std::optional<Group> dp_cp_group;
 
   friend bool operator==(const ContentMetadata&, const ContentMetadata&) = default;
 };
 
-/// A save or a load of a module for which metadata are built.
+/// A save or a load of one module, for which metadata is built.
 struct MetadataCall {
-  std::string_view caller;         ///< "save"
+  std::string_view caller;         ///< "save" or "load"; used in messages
   const ModuleConfig& module;      ///< module with its ranks
   const CheckpointGroups& groups;  ///< groups that the call uses
   const GroupRegistry& registry;
   GlobalRank self;
 };
 
-/// Returns the metadata of a save: the module's sharding, and the group that the save was given.
+/// Returns the metadata of a save: the module's sharding and the groups that the save was given.
 ContentMetadata built_metadata(const MetadataCall& call);
 
 /// Returns the entry for the common state, without the group.
@@ -48,7 +47,7 @@ ContentMetadata put_back(const Value& common, ContentMetadata own);
 /// Without a common state, assumes this job's sharding.
 ContentMetadata loaded_metadata(const Value* common, const MetadataCall& call);
 
-/// Builds metadata, and selects the part that is written.
+/// Decides how metadata is built, and which part of it is written.
 struct MetadataPolicy {
   ContentMetadata (*built)(const MetadataCall&) = built_metadata;
   Value (*written)(const ContentMetadata&) = stripped;

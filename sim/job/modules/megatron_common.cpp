@@ -181,7 +181,7 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
   decode_optional(in, identity.optional);
 }
 
-/// Returns nothing if the modules have different ones.
+/// Returns the sharding of all modules; nothing if they have different ones.
 std::optional<Sharding> sharding_of_all(const std::vector<ModuleConfig>& modules) {
   const Sharding first = modules.front().optimizer_sharding;
   const bool same = std::all_of(modules.begin(), modules.end(), [first](const auto& module) {
@@ -255,7 +255,8 @@ void strip_layouts(Dict& args) {
   }
 }
 
-/// Returns the identifiers of a group: jobs may have groups in another order.
+/// Returns the identifiers of a group, which tell groups apart in jobs that have them in another
+/// order.
 std::array<double, 3> identifier_of(const Value& group) {
   const auto number = [&group](const char* key) {
     const Value* found = group.find(key);

@@ -23,7 +23,8 @@ inline constexpr double kCheckpointVersion = 3.0;
 /// Identity of the run that wrote a checkpoint.
 struct RunIdentity {
   std::string run = "run";
-  std::optional<std::int64_t> parent_step;  ///< checkpoint that this life of the job began from
+  std::optional<std::int64_t> parent_step;  ///< step of the checkpoint that this life of the job
+                                            ///< began from
   std::string engine = "reprise";           ///< name and version of the writer
   /// Keys that a reader may skip if it does not know them.
   std::vector<std::string> optional = {};
@@ -41,30 +42,32 @@ struct SaveParts {
 
 struct CommonState {
   Progress progress;
-  /// Modules of the saving job; of their settings only those that decide how a checkpoint is read.
+  /// Modules of the saving job. Of their settings, only those that decide how a checkpoint is read
+  /// are set.
   std::vector<ModuleConfig> modules;
   OptimizerSettings optimizer;  ///< set only for a job that is one model
   RunIdentity identity;
   SaveParts parts = {};
-  std::optional<Group> dp_cp_group = {};  ///< group of the metadata; empty after a read
+  std::optional<Group> dp_cp_group = {};  ///< dp_cp_group of the metadata; empty after a read
 
   bool is_one_model() const { return modules.size() == 1 && modules.front().name.empty(); }
 
   friend bool operator==(const CommonState&, const CommonState&) = default;
 };
 
-/// Omits `optimizer` and `opt_param_scheduler` without the optimizer, and sets `no_save_optim` in
-/// `args`; likewise `no_save_rng`.
+/// Encodes the common state. If the optimizer is left out, omits `optimizer` and
+/// `opt_param_scheduler` and sets `no_save_optim` in `args`; if random states are left out, sets
+/// `no_save_rng`.
 Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&) = stripped);
 /// Throws NOT_STORED for the first entry that is missing or has another type; UNSUPPORTED for
 /// another checkpoint version. Parts that were left out on purpose have default
 /// values.
 CommonState decode_common(const Value& common);
 
-/// Returns the part that depends neither on the layout nor on the writer: without the parallel
-/// sizes and ranks of `args` and its flags for omitted parts, the optimizers' shardings,
-/// `rerun_state_machine`, `content_metadata` and `reprise`, and with parameter groups ordered by
-/// their identifiers. For digests and for comparing two jobs.
+/// Returns the part of `common` that depends neither on the layout nor on the writer, for digests
+/// and for comparing two jobs. Omits the parallel sizes and ranks of `args` and its flags for
+/// omitted parts, the optimizers' shardings, `rerun_state_machine`, `content_metadata` and
+/// `reprise`, and orders parameter groups by their identifiers.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

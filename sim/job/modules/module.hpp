@@ -23,14 +23,14 @@ struct Streams {
     host.advance();
     expert.advance();
   }
-  /// Restores one kind of streams.
+  /// Restores one kind of streams from `before`.
   void put_back(const Streams& before, RandomStream HostRng::*kind) {
     host.*kind = before.host.*kind;
     expert.*kind = before.expert.*kind;
   }
 };
 
-/// Names under which a load requested state, to find the loaded state again.
+/// Names under which a load requested state; they find the loaded state again.
 struct RequestNames {
   std::string rng_prefix;    ///< prefix of the keys of random states
   ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
@@ -43,12 +43,14 @@ struct Module {
   std::shared_ptr<const Mesh> dense_mesh;
   std::shared_ptr<const Mesh> expert_mesh;
   std::shared_ptr<Communicator> group;  ///< all of the module's ranks
-  std::vector<Family> families;         ///< two, as a chain, if it has experts
+  std::vector<Family> families;         ///< two families, as a chain, if the module has experts
   Streams streams;
   Streams streams_before;  ///< streams before the iteration's initial run
-  /// Streams of the ranks of this rank's dp x cp group, in its order, if each has its own.
+  /// Streams of the ranks of this rank's dp x cp group, in the group's order, if each rank has its
+  /// own.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges these; else nullptr
+  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`; null if there
+                                        ///< is none
   GroupRank place;                      ///< this rank in the module
   RequestNames asked;                   ///< names in the last request
 
@@ -57,12 +59,12 @@ struct Module {
   const Group& members() const { return dense_mesh->members(); }
 };
 
-/// Returns the streams of the members of `order`, in its order, out of those of the members of
-/// `held`. LAYOUT_MISMATCH if one of them is missing.
+/// Returns the streams of the members of `order`, in that order. `streams` has those of the members
+/// of `held`. Throws LAYOUT_MISMATCH if a member of `order` is missing there.
 std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
                                 const Group& held);
 
-/// Returns "module vision" or "the job".
+/// Returns "module vision" or "the job", for messages.
 std::string who(const Module& module);
 
 }  // namespace reprise::sim

@@ -20,13 +20,13 @@
 namespace reprise::sim {
 
 struct ModuleConfig {
-  std::string name;  ///< "vision"; empty: the job is one model
+  std::string name;  ///< name, such as "vision"; empty if the job is one model
   std::string model = "gpt-tiny";
   Layout layout = {};
-  std::vector<GlobalRank> ranks = {};  ///< same form as in members_of
+  std::vector<GlobalRank> ranks = {};  ///< ranks in the form that members_of takes
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
   LossScale loss_scale = {};  ///< initial loss scale
-  bool frozen = false;        ///< true: not trained; its optimizer is an empty stub
+  bool frozen = false;        ///< true if it is not trained; its optimizer is then an empty stub
 
   friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
   /// Prints "vision: tp2 dp2 on 0 1 2 3", or only the layout if there is no name.
@@ -36,7 +36,7 @@ struct ModuleConfig {
 /// Returns the prefix of all of a module's keys: "mimo.vision."; empty without a name.
 std::string module_prefix(std::string_view name);
 
-/// Assigns consecutive ranks to modules that have none, in their order.
+/// Assigns consecutive ranks to the modules that have none, in the order of the modules.
 std::vector<ModuleConfig> side_by_side(std::vector<ModuleConfig> modules);
 
 /// Throws LAYOUT_MISMATCH with modules and ranks if grids overlap partially or leave out a rank of
@@ -44,18 +44,18 @@ std::vector<ModuleConfig> side_by_side(std::vector<ModuleConfig> modules);
 /// name may use any ranks.
 void check_modules(std::span<const ModuleConfig> modules, std::int32_t world_size);
 
-/// Returns all ranks of all modules: in the layout's order if the job is one model, else
-/// ascending.
+/// Returns all ranks of all modules: in the layout's order if the job is one model, otherwise in
+/// ascending order.
 Group job_members(std::span<const ModuleConfig> modules);
 
-/// True if each rank holds the same parts of the same modules in both. For a job that is one model,
-/// compares only layouts, not ranks.
+/// True if each rank holds the same parts of the same modules in `a` and in `b`. For a job that is
+/// one model, compares only layouts, not ranks.
 bool same_grids(std::span<const ModuleConfig> a, std::span<const ModuleConfig> b);
 
 /// Returns the module of that name, or nullptr.
 const ModuleConfig* module_named(std::span<const ModuleConfig> modules, std::string_view name);
 
-/// "vision: tp2 on 0 1, language: tp4 on 2 3 4 5"
+/// Returns text such as "vision: tp2 on 0 1, language: tp4 on 2 3 4 5".
 std::string to_string(std::span<const ModuleConfig> modules);
 
 }  // namespace reprise::sim

@@ -26,8 +26,8 @@ namespace reprise::sim {
 enum class KeyForm : std::uint8_t {
   kPrefixed,
   kBare,
-  kMixed,  ///< only settings bare, as if a job had prefixed only some keys; loads refuse
-           ///< it
+  kMixed,  ///< only the settings' keys are bare, as if a job had prefixed only some keys; loads
+           ///< refuse it
 };
 /// Returns "prefixed", "bare", "mixed".
 std::string_view name_of(KeyForm form);
@@ -41,15 +41,17 @@ struct ModuleKeys {
   std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };
 
-/// `prefix` returns the prefix for a module's name.
+/// Returns the prefixes of a module's keys in the given form. `prefix` maps a module's name to its
+/// prefix.
 ModuleKeys keys_of(KeyForm form, std::string_view module,
                    std::string (*prefix)(std::string_view) = module_prefix);
 
-/// Throws UNSUPPORTED with the modules whose buckets bare keys could not tell apart.
+/// Throws UNSUPPORTED, with the modules, if bare keys could not tell the buckets of several modules
+/// apart.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
-/// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. UNSUPPORTED
-/// with one key of each form if it has both.
+/// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. Throws
+/// UNSUPPORTED, with one key of each form, if the checkpoint has both forms.
 std::optional<KeyForm> stored_form(const Catalog& catalog);
 
 /// Returns the module that owns a stored key of a tensor or of an object without coordinates; bare

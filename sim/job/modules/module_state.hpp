@@ -23,7 +23,8 @@
 
 namespace reprise::sim {
 
-/// Entry of the common state, by module and index in its chain, for the parts that are no objects.
+/// Entry of the common state that keeps the parts that are not objects, by module and by index in
+/// the module's chain.
 inline constexpr const char* kOptimizerOfModules = "optimizer";
 
 /// Returns the key without the module's prefix.
@@ -36,12 +37,12 @@ struct ChainPlace {
   std::int32_t replica = 0;  ///< index of this rank's copy of its objects
 };
 
-/// Moves the parts out of `entry`, and removes a wrapper that becomes empty: it would be lost in a
-/// common state that another rank writes.
+/// Moves the parts out of `entry` into objects. Removes a wrapper that becomes empty, because it
+/// would be lost in a common state that another rank writes.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
-/// Does the same for the objects of a distributed optimizer under dp_reshardable: groups with their
-/// wrapper, and scaler. `prefix` is that of its buckets.
+/// Does the same for the objects of a distributed optimizer under dp_reshardable: the groups with
+/// their wrapper, and the scaler. `prefix` is the prefix of the optimizer's buckets.
 std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& prefix,
                                             std::int32_t replica);
 
@@ -49,7 +50,8 @@ std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& pref
 /// those of one optimizer, without the module's prefix.
 Value restore_entry(Value entry, std::span<const ObjectLeaf> objects);
 
-/// Returns (tp, pp, dp x cp) as one number; it is 0 on the one rank with the main copy.
+/// Returns the coordinates (tp, pp, dp x cp) as one number, which is 0 only on the rank with the
+/// main copy.
 std::int32_t copy_of_module(const CheckpointGroups& groups, GlobalRank self);
 
 }  // namespace reprise::sim

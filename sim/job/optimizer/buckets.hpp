@@ -15,16 +15,17 @@
 
 namespace reprise::sim {
 
-/// Sizes in elements.
+/// Sizes of buckets, in elements.
 struct BucketSizes {
   std::int64_t full = 3000;     ///< a bucket with at least this many is closed
   std::int64_t start = 64;      ///< alignment of parameters
-  std::int64_t end_each = 128;  ///< a bucket's end is a multiple of this and of the ranks
+  std::int64_t end_each = 128;  ///< a bucket ends at a multiple of this that the number of ranks
+                                ///< divides
 };
 
 struct BucketEntry {
   std::size_t parameter = 0;  ///< position in `sizes`
-  Interval range;             ///< elements in the bucket
+  Interval range;             ///< range of its elements in the bucket
 
   friend bool operator==(const BucketEntry&, const BucketEntry&) = default;
 };
@@ -35,18 +36,20 @@ struct Bucket {
   std::int64_t padded = 0;
   std::int32_t ranks = 1;  ///< number of ranks that share it
 
-  /// Returns the range that one of them holds.
+  /// Returns the range that `rank` holds.
   Interval part(std::int32_t rank) const;
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Number of ranks per bucket: a layout must be sized for those that reduce together.
+/// Ranks that a bucket can be laid out for; the right number is that of the ranks that reduce it
+/// together.
 struct BucketGroup {
-  std::int32_t instance = 1;  ///< ranks of one optimizer instance, which share
-  std::int32_t all = 1;       ///< ranks of all instances
+  std::int32_t instance = 1;  ///< number of ranks of one optimizer instance, which share the bucket
+  std::int32_t all = 1;       ///< number of ranks of all instances
 };
 
-/// `sizes` are the elements of each parameter in model order; empty parameters get no entry.
+/// Returns the buckets. `sizes` has the number of elements of each parameter in model order; empty
+/// parameters get no entry.
 std::vector<Bucket> bucket_layout(std::span<const std::int64_t> sizes, const BucketGroup& group,
                                   const BucketSizes& limits);
 

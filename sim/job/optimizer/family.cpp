@@ -12,14 +12,14 @@ namespace {
 
 using AxisNames = std::vector<std::string_view>;
 
-/// Returns the axes that share, fastest first.
+/// Returns the axes whose ranks share the optimizer, fastest first.
 AxisNames sharing_axes(MeshKind kind) {
   if (kind == MeshKind::kExpert) return {"edp_shard"};
   AxisNames axes = copy_axes();
   std::erase(axes, "dp_replicate");
   return axes;
 }
-/// Returns the axes of a model-parallel part, fastest first.
+/// Returns the axes whose ranks hold different parts of the model, fastest first.
 AxisNames part_axes(MeshKind kind) {
   return kind == MeshKind::kDense ? sim::part_axes() : AxisNames{"etp", "ep", "pp"};
 }
@@ -42,7 +42,7 @@ std::int32_t part_index(const Mesh& mesh, GroupRank member, MeshKind kind) {
   return index;
 }
 
-/// Returns the part of `mesh` with these coordinates on the axis, in their order.
+/// Returns the part of `mesh` that has these coordinates on the axis, in the order given.
 std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std::string_view name,
                                     const std::vector<std::int32_t>& coordinates) {
   const auto axis = mesh->axis(name);
@@ -63,7 +63,7 @@ std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std
 /// Holders of a parameter: coordinates along two axes of its mesh.
 struct HeldBy {
   std::vector<std::int32_t> stages;
-  std::vector<std::int32_t> expert_ranks;  ///< empty: all of them
+  std::vector<std::int32_t> expert_ranks;  ///< if empty, all of them
 
   friend bool operator<(const HeldBy& a, const HeldBy& b) {
     return std::tie(a.stages, a.expert_ranks) < std::tie(b.stages, b.expert_ranks);
@@ -139,7 +139,7 @@ Placement shared_placement(const Placement& model, const Dims& shape, const Mesh
   auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
-  // A flattened range splits even a tensor without dimensions: one rank holds it.
+  // A flattened range splits even a tensor without dimensions, so that one rank holds it.
   const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));

@@ -1,6 +1,6 @@
 #pragma once
-// The parameters of one mesh on one rank, dense ones or experts, and the optimizer that they share.
-// A job with experts chains two.
+// The parameters of one mesh on one rank, dense ones or experts, and the optimizer that updates
+// them. A job with experts has a chain of two families.
 
 #include <memory>
 #include <optional>
@@ -15,33 +15,36 @@ namespace reprise::sim {
 struct Family {
   MeshKind kind = MeshKind::kDense;
   std::size_t chain = 0;  ///< index of its optimizer in the chain
-  std::string prefix;     ///< prefix of its bucket keys: "chained_1." in a chain, else empty
+  std::string prefix;     ///< prefix of its bucket keys: "chained_1." in a chain, otherwise empty
   std::shared_ptr<const Mesh> mesh;
   GroupRank member;                     ///< this rank in the mesh
-  Mesh sharing;                         ///< mesh of the axes that share the optimizer
-  std::int32_t instances = 1;           ///< groups that hold copies of each other's shares
+  Mesh sharing;                         ///< mesh of the axes whose ranks share the optimizer
+  std::int32_t instances = 1;           ///< number of groups that hold copies of each other's
+                                        ///< shares
   std::int32_t bucket_group = 0;        ///< index of the model-parallel part: dp_group_idx
-  std::shared_ptr<Communicator> group;  ///< the ranks that share
+  std::shared_ptr<Communicator> group;  ///< ranks that share the optimizer
   std::vector<LocalParameter> parameters;
   OptimizerSettings settings;
   std::optional<OptimizerShard> optimizer;
-  /// State that a checkpoint keeps under another sharding, until it is converted.
+  /// Loaded state that is cut by the checkpoint's sharding; empty once it has been converted to
+  /// this job's own sharding.
   std::optional<OptimizerShard> foreign;
 };
 
-/// Returns the family of one kind, with the parameters whose stages include this rank's, but
-/// without group, optimizer and buffers. `slice` cuts dimensions. LAYOUT_MISMATCH if the layout
-/// can't cut the model; `ranks` as in members_of, and `rank` is one of them.
+/// Returns the family of one kind on `rank`, with the parameters that are on this rank's stages,
+/// but without group, optimizer and buffers. `slice` cuts dimensions. `ranks` is as in members_of
+/// and includes `rank`. Throws LAYOUT_MISMATCH if the layout can't cut the model.
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
                  ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 
 /// Returns kDense, and kExpert if the model has experts.
 std::vector<MeshKind> kinds_of(const ModelSpec& model);
 
-/// Returns the ranks that share, in the order of `sharing`.
+/// Returns the ranks that share the optimizer, in the order of `sharing`.
 Group sharing_group(const Family& family);
 
-/// Returns the model and sharing splits of a parameter that is kept tensor by tensor.
+/// Returns the splits of a parameter whose state is kept tensor by tensor: those of the model, then
+/// those of the sharing.
 Placement shared_placement(const Placement& model, const Dims& shape, const Mesh& sharing,
                            const ShareRule& rule);
 

@@ -1,5 +1,6 @@
 #pragma once
-// The entry of an optimizer in a checkpoint besides its tensors, in Megatron's form:
+// The entry of an optimizer in a checkpoint, which has everything but its tensors, in Megatron's
+// form:
 //
 //   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
 //    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
@@ -26,11 +27,11 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// Throws NOT_STORED as in Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
+/// Throws NOT_STORED like Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
 /// messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 
-/// Returns the groups without their parameters, which are indices in this rank's memory.
+/// Returns the groups without their `params`, which are indices in this rank's memory.
 std::vector<GroupSettings> without_params(std::vector<GroupSettings> groups);
 
 /// Sorts groups by their identifiers, to compare jobs that have them in another order.
@@ -42,10 +43,11 @@ struct GroupMatch {
   std::string who;  ///< owner, for messages: "module vision"
 };
 
-/// Returns the stored settings in the order of the job's own groups, with the own parameters. The
-/// identifiers of a group are its multipliers and whether it is of experts, as in Megatron's
-/// param_group_identifier_keys. UNSUPPORTED with module and counts for another number of groups or
-/// an unknown one, GROUP_COLLISION if two groups have the same identifiers.
+/// Returns the stored settings in the order of the job's own groups, each with the parameters of
+/// the own group. The identifiers of a group are its multipliers and whether it is a group of
+/// experts, as in Megatron's param_group_identifier_keys. Throws UNSUPPORTED, with module and
+/// counts, if the number of groups differs or a group is unknown; GROUP_COLLISION if two groups
+/// have the same identifiers.
 std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
 
 }  // namespace reprise::sim

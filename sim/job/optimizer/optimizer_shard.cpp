@@ -25,8 +25,8 @@ void append(std::vector<BoxCopy>& all, std::vector<BoxCopy> some) {
   std::move(some.begin(), some.end(), std::back_inserter(all));
 }
 
-/// Packs the shares of all parameters one after another into an array, by copies(parameter,
-/// elements, begin of the share); gathers it over the group, rank by rank.
+/// Packs the shares of all parameters into one array and gathers the ranks' arrays over the group.
+/// `copies`(parameter, elements, begin of the share) returns the copies that pack one share.
 template <class T, class Copies>
 std::vector<Bytes> exchanged(const ShareTable& table, GroupRank own, Processor& processor,
                              Communicator& group, const Copies& copies) {
@@ -44,7 +44,8 @@ std::vector<Bytes> exchanged(const ShareTable& table, GroupRank own, Processor& 
   return group.all_gather(mine.bytes());
 }
 
-/// Unpacks the messages of all ranks by copies(parameter, boxes, begin of the share).
+/// Unpacks the messages of all ranks. `copies`(parameter, boxes, begin of the share) returns the
+/// copies that unpack one share.
 template <class T, class Copies>
 void take_apart(const ShareTable& table, const std::vector<Bytes>& messages, Processor& processor,
                 const Copies& copies) {

@@ -23,21 +23,21 @@ struct UpdateInputs {
 
 /// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
-  std::int64_t squares = 0;  ///< sum over all of them, in units of 2^-20
-  std::int64_t counted = 0;  ///< sum over those that count on this rank
-  std::int64_t zeros = 0;    ///< number of zeros among the latter
+  std::int64_t squares = 0;  ///< sum of squares of all gradients, in units of 2^-20
+  std::int64_t counted = 0;  ///< sum of squares of the gradients that count on this rank
+  std::int64_t zeros = 0;    ///< number of zeros among the gradients that count on this rank
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 
   GradientStatistics& operator+=(const GradientStatistics& other);
-  /// Returns the norm over all of them; infinite or NaN if a gradient is.
+  /// Returns the norm of all gradients; infinite or NaN if one of them is.
   double norm() const;
 };
 
 class OptimizerShard {
  public:
   /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding can't pass
-  /// for content. They are in the memory of `processor`, like the parameters' arrays. Borrows
+  /// for content. The arenas are in the memory of `processor`, like the parameters' arrays. Borrows
   /// `processor`.
   OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
                  std::int32_t instances, const ShareRule& rule, Processor& processor);
@@ -60,8 +60,8 @@ class OptimizerShard {
     return stored_.address_of(begin(parameter));
   }
 
-  /// Return the pieces of a parameter's share: in a buffer that begins with it, and in the same
-  /// order in the compute copy.
+  /// packed() returns the pieces of a parameter's share in a buffer that begins with this share;
+  /// in_place() returns the same pieces, in the same order, in the compute copy.
   const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
   const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
 
@@ -69,14 +69,16 @@ class OptimizerShard {
   void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
   /// Sets only the masters of one parameter.
   void start_masters(const ParameterSpec& spec, std::size_t parameter, std::uint64_t seed);
-  /// Updates this rank's share once by Adam, each parameter by its group's settings. Computes the
-  /// gradients from the compute copy and writes the new weights to its share of it.
+  /// Makes one Adam step on this rank's share, with the settings of each parameter's group.
+  /// Computes the gradients from the compute copy, and writes the new weights to this rank's share
+  /// of the compute copy.
   void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
   GradientStatistics statistics(std::span<const LocalParameter> parameters,
                                 const UpdateInputs& inputs) const;
-  /// Copies this rank's share of the compute copies to stored(), for a save that cuts both alike.
+  /// Copies this rank's share of the compute copies to stored(), for a save that cuts weights and
+  /// optimizer in the same way.
   void pack_stored(std::span<const LocalParameter> parameters);
-  /// Sets masters from the stored weights and moments to zero: after a load without optimizer.
+  /// Sets masters from the stored weights and moments to zero, for a load without optimizer.
   void rebuild_slots();
   /// Returns the global index of the first stored weight of a parameter that is not the master
   /// rounded to bf16; nothing if there is none.
@@ -85,8 +87,8 @@ class OptimizerShard {
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes the slots of `other`, which shares the same parameters by
-  /// another rule over the same group.
+  /// Collective over the group: takes the slots of `other`, which shares the same parameters over
+  /// the same group by another rule.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);
 

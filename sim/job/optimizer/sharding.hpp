@@ -6,7 +6,8 @@
 //   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
 //   dp_reshardable             ranges of flat buckets with many parameters and padding; the keys
 //                              name bucket and model-parallel rank, so only dp may change
-//   fsdp_dtensor               boxes as in the first, the weights cut alike; keys end in the slot
+//   fsdp_dtensor               boxes as in fully_reshardable, the weights are cut in the same way;
+//                              keys end in the slot
 
 #include <array>
 #include <span>
@@ -24,21 +25,22 @@ enum class Sharding : std::uint8_t {
 
 std::span<const std::string_view> sharding_names();
 std::string_view name_of(Sharding sharding);
-/// UNSUPPORTED for Megatron's older ones (fully_sharded_bucket_space, dp_zero_gather_scatter),
-/// USAGE with a suggestion for any other name.
+/// Returns the sharding of that name. Throws UNSUPPORTED for Megatron's older ones
+/// (fully_sharded_bucket_space, dp_zero_gather_scatter), USAGE with a suggestion for any other
+/// name.
 Sharding sharding_named(std::string_view name);
 
-/// Values that the optimizer keeps per element.
+/// Values that the optimizer keeps for each element.
 enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
 inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
 
-/// Returns the key of a parameter's slot that is kept tensor by tensor:
+/// Returns the key of a slot of a parameter whose state is kept tensor by tensor:
 /// "optimizer.state.exp_avg.<key>"; under fsdp_dtensor "optimizer.state.<key>.exp_avg".
 std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
 /// Returns the key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(
 /// torch.bfloat16, torch.float32).bucket_idx_1.exp_avg".
 std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot);
-/// Entry in a bucket group's objects with the lengths of its buckets without padding.
+/// Entry in the objects of a bucket group that has the lengths of its buckets without padding.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
 /// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);

@@ -1,5 +1,5 @@
 #pragma once
-// Computes the part of each local tensor's optimizer state that a data-parallel rank keeps. Pure.
+// Computes which part of each local tensor's optimizer state a data-parallel rank keeps. Pure.
 
 #include <span>
 #include <vector>
@@ -11,17 +11,18 @@
 
 namespace reprise::sim {
 
-/// One rank's part of one parameter: boxes of its local array, one after another in that rank's
-/// arena from element `begin` on.
+/// One rank's part of one parameter: boxes of its local array. The rank's arena holds them one
+/// after another, from element `begin` on.
 struct Share {
   std::vector<Box> boxes;
   std::int64_t begin = 0;
 };
 
-/// Rule by which state is shared.
+/// Rule by which ranks share the state.
 struct ShareRule {
   Sharding sharding = Sharding::kFullyReshardable;
-  std::size_t dim = 0;  ///< dimension that cuts boxes; a tensor with fewer dimensions uses its last
+  std::size_t dim = 0;  ///< dimension along which boxes are cut; a tensor with fewer dimensions
+                        ///< uses its last
   ChunkRule slice = ceil_chunk;
   BucketSizes buckets;
   std::vector<Bucket> (*layout)(std::span<const std::int64_t>, const BucketGroup&,
@@ -31,11 +32,12 @@ struct ShareRule {
 struct ShareTable {
   std::vector<std::vector<Share>> shares;  ///< indexed by parameter, then by rank of the group
   std::vector<std::int64_t> arena;         ///< number of elements that each rank of the group keeps
-  std::vector<Bucket> buckets;             ///< for dp_reshardable
+  std::vector<Bucket> buckets;             ///< set only for dp_reshardable
 };
 
-/// `group` is a mesh of only the sharding axes, whose i-th member is rank i of the group that
-/// shares; `instances` is the number of such groups, which hold copies.
+/// Computes the shares of all ranks. `group` is a mesh of only the sharding axes; its i-th member
+/// is rank i of the group that shares. `instances` is the number of such groups, which hold copies
+/// of each other's shares.
 ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
                      std::int32_t instances, const ShareRule& rule);
 

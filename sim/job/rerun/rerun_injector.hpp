@@ -1,6 +1,6 @@
 #pragma once
-// Injects errors to test the machine: it rejects results at random, and lets re-runs come out as
-// the kind of error requires. It never changes the value itself.
+// Injects errors to test the rerun machine: rejects results at random, and makes re-runs come out
+// as the kind of error requires. It never changes the value itself.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ namespace reprise::sim {
 class ErrorInjector {
  public:
   ErrorInjector() = default;
-  /// Rejects one in `rate` results; 0: none. `kind` is not kNone.
+  /// Rejects one in `rate` results; 0 rejects none. `kind` must not be kNone.
   ErrorInjector(std::int64_t rate, RerunDiagnosis kind, std::uint64_t seed = 1);
 
   std::int64_t rate() const { return rate_; }
@@ -22,13 +22,14 @@ class ErrorInjector {
   /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// True if this result is rejected. Draws a number; if the job has at most `rate` ranks, a draw
-  /// hits at most one of them.
+  /// True if this result is rejected. Draws a random number; if the job has at most `rate` ranks, a
+  /// draw hits at most one of them.
   bool inject(GroupRank place);
-  /// True if the result counts as reproduced: the injected error decides, else `really`.
+  /// True if the result counts as reproduced. A pending injected error decides; without one,
+  /// `really` does.
   bool reproduced(bool really, RerunState state);
 
-  /// Ends the iteration: no error is pending.
+  /// Ends the iteration, after which no error is pending.
   void settle() { pending_ = RerunDiagnosis::kNone; }
 
   /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.

@@ -29,7 +29,7 @@ std::string head(std::string_view device, std::string_view job_id) {
   return "ts=- node=" + parts.node + " device=" + parts.index + " jobID=" + std::string(job_id);
 }
 
-/// Returns the text between " name=" and the next of the names.
+/// Returns the text between " name=" and the field `next`.
 std::optional<std::string> field(std::string_view line, std::string_view name,
                                  std::string_view next) {
   const auto from = line.find(name);
@@ -49,7 +49,8 @@ std::optional<std::int64_t> number(const std::optional<std::string>& text) {
   return value;
 }
 
-/// Converts also "RerunValidationStatus.FIRST_RERUN_REPRODUCIBLE" to "first_rerun_reproducible".
+/// Returns the status in lower case; also converts "RerunValidationStatus.FIRST_RERUN_REPRODUCIBLE"
+/// to "first_rerun_reproducible".
 std::string plain(std::string status) {
   status.erase(0, status.rfind('.') + 1);
   std::transform(status.begin(), status.end(), status.begin(),
@@ -106,8 +107,9 @@ std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iterat
 }
 
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines) {
-  std::map<std::pair<std::int64_t, std::int64_t>, int> seen;  // iteration and rank
-  std::map<std::pair<std::int64_t, std::string>, std::set<std::int64_t>> ranks;  // by life
+  std::map<std::pair<std::int64_t, std::int64_t>, int> seen;  // by iteration and rank
+  std::map<std::pair<std::int64_t, std::string>, std::set<std::int64_t>>
+      ranks;  // ranks that failed, by iteration and life
   for (const auto& text : lines) {
     const auto line = parse(text);
     if (!line || !counts(line->status)) continue;

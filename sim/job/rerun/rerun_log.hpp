@@ -1,6 +1,6 @@
 #pragma once
-// The file of rejected results, one line each in Megatron's form, and conclusions from the lines of
-// all lives of a job. Lines of any other form are ignored.
+// The file of rejected results, with one line each in Megatron's form, and the conclusions from the
+// lines of all lives of a job. Lines of any other form are ignored.
 //
 //   ts=- node=n0 device=1 jobID=2 rank=3 iteration=7 status=initial_run result=nan message='...'
 
@@ -18,7 +18,7 @@ namespace reprise::sim {
 /// Name of the file, next to the checkpoints.
 inline constexpr std::string_view kRerunLog = "rerun_results.log";
 
-/// A rejected result. A device is "node:index".
+/// A rejected result. Devices are given as "node:index".
 struct RejectedResult {
   std::string device;
   std::string job_id;
@@ -33,12 +33,12 @@ std::string line_of(const RejectedResult& rejected);
 /// Returns a line that says that an iteration is run again from a checkpoint.
 std::string restart_line(std::string_view device, std::string_view job_id, GlobalRank rank,
                          std::int64_t iteration);
-/// Counts such lines for an iteration.
+/// Counts the restart lines of an iteration.
 std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iteration);
 
-/// Returns the iterations at which one rank's result was fatal with the machine disabled, or
-/// reproduced, at least twice. If several ranks failed in one life, the data is not at fault and
-/// the iteration is not skipped.
+/// Returns the iterations to skip: those at which one rank's result was, at least twice, either
+/// fatal with the machine disabled or reproduced. If several ranks failed in one life, the data is
+/// not at fault and the iteration is not skipped.
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines);
 
 }  // namespace reprise::sim

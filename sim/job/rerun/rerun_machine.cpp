@@ -151,7 +151,7 @@ std::string why(State state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // Converts it in the same way as a load from a checkpoint does.
+  // Converts the device in the same way as a load from a checkpoint does.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 
@@ -229,7 +229,7 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == State::kRerunningInPlace;
-  // A result that was not reproduced in place has been resolved there.
+  // A result that was not reproduced in place was resolved in that run.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=
@@ -274,7 +274,7 @@ void RerunMachine::validate(const Validation& validation) {
 }
 
 bool RerunMachine::unexpectedly_large(std::string_view name, double value) {
-  // Samples come only from valid results: initial runs without a rejection.
+  // Samples come only from valid results, that is, from initial runs without a rejection.
   if (mode() == RerunMode::kReportDeterminismStats) return false;
   if (mode() == RerunMode::kValidateResults &&
       (state_ != State::kInitialRun || fault_.failed || !first_iteration_complete_)) {
@@ -368,7 +368,7 @@ void RerunMachine::restore(const RerunSnapshot& snapshot, const Value& object) {
   log_.push_back(restart_line(setup_.device, setup_.job_id, setup_.rank, iteration_));
 }
 
-// --- for people ---------------------------------------------------------------------------------
+// --- messages and statistics --------------------------------------------------------------------
 
 std::vector<std::string> RerunMachine::take_notes() { return std::exchange(notes_, {}); }
 

@@ -1,7 +1,7 @@
 #pragma once
 // The rerun machine of one rank. Its caller drives it run by run. The machine does not communicate:
-// the caller joins the votes() of all ranks (see votes_of_all) and passes them to end_run, so all
-// ranks move together.
+// the caller joins the votes() of all ranks (see votes_of_all) and passes them to end_run, so that
+// all ranks change state together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -9,7 +9,7 @@
 //     end = machine.end_run(votes_of_all(world, machine.votes()));
 //     if (end.rewind) ... put streams and data back ...
 //   } while (end.again);
-//   if (const auto exit = machine.conclude()) ... save where it says so, leave with its code ...
+//   if (const auto exit = machine.conclude()) ... save if it says so, leave with its code ...
 
 #include <cstdint>
 #include <map>
@@ -27,47 +27,51 @@
 
 namespace reprise::sim {
 
-/// The way in which the job ends.
+/// How the job ends.
 struct RerunExit {
   int code = 0;
-  bool save = false;                                 ///< save before leaving
-  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest of all ranks, the same on all
-  std::string why;                                   ///< for the operator
+  bool save = false;                                 ///< true to save before leaving
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest diagnosis of any rank; the
+                                                     ///< same on all ranks
+  std::string why;                                   ///< reason, for the operator
 };
 
 /// A result to validate.
 struct Validation {
   double value = 0;
   bool rejected = false;     ///< true if the caller's own rule rejects it
-  std::string_view message;  ///< name of the rule; identifies the call with its count of uses
+  std::string_view message;  ///< name of the rule; with the number of its uses it identifies the
+                             ///< call
   bool fatal = true;
-  double tolerance = 0;  ///< largest relative difference that counts as reproduced
+  double tolerance = 0;  ///< upper limit on the relative difference of a result that counts as
+                         ///< reproduced
 };
 
 /// The n-th use of a rule by a rank.
 struct ValidationCall {
   std::string message;
-  std::int32_t rank = 0;      ///< index in the job
-  std::int64_t sequence = 0;  ///< from 1
+  std::int32_t rank = 0;      ///< index of the rank in the job
+  std::int64_t sequence = 0;  ///< number of the use, from 1
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
 
-/// A rank's knowledge of a fault; all of it is persisted.
+/// What a rank knows about a fault; all of it is saved in checkpoints.
 struct FaultContext {
   RerunVotes votes;
   std::optional<ValidationCall> failed;
   std::optional<double> initial_result;
-  std::string device;  ///< the suspicious one; empty: none
+  std::string device;  ///< the suspicious device; empty if there is none
 
   friend bool operator==(const FaultContext&, const FaultContext&) = default;
 };
 
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
-  GroupRank place;                     ///< index in the job, independent of its global rank
-  GlobalRank rank;                     ///< the process, for messages
-  std::string device = "localhost:0";  ///< "node:index"
+  GroupRank place;                     ///< index of this rank in the job, independent of its global
+                                       ///< rank
+  GlobalRank rank;                     ///< this process; used in messages
+  std::string device = "localhost:0";  ///< this rank's device, as "node:index"
   std::string job_id = "N/A";          ///< id of this life in the log
   ErrorInjector injector = {};
   LargeValues::Limits large = {};
@@ -89,7 +93,8 @@ class RerunMachine {
   RerunState state() const { return state_; }
   /// Returns the number of the last iteration that was begun; the first is 1.
   std::int64_t iteration() const { return iteration_; }
-  /// Returns 0 in the initial run, 1 in the first re-run, also in one from a checkpoint.
+  /// Returns 0 in the initial run and 1 in the first re-run; a re-run from a checkpoint also counts
+  /// as the first.
   int run() const;
   /// Returns this rank's own diagnosis of the last rejected result.
   RerunDiagnosis diagnosis() const { return diagnosis_; }
@@ -101,31 +106,32 @@ class RerunMachine {
 
   // --- an iteration -----------------------------------------------------------------------------
 
-  /// Starts the first run of iteration number `iteration`; in a restored machine, the re-run. USAGE
-  /// within an iteration, and after the job was told to leave.
+  /// Starts the first run of iteration number `iteration`, or the re-run if the machine was
+  /// restored. Throws USAGE within an iteration, and after the job was told to leave.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
-  /// True if the value exceeds 10 times (default) the largest of the first 100; takes samples.
+  /// True if the value exceeds 10 times (by default) the largest of the first 100 values, which are
+  /// taken as samples.
   bool unexpectedly_large(std::string_view name, double value);
   /// Returns this rank's votes in the current run.
   RerunVotes votes() const { return fault_.votes; }
   RunEnd end_run(RerunVotes world);
-  /// Called after the last run: returns how the job leaves, or nothing if it goes on.
+  /// Called after the last run. Returns how the job leaves, or nothing if it continues.
   std::optional<RerunExit> conclude();
-  /// Skips the iteration: drops the search for its fault.
+  /// Skips the iteration, and drops the search for its fault.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
 
-  /// Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
+  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
   RerunSnapshot snapshot() const;
-  /// Returns this rank's object: an idle one in state 0.
+  /// Returns this rank's object to save; in state 0 the object says that the machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
-  /// Called if the state is restored (see RerunPolicy::restored). Takes mode and iteration from the
-  /// checkpoint. LOAD_REJECTED for an object that does not have that form.
+  /// Called if the state is to be restored (see RerunPolicy::restored). Takes mode and iteration
+  /// from the checkpoint. Throws LOAD_REJECTED for an object that does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
-  // --- for people -------------------------------------------------------------------------------
+  // --- messages and statistics ------------------------------------------------------------------
 
   /// Returns this life's lines for the file of rejected results.
   const std::vector<std::string>& log() const { return log_; }
@@ -151,11 +157,13 @@ class RerunMachine {
   std::int64_t iteration_ = 0;
   bool first_iteration_complete_ = false;
   RerunDiagnosis diagnosis_ = RerunDiagnosis::kNone;
-  RerunVotes world_;  ///< votes in the last run
+  RerunVotes world_;  ///< votes of all ranks in the last run
   FaultContext fault_;
   LargeValues large_;
-  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the current run, by message
-  std::vector<std::pair<ValidationCall, double>> results_;  ///< of the initial run, for statistics
+  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< number of calls in the current run,
+                                                            ///< by message
+  std::vector<std::pair<ValidationCall, double>> results_;  ///< results of the initial run, for
+                                                            ///< statistics
   DeterminismStatistics statistics_;
   std::vector<std::string> log_;
   std::vector<std::string> notes_;
@@ -166,7 +174,8 @@ RerunVotes votes_of_all(Communicator& world, RerunVotes mine);
 
 /// Encodes the entry of the common state: {mode, state, current_iteration}.
 Value encode(const RerunSnapshot& snapshot);
-/// Returns nothing if the common state has no entry. LOAD_REJECTED if it does not have that form.
+/// Returns the machine's entry in the common state; nothing if there is none. Throws LOAD_REJECTED
+/// if it does not have the right form.
 std::optional<RerunSnapshot> rerun_of(const Value& common);
 
 }  // namespace reprise::sim

@@ -1,6 +1,6 @@
 #pragma once
 // Decisions of the rerun machine, each a pure function. A default-constructed policy is right; a
-// mutant replaces a function.
+// mutant replaces some of its functions.
 //
 //   state                     votes of all ranks      next                  then
 //   0 NOT_RUNNING_YET         -                       1                     run
@@ -35,38 +35,42 @@ namespace reprise::sim {
 inline constexpr std::string_view kNaNRule = "NaN";
 inline constexpr std::string_view kInfinityRule = "infinity";
 inline constexpr std::string_view kSpikeRule = "spike";
-/// True for all rules except the spike's: a spike that is reproduced is used for training.
+/// True for all rules except the spike's, because a spike that is reproduced is used for training.
 bool fatal_unless_spike(std::string_view rule);
 
-/// Result of the end of a run.
+/// Decision at the end of a run.
 struct RunEnd {
   RerunState next = RerunState::kNotRunningYet;
-  bool again = false;   ///< run the iteration once more
-  bool rewind = false;  ///< restore random streams and data to the start of the iteration
+  bool again = false;   ///< true to run the iteration once more
+  bool rewind = false;  ///< true to restore random streams and data to the start of the iteration
 };
-/// Called in the states in which a run can end: 1, 2, 4; else USAGE.
+/// Decides what follows a run. Called in the states in which a run can end: 1, 2 and 4; throws
+/// USAGE in others.
 RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 
-/// A result that was rejected in the initial run, computed again in a later one.
+/// A result that was rejected in the initial run and computed again in a later run.
 struct Reached {
-  RerunState state = RerunState::kRerunningInPlace;  ///< or kRerunningFromCheckpoint
-  bool reproduced = false;                           ///< within the tolerance
+  RerunState state = RerunState::kRerunningInPlace;  ///< kRerunningInPlace or
+                                                     ///< kRerunningFromCheckpoint
+  bool reproduced = false;                           ///< true if it was reproduced within the
+                                                     ///< tolerance
   bool fatal = true;
-  bool same_device = false;  ///< true if the device is that of the suspicious run
+  bool same_device = false;  ///< true if this run used the device of the suspicious run
 };
 RerunVotes judge_again(const Reached& reached);
 
-/// The way in which the job leaves between iterations.
+/// How the job leaves between iterations.
 struct Leaving {
   int code = 0;
-  bool save = false;  ///< save before leaving
+  bool save = false;  ///< true to save before leaving
 };
-/// Uses the votes of the last run only in mode disabled.
+/// Returns how the job leaves, or nothing if it continues. The votes of the last run count only if
+/// the machine is disabled.
 std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
 /// State to restore before an iteration is run again, and before a fault checkpoint.
 struct Rewinding {
-  bool again = false;  ///< true: the iteration is run again; false: the job leaves
+  bool again = false;  ///< true if the iteration is run again; false if the job leaves
   std::function<void()> host;
   std::function<void()> device;
   std::function<void()> tracker;
@@ -76,52 +80,55 @@ struct RewindStep {
   std::string_view name;
   std::function<void()> run;
 };
-///   restore_host     the host's streams as they were before the initial run
-///   restore_device   the devices'
-///   restore_tracker  those that model-parallel ranks track
-///   rewind_data      the batches of this iteration, from the first
+/// Returns the steps of a rewind:
+///
+///   restore_host     restores the host's streams as they were before the initial run
+///   restore_device   restores the devices' streams
+///   restore_tracker  restores the streams that model-parallel ranks track
+///   rewind_data      goes back to the first batch of this iteration
 std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 // --- saving -------------------------------------------------------------------------------------
 
-/// True for 0 and 3.
+/// True for states 0 and 3, the only ones that a checkpoint may have.
 bool may_be_persisted(RerunState state);
-/// True in the enabled modes and format torch_dist, whatever the state.
+/// True if saves hold rerun objects: in the enabled modes with format torch_dist, in every state.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
-/// True if the object contains the batches of the iteration, which only wrapped iterators keep:
-/// only if it must be run again, so never between iterations.
+/// True if the object contains the batches of the iteration, which only wrapped iterators keep.
+/// They are needed only if the iteration must be run again, so never between iterations.
 bool holds_batches(RerunState state);
-/// True for every second iteration, if runs are compared.
+/// True if this iteration reports statistics: every second iteration, in the mode that compares
+/// runs.
 bool reports_at(RerunMode mode, std::int64_t iteration);
 
-/// Returns one place per rank: each rank knows its own faults only.
+/// Returns a separate place for each rank, because each rank knows only its own faults.
 ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
 
 // --- loading ------------------------------------------------------------------------------------
 
-/// State of the machine in a checkpoint, and the modules that saved it.
+/// State of the rerun machine in a checkpoint, and the modules that saved it.
 struct StoredRerun {
   RerunMode mode = RerunMode::kValidateResults;
   RerunState state = RerunState::kNotRunningYet;
   std::int64_t iteration = 0;
   std::vector<ModuleConfig> modules;
 };
-/// The job that loads it.
+/// Mode and modules of the job that loads the state.
 struct OwnRerun {
   RerunMode mode = RerunMode::kDisabled;
   std::vector<ModuleConfig> modules;
 };
 
 /// Decides if the template requests this rank's object. Returns true for any mode, state and
-/// format, so that all that is saved is requested.
+/// format, so that everything that is saved is requested.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
 /// Decides if a forced template requests the job's own objects without looking at the checkpoint.
-/// Returns true. A checkpoint without them is then refused, where a job that looks at it would do
-/// without.
+/// Returns true. A checkpoint without the objects is then refused, whereas a job that looks at the
+/// checkpoint would continue without them.
 bool force_always(RerunMode mode, CheckpointFormat format);
 
-/// Decides if a job uses a stored state. False if it loads only weights, as from a
+/// Decides if a job uses a stored rerun state. False if the job loads only weights, as from a
 /// release.
 bool unless_weights_alone(bool weights_alone);
 
@@ -129,25 +136,26 @@ struct Restoring {
   bool restore = false;
   std::string note;  ///< message for the operator; may be empty
 };
-/// Restores a pending state on the same grids unless the job's machine is disabled; ignores any
-/// other pending state with a note. Does not restore an idle one. ILLEGAL_STATE_PERSISTED for a
-/// state that can't be resumed.
+/// Restores a pending state if the grids are the same and the job's machine is not disabled;
+/// ignores any other pending state, with a note. Does not restore an idle state. Throws
+/// ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// Sources for the batches of the next run.
+/// Sources for the batches of the next run after a load.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
   const Value* object = nullptr;      ///< this rank's object, if loaded
   std::int64_t consumed_samples = 0;  ///< data cursor of the checkpoint
 };
-/// If restored, reads the buffers and then continues at the source. Else starts at the cursor and
-/// drops the buffers. Never does both.
+/// If the machine was restored, reads the buffers and then continues at the source. Otherwise
+/// starts at the cursor and drops the buffers. Never does both.
 DataPosition buffers_or_cursor(const LoadedData& loaded);
-/// Returns the batches in a rank's object. LOAD_REJECTED if it does not have that form.
+/// Returns the batches in a rank's object. Throws LOAD_REJECTED if the object does not have the
+/// right form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// Returns the message for an iteration that is about to be re-run from a checkpoint again;
-/// `before` counts the earlier restarts. Empty if there was none.
+/// Returns a warning that an iteration is about to be run again from a checkpoint although earlier
+/// restarts did so, too. `before` counts these restarts. Empty if there were none.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

@@ -13,20 +13,20 @@
 
 namespace reprise::sim {
 
-/// A result of a run that a rank reports.
+/// A result that a rank reports in a run.
 struct ResultCall {
   std::int64_t iteration = 0;  ///< number of the iteration; the first is 1
-  int call = 0;                ///< 0: the loss, 1: the norm of the gradients
-  int run = 0;                 ///< 0: the initial run, 1: a re-run
+  int call = 0;                ///< 0 for the loss, 1 for the norm of the gradients
+  int run = 0;                 ///< 0 for the initial run, 1 for a re-run
 };
 
-/// Decides if a load requests this rank's rerun object.
+/// Decides when a load requests this rank's rerun object.
 enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< if the checkpoint's common state has one
+  kAsStored,  ///< if the checkpoint's common state has rerun state
   kForced,    ///< always, whatever the checkpoint holds
 };
 
-/// Options of the rerun machine besides its mode.
+/// Options of the rerun machine other than its mode.
 struct RerunOptions {
   CheckpointFormat format = CheckpointFormat::kTorchDist;
   RerunTemplate asks = RerunTemplate::kAsStored;
@@ -35,16 +35,17 @@ struct RerunOptions {
   LargeValues::Limits large = {};
   ErrorInjector injector = {};
   std::string job_id = "N/A";           ///< id of this life in the log of rejected results
-  std::vector<std::string> log = {};    ///< lines of earlier lives
+  std::vector<std::string> log = {};    ///< lines that earlier lives wrote to that log
   std::vector<std::int64_t> skip = {};  ///< iterations that only consume their samples
 };
 
 struct RerunSettings {
   RerunMode mode = RerunMode::kDisabled;
   RerunOptions options = {};
-  bool knows = true;  ///< false: an older job that does not validate or read rerun state
-  /// Returns the result that this rank's device reports; empty: the right one. The update uses the
-  /// right result, whatever is reported.
+  bool knows = true;  ///< false for an older job that neither validates results nor reads rerun
+                      ///< state
+  /// Returns the result that this rank's device reports; if empty, the device reports the right
+  /// result. The update uses the right result, whatever is reported.
   std::function<double(const ResultCall&, double right)> result = {};
 };
 

@@ -5,7 +5,7 @@
 //   initial run: result rejected
 //     run again in place:            result differs     -> transient error
 //                                    result reproduced  -> fault checkpoint, exit 16
-//   restarted from it, elsewhere
+//   restarted from the fault checkpoint, on another device
 //     run again:                     result differs     -> persistent error
 //                                    result reproduced  -> the result is correct
 
@@ -22,21 +22,22 @@ namespace reprise::sim {
 
 /// Exit code of a job that must be restarted from the newest checkpoint on another device.
 inline constexpr int kExitForRerun = 16;
-/// Exit code of a job that has diagnosed the fault.
+/// Exit code of a job that has found the diagnosis of a fault.
 inline constexpr int kExitAfterDiagnosis = 17;
 /// Exit code of a job with a disabled rerun machine after a fatal result.
 inline constexpr int kExitRejected = 1;
 
 enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterminismStats };
 
-/// The numbers are those on disk. Only the first and the fourth are ever persisted.
+/// State of the machine, numbered as on disk. Only kNotRunningYet and kWillRerunFromCheckpoint are
+/// ever saved.
 enum class RerunState : std::uint8_t {
   kNotRunningYet,                ///< between iterations
   kInitialRun,                   ///< first run of an iteration
   kRerunningInPlace,             ///< second run of an iteration
   kWillRerunFromCheckpoint,      ///< a fault checkpoint is due, or was loaded
   kRerunningFromCheckpoint,      ///< the only run after a restart
-  kRerunningAgainFromCheckpoint  ///< that run used the suspicious device
+  kRerunningAgainFromCheckpoint  ///< the run after the restart used the suspicious device again
 };
 
 enum class RerunDiagnosis : std::uint8_t {
@@ -56,14 +57,14 @@ enum class RerunStatus : std::uint8_t {
   kSecondRerunReproducible
 };
 
-/// Return "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (and "none"),
-/// "first_rerun_reproducible".
+/// Return names such as "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (or
+/// "none") and "first_rerun_reproducible".
 std::string_view name_of(RerunMode mode);
 std::string_view name_of(RerunState state);
 std::string_view name_of(RerunDiagnosis diagnosis);
 std::string_view name_of(RerunStatus status);
 std::span<const std::string_view> rerun_modes();
-/// Throws USAGE with the known names if there is no such mode.
+/// Returns the mode of that name. Throws USAGE with the known names if there is none.
 RerunMode rerun_mode_named(std::string_view name);
 RerunDiagnosis rerun_diagnosis_named(std::string_view name);
 
@@ -75,11 +76,11 @@ std::ostream& operator<<(std::ostream& out, RerunStatus status);
 /// Vote of one rank at the end of a run; all ranks act on the union.
 enum class Vote : std::uint8_t {
   kRerun,         ///< a result was rejected: run again
-  kCheckpoint,    ///< reproduced and fatal: another device must decide
-  kRestartAgain,  ///< still on the suspicious device
-  kContinue,      ///< not fatal: go on
-  kFail,          ///< fatal, and the machine is disabled
-  // Diagnoses of some rank; these decide nothing.
+  kCheckpoint,    ///< the result was reproduced and is fatal: another device must decide
+  kRestartAgain,  ///< the re-run was still on the suspicious device
+  kContinue,      ///< the result is not fatal: continue
+  kFail,          ///< the result is fatal, and the machine is disabled
+  // Diagnoses of some rank; these votes decide nothing.
   kTransientError,
   kPersistentError,
   kCorrectResult,
@@ -96,7 +97,7 @@ class RerunVotes {
   void add(Vote vote) {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
-  /// Returns the union: a vote of any rank counts for all.
+  /// Returns the union: a vote of any rank counts for all ranks.
   friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;
@@ -107,20 +108,20 @@ class RerunVotes {
   std::uint8_t bits_ = 0;
 };
 
-/// Formats for the checkpoints of a job, by Megatron's names. The format affects only their
-/// content: all are written as torch_dist.
+/// Formats of a job's checkpoints, by Megatron's names. The format affects only the content of
+/// checkpoints: all of them are written as torch_dist.
 enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
 std::span<const std::string_view> checkpoint_formats();
 std::string_view name_of(CheckpointFormat format);
-/// Throws USAGE with a suggestion for any other name.
+/// Returns the format of that name. Throws USAGE with a suggestion if there is none.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
 /// Encode enum members in the form of Megatron's reader: RerunState(3),
-/// RerunMode('validate_results'). No diagnosis is None.
+/// RerunMode('validate_results'). No diagnosis is encoded as None.
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// Throws LOAD_REJECTED if the value is not such a member.
+/// Return the enum member. Throw LOAD_REJECTED if the value is not one in that form.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

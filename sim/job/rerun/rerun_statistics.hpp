@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of the machine: usual sizes of values, and the differences between results of a re-run
-// and of the initial run.
+// Statistics of the rerun machine: usual sizes of values, and differences between the results of a
+// re-run and of the initial run.
 
 #include <cstdint>
 #include <map>
@@ -13,22 +13,23 @@
 
 namespace reprise::sim {
 
-/// The largest magnitude among the first finite values of each name.
+/// Knows, for each name, the largest magnitude among the first finite values.
 class LargeValues {
  public:
   struct Limits {
     std::int64_t samples = 100;
-    double times = 10;  ///< factor of the largest above which a value is unexpected
+    double times = 10;  ///< a value is unexpected above this multiple of the largest magnitude
   };
   LargeValues() = default;
   explicit LargeValues(Limits limits) : limits_(limits) {}
 
-  /// Returns false and takes the value as a sample while there are too few.
+  /// True if the value is unexpectedly large. While there are too few samples, returns false and
+  /// takes the value as a sample.
   bool unexpectedly_large(std::string_view name, double value);
 
   Value encode_counts() const;
   Value encode_maxima() const;
-  /// Throws LOAD_REJECTED if the values do not have that form.
+  /// Restores the statistics. Throws LOAD_REJECTED if the values do not have the right form.
   void decode(const Value& counts, const Value& maxima);
 
   struct Samples {
@@ -43,11 +44,11 @@ class LargeValues {
   std::map<std::string, Samples, std::less<>> by_name_;
 };
 
-/// Returns 0 if both are equal or both NaN; infinity if only one is finite or a number; else 2 |a -
-/// b| / |a + b|.
+/// Returns 0 if the numbers are equal or both NaN; infinity if only one is finite, or only one is
+/// NaN; otherwise 2 |a - b| / |a + b|.
 double relative_difference(double a, double b);
 
-/// Differences of re-runs by message of the validation.
+/// Differences between runs, by the message of the validation.
 class DeterminismStatistics {
  public:
   void record(std::string_view message, double difference);
