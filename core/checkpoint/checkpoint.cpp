@@ -6,12 +6,9 @@
 #include "core/base/hash.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
-#include "core/checkpoint/set_aside.hpp"
-#include "core/checkpoint/stored_tracker.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
-#include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -74,34 +71,6 @@ void require_small(std::uint64_t bytes, const ErrorPlace& place) {
               place);
 }
 
-bool has_payload(Store& store, const std::string& directory) {
-  const auto entries = store.list(directory);
-  return std::any_of(entries.begin(), entries.end(),
-                     [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
-}
-
-/// Parses the step of "<anything>/iter_0000010".
-std::optional<Step> step_in_name(const std::string& path) {
-  const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
-  return tracker ? tracker->step : std::nullopt;
-}
-
-Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
-  const Tracker entry = stored_tracker(store, root);
-  const std::string directory = join_path(root, directory_of(entry));
-  Location location{directory, entry.step, tracker};
-  if (!metadata_names(store, directory).empty()) return location;
-  if (const auto copy = replaced_copy(store, directory)) {
-    location.directory = *copy;
-    return location;
-  }
-  throw Error(Code::kTrackerDangling,
-              "the tracker names " + directory_of(entry) +
-                  ", which holds no .metadata; point at "
-                  "another iteration's directory, or repair the tracker",
-              {.file = store.display(tracker)});
-}
-
 void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checksums) {
   if (checksums == nullptr) return;
   SpanSource source(item, place);
@@ -109,153 +78,7 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   checksums->require_no_damage();  // report this first: a changed byte may be why parsing failed
 }
 
-/// Orders "step-9" before "step-10".
-bool in_natural_order(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) {
-    return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
-  };
-  const auto significant = [](std::string_view number) {
-    return number.substr(std::min(number.find_first_not_of('0'), number.size()));
-  };
-  while (!a.empty() && !b.empty()) {
-    const std::string_view left = digits(a);
-    const std::string_view right = digits(b);
-    if (!left.empty() && !right.empty()) {
-      const std::string_view x = significant(left);
-      const std::string_view y = significant(right);
-      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
-      a.remove_prefix(left.size());
-      b.remove_prefix(right.size());
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
-/// True for the name of a directory that is being written or removed, or was when its writer died.
-bool is_in_passing(const std::string& name) {
-  const auto aside = aside_name(name);
-  return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
-}
-
-void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
-                std::size_t& budget, std::vector<std::string>& found) {
-  std::vector<Entry> entries;
-  try {
-    entries = store.list(path);
-  } catch (const Error&) {
-    return;  // an unreadable directory does not matter here
-  }
-  for (const Entry& entry : entries) {
-    if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
-    --budget;
-    const std::string below = join_path(path, entry.name);
-    if (holds_metadata(store, below)) {
-      found.push_back(prefix + entry.name);
-    } else if (levels > 1) {
-      find_below(store, below, prefix + entry.name + '/', levels - 1, budget, found);
-    }
-  }
-}
-
-/// Finds directories with metadata up to two levels below `path`, as torchtitan (step-3/) and
-/// Accelerate (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
-std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
-  constexpr std::size_t kLookedAt = 1000;
-  constexpr int kLevels = 2;
-  std::vector<std::string> below;
-  std::size_t budget = kLookedAt;
-  find_below(store, path, "", kLevels, budget, below);
-  return below;
-}
-
-bool has_safetensors(Store& store, const std::string& path) {
-  return std::ranges::any_of(
-      store.list(path), [](const Entry& entry) { return entry.name.ends_with(".safetensors"); });
-}
-
-[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
-  constexpr std::size_t kNamed = 5;
-  const ErrorPlace place{.file = store.display(path)};
-  std::vector<std::string> below = checkpoints_below(store, path);
-  if (!below.empty()) {
-    std::sort(below.begin(), below.end(),
-              [](const auto& a, const auto& b) { return in_natural_order(b, a); });
-    const std::size_t others = below.size() - std::min(below.size(), kNamed);
-    below.resize(below.size() - others);
-    throw Error(Code::kNotFound,
-                "no checkpoint by itself, but these below it are: " + join(below, ", ") +
-                    (others == 0 ? "" : " and " + std::to_string(others) + " more") +
-                    "; name one of them, for example " + store.display(join_path(path, below[0])),
-                place);
-  }
-  if (has_safetensors(store, path)) {
-    throw Error(Code::kUnsupported,
-                "safetensors files and no .metadata: that format is not read; convert them with "
-                "torch.distributed.checkpoint",
-                place);
-  }
-  throw Error(Code::kNotFound,
-              "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
-                  std::string(kTrackerFile) + " in this directory, and none below it",
-              place);
-}
-
 }  // namespace
-
-std::vector<std::string> metadata_names(Store& store, const std::string& directory) {
-  if (store.stat(join_path(directory, std::string(kMetadataFile)))) {
-    return {std::string(kMetadataFile)};
-  }
-  const auto found = store.stat(directory);
-  if (!directory.empty() && (!found || !found->directory)) return {};
-  std::vector<std::pair<std::int32_t, std::string>> ranked;
-  for (const auto& entry : store.list(directory)) {
-    if (entry.directory) continue;
-    if (const auto rank = rank_of_metadata(entry.name)) ranked.emplace_back(*rank, entry.name);
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<std::string> names;
-  for (auto& [rank, name] : ranked) names.push_back(std::move(name));
-  return names;
-}
-
-bool holds_metadata(Store& store, const std::string& directory) {
-  return !metadata_names(store, directory).empty();
-}
-
-Location locate(Store& store, const std::string& path) {
-  const auto found = store.stat(path);
-  if (!found) {
-    if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
-    throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
-  }
-  if (!found->directory) {
-    throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file",
-                {.file = store.display(path)});
-  }
-  if (!metadata_names(store, path).empty()) return {path, step_in_name(path), {}};
-  const std::string tracker = join_path(path, std::string(kTrackerFile));
-  if (store.stat(tracker)) return follow_tracker(store, path, tracker);
-  if (has_payload(store, path)) {
-    throw Error(Code::kIncompleteSelected,
-                "payload files but no .metadata: the save was never committed; use an earlier one",
-                {.file = store.display(path)});
-  }
-  fail_without_checkpoint(store, path);
-}
-
-bool nothing_saved(Store& store, const std::string& path) {
-  const auto found = store.stat(path);
-  if (!found) return !replaced_copy(store, path);
-  if (!found->directory || holds_metadata(store, path) || has_payload(store, path)) return false;
-  return !store.stat(join_path(path, std::string(kTrackerFile))) &&
-         checkpoints_below(store, path).empty() && !has_safetensors(store, path);
-}
 
 MetadataFiles read_metadata_files(Store& store, const std::string& directory) {
   MetadataFiles files;

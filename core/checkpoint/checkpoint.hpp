@@ -9,35 +9,14 @@
 #include <vector>
 
 #include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/locate.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/format/zip/item_source.hpp"
 #include "reprise/store.hpp"
-#include "reprise/types.hpp"
 
 namespace reprise {
-
-/// The result of resolving a path.
-struct Location {
-  std::string directory;               ///< directory of the `.metadata`, within the store
-  std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
-  std::optional<std::string> tracker;  ///< path of the tracker that was followed
-};
-
-/// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
-/// or a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
-/// crash left `<directory>.replaced`, returns the latter. Throws NOT_FOUND, INCOMPLETE_SELECTED
-/// (payload without metadata) or TRACKER_DANGLING if there is none.
-Location locate(Store& store, const std::string& path);
-/// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
-/// tracker nor anything that was a checkpoint. Leftovers of a save that died do not count.
-bool nothing_saved(Store& store, const std::string& path);
-
-/// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.
-bool holds_metadata(Store& store, const std::string& directory);
-/// Returns the names of the metadata files in `directory`; none if it has none or does not exist.
-std::vector<std::string> metadata_names(Store& store, const std::string& directory);
 
 /// The metadata files of a directory, in memory: `.metadata`, or otherwise all `__<rank>.metadata`
 /// by rank.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/diff/layout_bound.hpp"
 #include "core/diff/rank_pairs.hpp"
+#include "core/geometry/blocks.hpp"
 
 namespace reprise {
 namespace {

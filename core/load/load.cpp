@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 
 #include "core/agree/agreement.hpp"
 #include "core/agree/leader.hpp"
-#include "core/agree/peer_wire.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/format/common_state.hpp"
+#include "core/load/checksum_vote.hpp"
 #include "core/load/load_keys.hpp"
 #include "core/load/load_open.hpp"
 #include "core/load/load_reader.hpp"
@@ -70,62 +69,6 @@ std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead
   });
   if (answer.empty()) return std::nullopt;
   return read_common_file(answer).value;
-}
-
-void put_count(Bytes& wire, const ChecksumTally::Count& count) {
-  append_le(wire, count.records);
-  append_le(wire, count.mismatches);
-  append_le(wire, count.unset);
-}
-
-void add_count(ChecksumTally::Count& count, PeerWire& wire) {
-  count.records += wire.number<std::uint64_t>();
-  count.mismatches += wire.number<std::uint64_t>();
-  count.unset += wire.number<std::uint64_t>();
-}
-
-/// Returns the sums of all ranks' counts, per file.
-std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
-                                                           const ChecksumTally& mine) {
-  const auto wires = agree_on(group, [&] {
-    Bytes wire;
-    for (const auto& [file, counts] : mine.counts()) {
-      put_text(wire, file);
-      put_count(wire, counts.all);
-      put_count(wire, counts.elements);
-    }
-    return wire;
-  });
-  std::map<std::string, ChecksumTally::Counts> sums;
-  for (const Bytes& bytes : wires) {
-    PeerWire wire(bytes, "a count of checksums");
-    while (!wire.empty()) {
-      ChecksumTally::Counts& sum = sums[wire.text()];
-      add_count(sum.all, wire);
-      add_count(sum.elements, wire);
-    }
-  }
-  return sums;
-}
-
-/// Throws if any rank saw a mismatch, unless the counts of all ranks together show that the writer
-/// of the file had checksums switched off. Returns true in that case.
-bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
-  const auto seen = agree_on(group, [&] {
-    Bytes wire;
-    append_le(wire, mine.mismatches());
-    return wire;
-  });
-  const bool none = std::all_of(seen.begin(), seen.end(), [](const Bytes& bytes) {
-    return PeerWire(bytes, "a count of checksums").number<std::uint64_t>() == 0;
-  });
-  if (none) return false;
-  const auto sums = counts_of_all(group, mine);
-  agree_on(group, [&] {
-    mine.require_matches([&](const std::string& file) { return !sums.at(file).switched_off(); });
-    return Bytes{};
-  });
-  return true;
 }
 
 void remember_log(LoadReport& report, const std::vector<std::string>& lines, Trace& trace) {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
+#include "core/geometry/blocks.hpp"
 
 namespace reprise {
 namespace {

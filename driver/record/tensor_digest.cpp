@@ -1,9 +1,9 @@
 #include "driver/record/tensor_digest.hpp"
 
 #include "core/base/sha256.hpp"
-#include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
+#include "core/geometry/blocks.hpp"
 
 namespace reprise::driver {
 namespace {

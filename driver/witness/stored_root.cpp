@@ -5,10 +5,10 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/digest/witness_digest.hpp"
+#include "core/geometry/blocks.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -10,8 +10,8 @@
 #include <fstream>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/checkpoint/blocks.hpp"
 #include "core/diff/layout_bound.hpp"
+#include "core/geometry/blocks.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/checkpoint/blocks.hpp"
+#include "core/geometry/blocks.hpp"
 
 #include <algorithm>
 

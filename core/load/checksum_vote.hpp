@@ -1,0 +1,13 @@
+#pragma once
+// The ranks' joint verdict on the checksums that each of them saw.
+
+#include "core/checkpoint/checksum_tally.hpp"
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+/// Throws CHECKSUM if any rank saw a mismatch, unless the counts of all ranks together show that
+/// the writer of the file had checksums switched off. Returns true in that case. Collective.
+bool judge_checksums(Communicator& group, const ChecksumTally& mine);
+
+}  // namespace reprise
