@@ -46,11 +46,11 @@ Sha256Digest Sha256::digest() const {
 Sha256Digest sha256_of(ByteSpan bytes) { return Sha256().update(bytes).digest(); }
 
 std::string hex(const Sha256Digest& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
   std::string text;
   for (const std::byte byte : digest) {
-    text += kDigits[std::to_integer<std::size_t>(byte >> 4)];
-    text += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+    text += kHexDigits[std::to_integer<std::size_t>(byte >> 4)];
+    text += kHexDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
   }
   return text;
 }

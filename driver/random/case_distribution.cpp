@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "driver/random/outcome_rules.hpp"
 #include "driver/record/history.hpp"
 
 namespace reprise::driver {
@@ -52,25 +53,19 @@ void add_layout(const Layout& layout, Values& values) {
   if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
 }
 
-/// Returns one module if the job is one model.
-std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
-  if (!plan.modules.empty()) return plan.modules;
-  return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
-}
-
-std::int32_t members_of(const IncarnationPlan& plan) {
+std::int32_t job_size(const IncarnationPlan& plan) {
   return sim::job_members(modules_of(plan)).size();
 }
 
 bool is_colocated(const IncarnationPlan& plan) {
   std::int32_t places = 0;
   for (const auto& module : plan.modules) places += module.layout.world_size();
-  return places > members_of(plan);
+  return places > job_size(plan);
 }
 
 void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& values) {
   const auto modules = modules_of(plan);
-  values.emplace("world", world_range(members_of(plan)));
+  values.emplace("world", world_range(job_size(plan)));
   values.emplace("modules", std::to_string(modules.size()));
   for (const auto& module : modules) {
     add_layout(module.layout, values);
@@ -130,8 +125,8 @@ std::vector<std::string> changes_between(const IncarnationPlan& saved,
     note(a.order != b.order, "order");
     note(other->optimizer_sharding != module.optimizer_sharding, "sharding");
   }
-  note(members_of(saved) < members_of(loading), "world up");
-  note(members_of(saved) > members_of(loading), "world down");
+  note(job_size(saved) < job_size(loading), "world up");
+  note(job_size(saved) > job_size(loading), "world down");
   note(is_colocated(saved) != is_colocated(loading), "place");
   return changes;
 }

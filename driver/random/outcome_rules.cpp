@@ -14,12 +14,6 @@ using sim::ModuleConfig;
 
 constexpr sim::Sharding kBuckets = sim::Sharding::kDpReshardable;
 
-/// Returns the modules; a job that is one model has one without a name.
-std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
-  if (!plan.modules.empty()) return plan.modules;
-  return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
-}
-
 bool saves_surely(const Action& action) {
   const auto* train = std::get_if<TrainAction>(&action);
   return std::holds_alternative<SaveAction>(action) ||
@@ -174,6 +168,11 @@ std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
 }
 
 }  // namespace
+
+std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
+  if (!plan.modules.empty()) return plan.modules;
+  return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
+}
 
 std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
                                                const IncarnationPlan& loading) {

@@ -40,6 +40,9 @@ void expect_what_must_come(Scenario& scenario);
 /// fewer or more.
 void fit_members(Scenario& scenario);
 
+/// Returns the modules of a life; a job that is one model has one without a name.
+std::vector<sim::ModuleConfig> modules_of(const IncarnationPlan& plan);
+
 /// Changes bucket state to fully_reshardable, so that any layout can load it.
 void forget_buckets(IncarnationPlan& plan);
 
