@@ -11,7 +11,7 @@ namespace {
 
 using sim::Layout;
 using sim::ModuleConfig;
-using Values = std::set<std::pair<std::string, std::string>>;  // axis, value
+using Values = std::set<std::pair<std::string, std::string>>;  // pairs of axis and value
 
 constexpr std::size_t kNameWidth = 12;
 
@@ -19,8 +19,8 @@ std::int32_t sharding_ranks(const Layout& layout) {
   return sim::copies_of_parts(layout) / layout.dp_replicate;
 }
 
-/// Returns the kind of change that another size of this field is; empty for dp, which changes the
-/// ranks that shard, or their copies, or neither.
+/// Returns the kind of change that a new value of this field is. Empty for dp, where it depends on
+/// the ranks that shard and on the copies.
 std::string change_of(const sim::LayoutField& field) {
   if (field.name == "dp") return {};
   if (field.name == "etp") return "EP";
@@ -52,7 +52,7 @@ void add_layout(const Layout& layout, Values& values) {
   if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
 }
 
-/// Returns one module if the job is one model.
+/// Returns the modules of the plan's job; one module if the job is one model.
 std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
   if (!plan.modules.empty()) return plan.modules;
   return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
