@@ -32,8 +32,7 @@ bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
   std::vector<Location> locations;       ///< in the order in which to try them
-  std::vector<std::string> passed_over;  ///< why the tracker's iteration is not in the list; empty
-                                         ///< if it is
+  std::vector<std::string> passed_over;  ///< why the list lacks the tracker's iteration, if it does
   /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
   /// load that fell back may have left them, or somebody changed the tracker.
   std::vector<std::string> notes = {};

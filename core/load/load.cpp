@@ -395,15 +395,14 @@ class Loading {
   Communicator& group_;
   const LoadSettings& options_;
   const LoadSeams& seams_;
-  std::vector<std::optional<Opened>> opened_;  ///< candidates that could be opened; the others are
-                                               ///< empty
+  std::vector<std::optional<Opened>> opened_;  ///< opened candidates; empty if opening failed
   std::vector<Votes> votes_;                   ///< for each candidate, every rank's verdict
   std::vector<std::string> fell_back_from_;
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
   std::optional<Common> shown_;     ///< common state of the current candidate
-  std::set<std::string> poisoned_;  ///< keys with poisoned memory; only another candidate can make
-                                    ///< them valid again
+  std::set<std::string> poisoned_;  ///< keys with poisoned memory, which another candidate must
+                                    ///< load
 };
 
 }  // namespace

@@ -53,10 +53,8 @@ struct LoadReport {
   /// of the exchange.
   std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if it was cached
-  std::uint64_t records_verified = 0;  ///< records that this rank verified, if checksums are
-                                       ///< verified
-  KeyMismatch returned;                ///< mismatched keys that the strict mode tolerates and
-                                       ///< returns
+  std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
+  KeyMismatch returned;                ///< mismatched keys that the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
   /// Candidates that were skipped, each with its damage; the same on all ranks.

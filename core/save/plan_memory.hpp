@@ -38,8 +38,8 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save that fits it
-                                          ///< makes a plan from it
+  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save may turn it into
+                                          ///< a plan
   std::optional<Read> read;
   std::uint64_t replans = 0;
   std::uint64_t reuses = 0;

@@ -51,11 +51,9 @@ struct Save::State {
   SavePlan planned = {};
   std::vector<std::string> log = {};  ///< messages of the commit and of retention
   SaveCommit end;
-  RankWrite write;  ///< destroyed before `end`: a save dropped in flight stops writing before it
-                    ///< unlocks
+  RankWrite write;  ///< destroyed before `end`, whose locks protect the file it writes
   bool committed = false;
-  std::optional<Error> failed = {};  ///< error of a failed save; never cleared, the same on all
-                                     ///< ranks
+  std::optional<Error> failed = {};  ///< error of a failed save; never cleared, same on all ranks
 
   const GlobalPlan& plan() const { return *planned.plan; }
 
@@ -207,9 +205,8 @@ std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_s
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->end.target();
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  return store.display(root) == own ? target.claim.root : nullptr;  // compares names: `store` may
-                                                                    // be another wrapper of the
-                                                                    // same store
+  return store.display(root) == own ? target.claim.root : nullptr;  // the same store may be wrapped
+                                                                    // again
 }
 
 SaveReport Save::finish() {

@@ -27,7 +27,8 @@ class Stored {
     for (const auto& object : checkpoint_.catalog().objects) objects_[object.key] = &object;
   }
 
-  /// Hashes an item as the ranks hash theirs; nothing if it does not exist or has another shape.
+  /// Returns an item of the checkpoint, hashed as ranks hash theirs; nothing if it does not exist
+  /// or has another shape.
   std::optional<HeldItem> item_like(const HeldItem& held) {
     const auto tensor = tensors_.find(held.key);
     if (tensor != tensors_.end()) return tensor_part(*tensor->second, held);
@@ -79,7 +80,7 @@ class Stored {
   std::map<std::string, const StoredObject*> objects_;
 };
 
-/// One save from the point of view of all ranks.
+/// One save as all ranks together saw it.
 struct WholeSave {
   Step step;
   bool certain = false;
@@ -106,7 +107,7 @@ std::size_t saves_in(const IncarnationRecord& life) {
   return saves;
 }
 
-/// True if a later save of the same step replaced it.
+/// True if a later save of the same step replaced the save of that number.
 bool is_replaced(const IncarnationRecord& life, std::size_t number) {
   for (std::size_t later = number + 1; later < saves_in(life); ++later) {
     if (save_of(life, later).step == save_of(life, number).step) return true;
@@ -118,7 +119,7 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulin
   for (const auto& held : page.items) {
     if (held.replica != 0 || save.padded.contains(held.key)) continue;
     const auto found = stored.item_like(held);
-    if (!found || found->hashes == held.hashes) continue;  // missing items are judged elsewhere
+    if (!found || found->hashes == held.hashes) continue;  // other judges report missing items
     rulings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
                        "rank " + std::to_string(page.rank.value) +
                            " handed it to the save of step " + std::to_string(save.step.value) +
@@ -138,7 +139,7 @@ Rulings judge_contents(Store& store, const IncarnationRecord& life) {
     if (!save.certain || is_replaced(life, number)) continue;
     const std::string directory = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
     try {
-      if (!holds_metadata(store, directory)) continue;  // removed by retention
+      if (!holds_metadata(store, directory)) continue;  // retention removed it
       Stored stored(Checkpoint::open(store, directory));
       for (const auto& rank : life.ranks) {
         if (number < rank.audits.size()) compare(stored, rank.audits[number], save, rulings);

@@ -1,6 +1,6 @@
 #pragma once
 // Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Reads
-// the store when the life has ended, before anything else reads it.
+// the store after the life has ended, before anything else reads it.
 
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"
@@ -9,8 +9,8 @@
 namespace reprise::driver {
 
 /// Compares each tensor and object of each successful save that was not overwritten with the hashes
-/// that the rank with the main copy took when the save began. Reports TORN_SNAPSHOT if the job
-/// trained during the save, else BIT_MISMATCH, and names that rank.
+/// taken when the save began, by the rank with the main copy. If they differ, names that rank and
+/// reports TORN_SNAPSHOT if the job trained during the save, otherwise BIT_MISMATCH.
 ///
 /// Skips padded tensors, whose padding is undefined; saves of a life in which the store lied; and
 /// items that can't be read, which judge_store reports.

@@ -19,8 +19,8 @@ RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kIn
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
-/// Returns the worst ending of a rank. Our own mistakes and hangs come before errors, which all
-/// ranks share, and causes before echoes.
+/// Returns the worst ending of any rank. Our own mistakes and hangs come first, then errors; a
+/// cause comes before its echoes on other ranks.
 Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
@@ -33,7 +33,7 @@ Judgement ending_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Checks that every rank refused with this code and these words.
+/// Checks that every rank refused with this code and with this text in its message.
 Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
@@ -55,13 +55,13 @@ bool is_last(const Scenario& scenario, std::size_t number) {
   return number + 1 == scenario.incarnations.size();
 }
 
-/// Returns the code with which this life's load must be refused; nothing if it must not.
+/// Returns the code with which this life's load must be refused; nothing if it must not be refused.
 std::optional<Code> refusal_planned(const Scenario& scenario, std::size_t number) {
   const auto& fails = scenario.incarnations[number].fails;
   return fails || !is_last(scenario, number) ? fails : scenario.expect.refusal;
 }
 
-/// Returns the text that each rank's message must contain then.
+/// Returns the text that each rank's message must contain if this life's load is refused.
 const std::string& refusal_says(const Scenario& scenario, std::size_t number) {
   const IncarnationPlan& plan = scenario.incarnations[number];
   return plan.fails ? plan.fails_says : scenario.expect.refusal_says;
@@ -89,8 +89,8 @@ bool died_as_planned(const RankRecord& rank) {
   });
 }
 
-/// Returns the code with which ranks end after a fault of this kind without a death; nothing if
-/// that depends on the call that it hit.
+/// Returns the code with which ranks end after a fault of this kind that kills no rank; nothing if
+/// the code depends on the call that the fault hit.
 std::optional<Code> code_after(sim::FaultKind kind) {
   switch (kind) {
     case sim::FaultKind::kWriteError:
@@ -116,8 +116,8 @@ bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
   });
 }
 
-/// Judges a life in which a rank died as planned. The others may not have noticed, or ended with an
-/// error that follows from it.
+/// Judges a life in which a rank died as planned. The other ranks may not have noticed, or may have
+/// ended with an error that follows from the death.
 Judgement death_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned) continue;
@@ -145,9 +145,9 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
   });
 }
 
-/// Judges a life in which a rank failed its peers as planned: the named error tells all ranks that
-/// a participant is missing or missed the deadline. A rank that is too late may find that the
-/// others have ended.
+/// Judges a life in which a rank failed its peers as planned. Every rank must end with the named
+/// error for a participant that is missing or missed the deadline. A rank that is too late may find
+/// that the others have ended.
 Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {

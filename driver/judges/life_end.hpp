@@ -1,5 +1,6 @@
 #pragma once
-// Tells how a life ended: all ranks returned, a planned fault, or a planned refusal.
+// Tells how a life ended: all ranks returned, a planned fault ended it, or a load was refused as
+// planned.
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/judgement.hpp"
@@ -9,16 +10,16 @@ namespace reprise::driver {
 /// True if a planned fault ended some rank's life or cut it off from its peers.
 bool has_planned_end(const IncarnationRecord& life);
 
-/// A word for the end of a life, and the code if all ranks ended by the same one.
+/// A word for the end of a life, and the code if all ranks ended with the same one.
 struct LifeEnd {
-  /// "ran" without a load, "continued" or "fell_back" after one, "refused" as the scenario allows,
-  /// "cut_short" by a planned fault, "failed".
+  /// "ran" for a life without a load; "continued" or "fell_back" after a load; "refused" if the
+  /// scenario allows it; "cut_short" by a planned fault; "failed".
   std::string outcome;
   std::optional<RulingCode> code = {};
 };
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);
 
-/// Returns the problem with the end of the life, if it did not end as the scenario allows.
+/// Returns what is wrong with the end of the life; nothing if the scenario allows it.
 Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,
                            const IncarnationRecord& life);
 

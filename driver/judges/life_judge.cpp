@@ -19,7 +19,7 @@ void sort_unique(Inventory& keys) {
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
 }
 
-/// Returns the i-th piece of evidence of each rank that has one.
+/// Returns the i-th item of `list` of each rank that has one.
 template <class Item>
 std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
                              std::size_t i) {
@@ -54,8 +54,8 @@ void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) 
   }
 }
 
-/// Checks that the checkpoint holds the live state: a plan made for another state silently omits
-/// keys.
+/// Checks that the checkpoint holds the live state. A plan that was made for another state silently
+/// omits keys.
 Rulings judge_plans(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -86,7 +86,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
   }
 }
 
-/// Checks that a save ends the same way on all ranks that live to see it.
+/// Checks that a save ends in the same way on all ranks that live to see its end.
 Rulings judge_endings(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -108,7 +108,7 @@ Rulings judge_endings(const IncarnationRecord& life) {
   }
 }
 
-/// Checks that every save that a job began is committed before it exits.
+/// Checks that every save that a job began was committed before the job exited.
 Rulings judge_unended(const IncarnationRecord& life) {
   Rulings rulings;
   for (const auto& rank : life.ranks) {
@@ -124,7 +124,8 @@ Rulings judge_unended(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// Checks that all ranks together read no more than is stored, if one read serves all ranks.
+/// Checks that all ranks together read no more than is stored, if the scenario requires that one
+/// read serves all ranks.
 void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   std::uint64_t read = 0;
   std::uint64_t allowed = 0;
@@ -146,7 +147,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
     if (loads.empty()) return rulings;
     judge_generation(loads, rulings);
-    if (loads.size() < life.ranks.size()) continue;  // other ranks may have requested more
+    if (loads.size() < life.ranks.size()) continue;  // the missing ranks may have requested more
     judge_reads(loads, rulings);
     LoadEvidence all;
     for (const auto& load : loads) {
@@ -167,7 +168,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
   }
 }
 
-/// Finds tensors that every rank lacks: no single rank's comparison shows them.
+/// Reports tensors that every rank lacks, which no single rank's comparison can show.
 Rulings judge_absent(const IncarnationRecord& life) {
   if (life.ranks.empty()) return {};
   Inventory nowhere = life.ranks.front().absent;
@@ -187,7 +188,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// True if a rank died. Its peers may each notice at another point.
+/// True if a rank died. Its peers may notice that at different points.
 bool has_dead(const IncarnationRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);

@@ -20,7 +20,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 20);
-/// True for objects that training changes; each is judged separately after the job took it.
+/// True for objects that training changes. Each of them is judged separately after the job took it.
 bool lives_on(const std::string& key) {
   constexpr std::array<std::string_view, 4> kEnds = {"rerun_state_machine_state", ".param_groups",
                                                      ".grad_scaler", ".optimizer"};
@@ -28,8 +28,8 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Puts rulings on derived copies before those on the weights: if the master is right, a stale copy
-/// explains a wrong weight.
+/// Puts rulings on derived copies before those on the weights, because a stale copy explains a
+/// wrong weight whose master is right.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -58,14 +58,14 @@ std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& sav
   return undefined;
 }
 
-/// Adjusts a common state that was saved without the optimizer.
+/// Removes from a common state what a save without the optimizer lacks.
 void leave_out_optimizer(Value& common) {
   std::erase_if(*common.as<Dict>(), [](const auto& entry) {
     return entry.first == Value("optimizer") || entry.first == Value("opt_param_scheduler");
   });
 }
 
-/// Compares modules as far as a common state records them.
+/// Compares modules, but only what a common state records of them.
 bool same_modules(const std::vector<sim::ModuleConfig>& stored,
                   const std::vector<sim::ModuleConfig>& saved) {
   return sim::same_grids(stored, saved) &&
@@ -75,7 +75,8 @@ bool same_modules(const std::vector<sim::ModuleConfig>& stored,
          });
 }
 
-/// True if the scenario lets the load leave this key in the checkpoint. `now` is after the load.
+/// True if the scenario lets the load leave this key in the checkpoint. `now` is the job's position
+/// after the load.
 bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
                      const sim::LoadChoice& choice) {
   const std::string module = sim::owner_of(key, source.modules);
@@ -83,7 +84,7 @@ bool may_stay_behind(const std::string& key, const SavePoint& source, const Posi
   const bool weights_alone = choice.finetune || source.release;
   if (key == "rerun_state_machine_state") {
     return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
-           source.incarnation != now.incarnation();  // another mode, or an older job
+           source.incarnation != now.incarnation();  // the job has another mode or is older
   }
   if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
   if (is_stream(key)) {
@@ -132,7 +133,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
                            load.requested, load.stored, load.report.excused, load.bytes_read,
                            load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
-  judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
+  judge_source(load.report.location.step.value_or(stored));  // the name of a release has no step
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{judged::kStaleBytes, "",
@@ -151,8 +152,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   compare(job, "right after the load");
 }
 
-/// Requires the newest certainly committed checkpoint or a later one; an older one if the scenario
-/// allows it.
+/// Requires that the load took the newest certainly committed checkpoint or a later one. If the
+/// scenario allows it, an older one may be taken.
 void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
   const auto outcome = outcome_of(saves_, location);
@@ -216,8 +217,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
         rank_}});
 }
 
-/// Each iteration of the uninterrupted job takes the next samples, even if it does not train on
-/// them.
+/// Requires the same samples as in the uninterrupted job, each of whose iterations takes the next
+/// samples, even if it does not train on them.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::Progress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};
@@ -268,8 +269,8 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   return record_.saves.size() - 1;
 }
 
-/// Compares the job's state with the state that it passes to the save. Skips tensors described by
-/// other boxes than the job's own; those are judged with the description.
+/// Compares the job's state with the state that it passes to the save. Skips tensors that are
+/// described by other boxes than the job's own, which are judged with the description.
 void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
                                   std::span<const Undefined> undefined) {
   const sim::OnHost own(processor_, live);
@@ -299,8 +300,8 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
   }
 }
 
-/// A passed tensor must be part of the job's tensor of the same shape: a job that requests it with
-/// the same wrong shape would never notice.
+/// Requires that each passed tensor is a part of the job's tensor of the same shape. A job that
+/// requests the tensor with the same wrong shape would never notice.
 void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   std::map<std::string, const Dims*> right;
   for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
@@ -398,8 +399,8 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   }
 }
 
-/// Indices in the memory of the saving job mean nothing to another job, which uses its own: only
-/// this check can see them.
+/// Requires that no indices of the saving job's memory are stored. They mean nothing to another
+/// job, which uses its own, so only this check can see them.
 void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
   if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
@@ -415,8 +416,8 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   }
 }
 
-/// Returns the save that the checkpoint says it is, among those that may exist at that step; the
-/// newest one, for the comparison, if it is none of them.
+/// Returns the save that the checkpoint's common state claims to be, among those that may exist at
+/// that step. If it is none of them, returns the newest of these for the comparison.
 const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
   const auto may_stand = saves_that_may_stand(saves_, step);
   if (may_stand.empty()) return nullptr;
@@ -433,8 +434,9 @@ bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) 
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
-/// Judges the common state as read: the job takes only the entries that it knows. The saving run,
-/// layout and parent never affect training, so the twin can't judge them; the scenario does.
+/// Judges the common state as it was read, because the job takes only the entries that it knows.
+/// The saving run, layout and parent never affect training, so they are compared with the scenario,
+/// not with the twin.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   const auto twin = twin_after(expected.turns);
   Value right = sim::layout_free(twin->state(expected.step)->common);
@@ -495,7 +497,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// Returns the uninterrupted job that makes the same turns as the interrupted one.
+/// Returns the uninterrupted job that makes the same turns (changes by loads) as the interrupted
+/// one.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();
@@ -522,8 +525,8 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Returns the states after steps trained during the loaded save, earlier saves, the step before,
-/// and the state before the load.
+/// Returns other states that a wrong element may come from: states after the steps trained during
+/// the loaded save, of earlier saves, of the step before, and before the load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

@@ -1,7 +1,7 @@
 #pragma once
-// Judges one rank while its job runs, and collects evidence for the judges that see all ranks. It
-// compares the job with the uninterrupted one and with the past that the scenario describes. It
-// changes nothing and does not communicate.
+// Judges one rank while its job runs, and collects evidence for the judges that see all ranks.
+// Compares the job with the uninterrupted one and with the saves that the scenario describes.
+// Changes nothing and does not communicate.
 
 #include <memory>
 #include <optional>
@@ -22,23 +22,23 @@
 
 namespace reprise::driver {
 
-/// A finished load from the job's point of view.
+/// A finished load as the job sees it.
 struct FinishedLoad {
   const LoadReport& report;
-  const StateDict& state;  ///< state that was loaded
+  const StateDict& state;  ///< the state that was loaded
   Inventory requested;
-  Inventory stored;  ///< empty except on rank 0
+  Inventory stored;  ///< keys of the checkpoint; empty except on rank 0
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_allowed = 0;  ///< nonzero only on rank 0
+  std::uint64_t bytes_allowed = 0;  ///< limit on what all ranks may read; nonzero only on rank 0
 };
 
 class RankJudge {
  public:
-  /// Borrows both. States passed to the judge live in the memory of the job's arrays; it copies
-  /// them to the host to judge them. Writes rulings and evidence to `record`.
+  /// Borrows both arguments. States passed to the judge are in the memory of the job's arrays, so
+  /// the judge copies them to the host. It writes rulings and evidence to `record`.
   RankJudge(const RankPart& part, RankRecord& record);
 
-  /// Called before the job takes the state: the job's own checks may refuse it.
+  /// Called before the job takes the loaded state, because the job's own checks may refuse it.
   void filled(const StateDict& loaded);
   /// Called after the job took the state.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
@@ -47,25 +47,27 @@ class RankJudge {
   /// Called after a load that was refused before it read anything: compares the job with its state
   /// before the load.
   void refused(sim::TrainingJob& job);
-  /// Called after a load that was refused while it read: each requested tensor must have its bits
-  /// from before or be poisoned.
+  /// Called after a load that was refused while it read. Requires that each requested tensor either
+  /// has the bits from before or is poisoned.
   void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
-  /// Called after a stretch of training.
+  /// Called after each TrainAction.
   void trained(sim::TrainingJob& job);
   /// Called before the job's state goes to the engine. Returns the save's number in this life.
   std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
-  /// Called when that save ended well. `stored`: keys of the checkpoint, on the first rank.
+  /// Called when the save of that number ended well. `stored` has the keys of the checkpoint, on
+  /// the first rank.
   void saved(std::size_t save, const SaveReport& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
   /// Records that `what` held `bytes` bytes beyond the job's own memory, with `bound` as the limit.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
-  /// Rules that the job contradicts the scenario.
+  /// Adds a ruling that the job contradicts the scenario.
   void contradict(const std::string& what);
 
  private:
   void compare(sim::TrainingJob& job, const std::string& when);
-  /// Counts the compared elements; streams are judged separately.
+  /// Compares `own` with the expected state and counts the compared elements. Streams are judged
+  /// separately.
   StateEvidence held_against(const GlobalState& expected, const StateDict& own,
                              const std::string& when);
   void count(const StateEvidence& evidence, const StateDict& own);
@@ -96,9 +98,9 @@ class RankJudge {
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
   std::size_t saves_before_;         ///< number of saves of earlier incarnations
-  Position position_;                ///< progress of this job, by the scenario's actions
+  Position position_;                ///< position of this job according to the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
-  std::optional<Holders> holders_;   ///< holders under source_'s layout, filled on first use
+  std::optional<Holders> holders_;   ///< holders in source_'s layout, found on first use
   Comparison total_;
   Destination destination_;  ///< memory that the current load fills
 };

@@ -33,7 +33,7 @@ void add_rejected_results(Store& store, const std::string& root,
                           const std::vector<std::string>& lines) {
   auto all = rejected_results(store, root);
   all.insert(all.end(), lines.begin(), lines.end());
-  if (!store.stat(root)) {  // before the first save
+  if (!store.stat(root)) {  // true before the first save
     store.make_directory(root);
     store.sync_directory(parent_path(root));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Log of rejected results. It outlives the lives of a job, next to its checkpoints.
+// The log of rejected results, a file next to a job's checkpoints that outlives the job's lives.
 
 #include <string>
 #include <vector>

@@ -21,7 +21,7 @@ bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
   return !saves.empty() && saves.back().point.step == Step{step};
 }
 
-/// True if both ended with a diagnosis, loaded from one checkpoint.
+/// True if both lives ended with a diagnosis and had loaded the same checkpoint.
 bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
   return exited_with(before, sim::kExitAfterDiagnosis) &&
          exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
@@ -30,7 +30,8 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 }  // namespace
 
-// Each restart runs its iteration again; from the second on the log must say so.
+// Reports restarts that repeat without a word: each restart runs its iteration again, and from the
+// second on the log must say so.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);

@@ -1,5 +1,5 @@
 #pragma once
-// Detects a job that keeps restarting from one fault checkpoint without telling anybody.
+// Detects a job that keeps restarting from one fault checkpoint and does not report it.
 
 #include <span>
 
@@ -7,8 +7,8 @@
 
 namespace reprise::driver {
 
-/// Reports RESTART_LOOP if a life ended with the same diagnosis as an earlier one, loaded from the
-/// same fault checkpoint under the same layout, and its log doesn't announce the re-run.
+/// Reports RESTART_LOOP if a life ended with the same diagnosis as an earlier one that had loaded
+/// the same fault checkpoint under the same layout, and its log doesn't announce the re-run.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives);
 
 }  // namespace reprise::driver

@@ -13,7 +13,7 @@ namespace {
 
 using sim::HostRng;
 
-/// Start of one kind of stream; the seed is its module's.
+/// One kind of stream: its key and its start. The seed comes from the module.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
@@ -33,7 +33,7 @@ HostRng fresh_expert(std::uint64_t seed, const Dims& coordinate, std::int32_t /*
 }
 
 constexpr std::array kStreams = {
-    // the longer key first: it ends in the other one
+    // the longer key comes first, because it ends in the other one
     Stream{sim::kExpertRngKey, fresh_expert, &StreamAges::expert},
     Stream{sim::kRngKey, fresh_host, &StreamAges::host},
 };
@@ -53,7 +53,7 @@ std::string module_of(const std::string& key, const Stream& stream) {
   return std::string(prefix.substr(kMimo.size(), prefix.size() - kMimo.size() - 1));
 }
 
-/// One object with the facts about its stream.
+/// One object, and the facts about its stream.
 struct Judged {
   const ObjectLeaf& leaf;
   const Stream& stream;
@@ -69,7 +69,8 @@ HostRng advanced(HostRng rng, std::int64_t steps) {
   return rng;
 }
 
-/// Returns the number of steps, up to a few more than expected, that lead to this state.
+/// Returns the number of steps that lead to this state; nothing if it is more than a few above
+/// `expected`.
 std::optional<std::int64_t> age_of(const Value& state, HostRng rng, std::int64_t expected) {
   constexpr std::int64_t kFurther = 16;
   for (std::int64_t age = 0; age <= expected + kFurther; ++age) {
@@ -83,7 +84,7 @@ std::string steps_text(std::int64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-/// Returns the ruling on a wrong state.
+/// Returns the ruling on a state that is not at its position.
 Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
@@ -109,7 +110,8 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
-/// Finds another module's stream at the same place, or another data-parallel rank's.
+/// Returns a ruling if the stream is another module's at the same place, or another data-parallel
+/// rank's.
 std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
                                         const StreamSource& source, const Ages& ages) {
   constexpr std::int32_t kOthers = 16;

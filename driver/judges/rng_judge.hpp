@@ -1,6 +1,6 @@
 #pragma once
-// Judges random streams separately: a stream moves only its own tally, so its position after a
-// number of steps is known.
+// Judges random streams separately. Drawing changes only a stream's own tally, so its position
+// after a number of steps is known.
 
 #include <cstdint>
 
@@ -17,17 +17,17 @@ bool is_stream(const std::string& key);
 /// Initial state of the streams of a run.
 struct StreamSource {
   std::uint64_t seed = 0;
-  bool by_dp = false;  ///< true: by dp; else by dp x cp, which is an object's replica id
+  bool by_dp = false;  ///< true if streams differ by rank of dp x cp, an object's replica id
 };
 
-/// Judges the random states that only this rank holds. RNG_STREAM_COLLAPSE: the stream belongs to
-/// another coordinate of its grid or to another module. RNG_DRIFT: it is its own but not at the
-/// position that `ages` gives, or it is nobody's.
+/// Judges the random states that only this rank holds. Reports RNG_STREAM_COLLAPSE if the stream
+/// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if it is the
+/// right stream but not at the position that `ages` gives, or if it is no known stream.
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
 
-/// Returns the number of steps that a checkpoint's streams record. Throws the errors that a load of
-/// them throws.
+/// Returns the number of steps that a checkpoint's streams record. Throws like a load of these
+/// streams.
 Ages ages_told_by(Checkpoint& checkpoint);
 
 }  // namespace reprise::driver

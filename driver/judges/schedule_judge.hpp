@@ -1,14 +1,14 @@
 #pragma once
-// Judges the schedule of learning rate and weight decay. It counts samples: after a load with a
-// wrong count the rate jumps to another point of its curve.
+// Judges the schedule of learning rate and weight decay. The schedule counts samples: after a load
+// with a wrong count, the rate jumps to another point of its curve.
 
 #include "properties/ruling.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise::driver {
 
-/// Compares the common states of two jobs at one step. SCHEDULE_DRIFT, with both counts and rates,
-/// if their schedules have counted different numbers of samples.
+/// Compares the common states of two jobs at one step. Reports SCHEDULE_DRIFT, with both counts and
+/// rates, if their schedules have counted different numbers of samples.
 Rulings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterrupted);
 
 }  // namespace reprise::driver

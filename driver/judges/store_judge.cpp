@@ -20,7 +20,7 @@ namespace {
 
 std::string printed(Step step) { return std::to_string(step.value); }
 
-/// Describes the problem with the checkpoint at `path`; empty if it is whole.
+/// Returns what is wrong with the checkpoint at `path`; empty if it is whole.
 std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
   NoProgress unwatched;
   try {
@@ -38,7 +38,8 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   }
 }
 
-/// A save that did not end may have left the earlier checkpoint in place.
+/// True if the checkpoint may be damaged. A save that did not end may have left the earlier
+/// checkpoint in place.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
   return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
@@ -90,8 +91,8 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Returns the saves that the life with the last save may have rejected as damaged in its load:
-  /// those since the one that it loaded. The cause need not be damage on disk.
+  /// Returns the saves that the life with the last save may have rejected as damaged in its load,
+  /// that is, those since the save that it loaded. The cause need not be damage on disk.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
@@ -116,14 +117,16 @@ class StoreJudge {
     return saves;
   }
 
-  /// A save newer than the tracker's does not count. Nor does one that is damaged and was rejected
-  /// by a load; unnoticed damage does count. A store that lied may have lost its content.
+  /// True if the save counts toward `keep`. A save newer than the tracker's does not count, nor
+  /// does a damaged one that a load rejected; a damaged one that nobody noticed does. A store that
+  /// lied may have lost content of its saves.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
     return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
-  /// Returns the saves that must be kept: those with fewer than `keep` newer ones that count.
+  /// Returns the saves that must be kept, that is, those with fewer than `keep` newer ones that
+  /// count.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     std::int64_t places = 0;
@@ -148,8 +151,8 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Besides the kept ones only rejected checkpoints may remain, until as many are newer. A save
-  /// that did not end may have left the cleanup to the next one.
+  /// Besides the saves to keep, only rejected checkpoints may remain, and only until `keep` newer
+  /// ones exist. A save that did not end may have left the cleanup to the next save.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;
@@ -180,7 +183,7 @@ class StoreJudge {
                                                   std::string(sim::name_of(snapshot->state)) +
                                                   ", which nobody can go on from");
     } catch (const Error&) {
-      return;  // not whole, which was already ruled on
+      return;  // not whole, which another check has reported
     }
   }
 
@@ -188,7 +191,7 @@ class StoreJudge {
   const CheckpointPlan& plan_;
   const Past& past_;
   std::ptrdiff_t newest_;
-  std::optional<Step> named_;  ///< step in the tracker
+  std::optional<Step> named_;  ///< step that the tracker names
   std::set<const SavePoint*> passed_over_;
   Rulings rulings_;
 };

@@ -24,9 +24,9 @@ using reports::ScenarioResult;
 using reports::Verdict;
 using sim::RerunDiagnosis;
 
-/// Ranks findings: a finding at a save is a cause, a difference after a load or in a later step an
-/// effect. The nearer a finding is to the cause, the more it helps. Ranks that continued from
-/// different checkpoints explain everything else.
+/// Ranks codes by their distance from the cause: a finding at a save is a cause, a difference after
+/// a load or in a later step an effect. Findings near the cause help most. If ranks continued from
+/// different checkpoints, that explains everything else.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -43,7 +43,7 @@ int distance_from_cause(RulingCode code) {
   return at == kDistances.end() ? 1 : at->second;
 }
 
-/// True if the code is nearer to the cause than the earlier finding, if there was one.
+/// True if the code is nearer to the cause than the code found so far, or if none was found.
 bool is_nearer(RulingCode code, const Judgement& found) {
   return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
 }
@@ -53,7 +53,7 @@ std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
   return rank->value;
 }
 
-/// Returns the judges' findings, the cause first.
+/// Returns the judges' first finding, a cause before its effects.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
   const auto consider = [&found](RulingCode code, const std::string& text,
@@ -105,7 +105,8 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
   return RerunDiagnosis::kNone;
 }
 
-/// Sums over all lives; all ranks plan again together.
+/// Returns the number of new plans over all lives. All ranks plan again together, so one rank's
+/// count is enough.
 std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
   std::uint64_t replans = 0;
   for (const auto& life : lives) {
@@ -126,7 +127,7 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
 
-/// True if the numbers agree as closely as a person can write them.
+/// True if `rate` equals `written` to the digits that a person writes.
 bool is_as_written(double rate, double written) {
   constexpr double kWritten = 1e-6;
   return std::abs(rate - written) <= kWritten * std::abs(written);
@@ -138,7 +139,7 @@ std::string text_of(double rate) {
   return text.str();
 }
 
-/// Steps that no life took have no rates.
+/// Compares learning rates with the expected ones. Steps that no life took have no rate.
 Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
   std::map<std::int64_t, double> taken;
   for (const auto& life : lives) {
@@ -203,14 +204,14 @@ Judgement vacuous(std::string reason) {
   return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
 }
 
-/// A fault of a life's plan and its state.
+/// A fault of a life's plan, and how far it got.
 struct PlannedFault {
   sim::FaultSpec spec;
   Fires fires = Fires::kYes;
-  std::optional<sim::FaultState> state = {};  ///< nothing: no rank's record has it
+  std::optional<sim::FaultState> state = {};  ///< empty if no rank's record has the fault
 };
 
-/// Lists the faults of the plan, whatever the records contain.
+/// Lists the faults of the plan, even those that are missing in the records.
 std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
                                          const IncarnationRecord& life) {
   std::vector<PlannedFault> faults;
@@ -262,7 +263,7 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
     const bool cut_short = has_planned_end(lives[life]);
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
-      if (cut_short && rank.loads.empty()) continue;  // ended before anything could be compared
+      if (cut_short && rank.loads.empty()) continue;  // ended before anything was compared
       if (rank.result.owns && rank.result.elements == 0) {
         return vacuous(where + rank_text(rank) + " owns state and compared nothing");
       }
@@ -284,7 +285,8 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    // A judge's finding comes first: it gives a cause, an error mostly only a fact.
+    // A judge's finding comes first: it gives a cause, whereas an error mostly gives only an
+    // effect.
     const Judgement judged = difference_of(lives[i]);
     const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
     const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
@@ -302,7 +304,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   return {};
 }
 
-/// Returns all codes that were found, with counts.
+/// Returns all codes that were found, with the number of findings.
 std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
@@ -316,7 +318,8 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
   return codes;
 }
 
-/// Returns "; also WRONG_OWNER x 3, STALE_DERIVED x 1": the other codes besides the first finding.
+/// Returns the codes other than the first finding's, as "; also WRONG_OWNER x 3, STALE_DERIVED x
+/// 1".
 std::string others_text(const std::map<std::string, std::uint64_t>& codes,
                         const std::string& first) {
   std::string text;
@@ -327,7 +330,8 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
   return text;
 }
 
-/// Prefers the rank of the finding, else any rank of its life, else any life.
+/// Returns the first difference on the rank of the finding; if it has none, on any rank of that
+/// life; if there is none, in any life.
 std::optional<reports::FirstDifference> first_difference_of(
     std::span<const IncarnationRecord> lives, const Judgement& found) {
   const reports::FirstDifference* nearest = nullptr;
@@ -398,9 +402,9 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
          });
 }
 
-/// True if a life began after a save during training that had not ended: depending on the progress
-/// of the background, it may load that save or the previous one. Other saves do not progress after
-/// a fault.
+/// True if a life began after a save during training that had not ended. Depending on how far the
+/// background work got, such a life loads that save or the one before. All other saves make no
+/// progress after a fault.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {
@@ -411,7 +415,7 @@ bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> l
   return false;
 }
 
-/// Returns results by rank; ranks that are not members of the job hold nothing.
+/// Returns results by rank. Ranks that are not members of the job have empty results.
 std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
   std::map<std::int32_t, reports::RankResult> ranks;
   for (std::int32_t rank = 0; rank < life.world; ++rank) {

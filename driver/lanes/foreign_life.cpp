@@ -31,8 +31,8 @@ std::string replaced(std::string word, const std::string& name, const std::strin
   return word;
 }
 
-/// Returns a digest of the elements of all tensors by key, whatever their chunks are; nothing if
-/// the checkpoint can't be read.
+/// Returns a digest of the elements of all tensors by key, which does not depend on their chunks;
+/// nothing if the checkpoint can't be read.
 std::optional<std::string> content_of(Store& store, const std::string& directory) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   TensorDigest digest(checkpoint);
@@ -46,8 +46,8 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Takes from a checkpoint of our own jobs what it records besides step and grids. It does not
-/// record what its job left out on the way. Another program's checkpoint records nothing.
+/// Adds to the save point what a checkpoint of our own jobs records besides step and grids. It does
+/// not record what its job left out in earlier loads. Another program's checkpoint records nothing.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
@@ -111,7 +111,8 @@ class ForeignLife {
              ": " + log_tail);
   }
 
-  /// A leftover process could continue to write after the judgement.
+  /// Rules on processes that the program left behind, because they could still write after the
+  /// judgement.
   void judge_leftovers(const ProcessEnd& end) {
     if (end.left_some) {
       rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
@@ -166,8 +167,8 @@ class ForeignLife {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
   }
 
-  /// Treats the announced checkpoint as a save like others from here on. If its step was saved
-  /// before, the content must be the same.
+  /// Adds the announced checkpoint to the saves, so that it is treated like any other. If its step
+  /// was saved before, the content must be the same.
   void judge_step(Store& store) {
     if (!leaves()) return;
     const Step step = *leaves();
@@ -206,8 +207,8 @@ class ForeignLife {
   std::vector<sim::ModuleConfig> modules_;
   std::size_t number_;
   const Past& past_;
-  const SavePoint* before_ = nullptr;   ///< the save of the step that it leaves
-  std::optional<std::string> content_;  ///< content of that save, if it exists
+  const SavePoint* before_ = nullptr;   ///< earlier save of the step that the program commits
+  std::optional<std::string> content_;  ///< content of that earlier save, if it exists
   RankRecord rank_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 // Runs an incarnation that is another program: a framework's own save or load, or a script. The
-// judges see only the checkpoints that it leaves.
+// judges see only the checkpoints that the program leaves.
 
 #include <string>
 
@@ -13,9 +13,10 @@ namespace reprise::driver {
 /// Runs the program on the lane's store, or on a copy on disk that is copied back afterwards. The
 /// record has one rank, with the content of the newest checkpoint after the run. Rulings:
 ///
-///   VERDICT_DISAGREEMENT  another exit code, or it ran out of time, or it left processes behind
+///   VERDICT_DISAGREEMENT  the program had another exit code, ran out of time, or left processes
+///   behind
 ///   TRACKER_DANGLING      the tracker names a checkpoint that is not whole
-///   COMMIT_MISSING        it left no checkpoint of the step that it was to commit
+///   COMMIT_MISSING        the program left no checkpoint of the step that it had to commit
 ///   BIT_MISMATCH          that step was saved before with other tensor contents
 IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
                               const LaneOptions& options, const Past& past);

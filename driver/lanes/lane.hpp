@@ -1,6 +1,6 @@
 #pragma once
-// A lane runs the incarnations of a scenario one after the other; only the store survives from one
-// to the next.
+// Runs the incarnations of a scenario in order. Only the store survives from one incarnation to the
+// next.
 
 #include <cstdint>
 #include <functional>
@@ -21,17 +21,17 @@ class ControlBook;
 
 struct LaneOptions {
   std::uint64_t seed = 1;  ///< seed of the simulated scheduler
-  std::string mutant;      ///< name; empty: none
-  std::string keep;        ///< directory for the checkpoints; empty: they are deleted
+  std::string mutant;      ///< name of the mutant; empty if there is none
+  std::string keep;        ///< directory for the checkpoints to keep; if empty, they are deleted
   std::string launcher = "mpirun";
   std::string executable;          ///< path of this program, for lanes that start processes
-  std::uint64_t deadline_s = 120;  ///< real time that one incarnation may take
-  std::int32_t ranks_per_gpu = 1;  ///< most ranks that share a device on the lane gpu
-  std::string python;              ///< interpreter of trainers; empty: python3
+  std::uint64_t deadline_s = 120;  ///< limit on the real time of one incarnation
+  std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the lane gpu
+  std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// Of the lane program: runs that scenarios share; null: a scenario makes its own.
+  /// For the lane program: runs that scenarios share. If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
-  /// Shared by all scenarios that run with copies of these options.
+  /// Twins that are shared by all scenarios that run with copies of these options.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 
@@ -39,26 +39,27 @@ struct LaneOptions {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// `past` holds the effects of the earlier incarnations.
+  /// Runs one incarnation. `past` holds the effects of the earlier ones.
   virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
-  /// Store of the checkpoints, for judges that read it between incarnations.
+  /// Returns the store of the checkpoints, for judges that read it between incarnations.
   virtual Store& store() = 0;
-  /// Directory of that store; empty if it is not on disk.
+  /// Returns the directory of that store; empty if it is not on disk.
   virtual std::string directory() const { return {}; }
-  /// Called once after the last incarnation: moves the checkpoints to where they are kept.
+  /// Called once after the last incarnation. Moves the checkpoints to the directory where they are
+  /// kept.
   virtual void finish() = 0;
 };
 
 /// Runs ranks as fibers on one thread, over a store that loses unsynced writes in a crash.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
-/// Runs ranks as processes of a launcher, over a real directory: kMpi or kGpu.
+/// Runs ranks as processes of a launcher, over a real directory; `lane` is kMpi or kGpu.
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Removes ranks that are not members of the job if they ended well; others stay.
+/// Removes ranks that are not members of the job, but keeps those that ended badly.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
-/// Returns the reason why the lane can't run the scenario here; nothing if it can.
+/// Returns why the lane can't run the scenario here; nothing if it can.
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
                                    const LaneOptions& options);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The faults of one incarnation in the order of its book: first those that outlived earlier lives,
-// then those of its own steps.
+// The faults of one incarnation, in the order in which its FaultBook has them: first those that
+// outlived earlier lives, then those of its own steps.
 
 #include <optional>
 #include <vector>
@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 struct LifeFaults {
   std::vector<sim::FaultSpec> specs;
-  /// Position of an action's first fault, and the number of its faults.
+  /// Position of an action's first fault in the book, and the number of the action's faults.
   struct Range {
     std::size_t begin = 0;
     std::size_t count = 0;

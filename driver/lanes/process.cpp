@@ -24,8 +24,8 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Process groups to which a signal to this program is forwarded: otherwise they would survive. 0:
-/// free.
+/// Process groups to which signals to this program are forwarded, because they would otherwise
+/// survive; 0 for a free place.
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
@@ -37,7 +37,7 @@ extern "C" void pass_on(int signal) {
   std::raise(signal);
 }
 
-/// Forwards signals that end this program to the child, while it runs.
+/// While the child runs, forwards to it the signals that end this program.
 class PassOn {
  public:
   explicit PassOn(pid_t child) {
@@ -103,7 +103,7 @@ bool wait_for(pid_t child, Duration limit, int& status) {
   return false;
 }
 
-/// Returns false if the child must be killed; `end` then has the reason.
+/// Waits for the child. Returns false if the child must be killed; `end` then has the reason.
 bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);

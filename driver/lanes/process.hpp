@@ -12,20 +12,21 @@ namespace reprise::driver {
 
 struct ProcessLimits {
   std::uint64_t deadline_s = 0;
-  /// Polled from time to time: returns how much longer the process may run, once its work is done.
+  /// Called from time to time. Returns how much longer the process may run once its work is done;
+  /// nothing while it still works.
   std::function<std::optional<std::chrono::seconds>()> grace = {};
 };
 
 struct ProcessEnd {
-  bool timed_out = false;  ///< true if it was killed at its deadline, with its whole process group
-  bool cut_short = false;  ///< true if it was killed at the end of its grace, likewise
-  int exit_code = 0;       ///< 128 + signal if a signal ended it
-  /// True if other processes of its group outlived it and were killed.
+  bool timed_out = false;  ///< true if it was killed at its deadline, with its process group
+  bool cut_short = false;  ///< true if it was killed at the end of its grace, with its group
+  int exit_code = 0;       ///< exit code, or 128 + signal if a signal ended the process
+  /// True if other processes of its group outlived the process and were killed.
   bool left_some = false;
 };
 
-/// Runs `arguments` (the program is looked up in PATH) and appends the output to `log`. IO if the
-/// program can't be started.
+/// Runs `arguments` (the program is looked up in PATH) and appends the output to `log`. Throws IO
+/// if the program can't be started.
 ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
                        const ProcessLimits& limits);
 

@@ -1,5 +1,5 @@
-// The driver's side of the lanes with real processes: launches the ranks of one incarnation after
-// the other, judges them by their records, and leaves no process behind.
+// The driver's side of the lanes with real processes. Launches the ranks of each incarnation,
+// judges them by their records, and leaves no process behind.
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,11 +31,12 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
-constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure anyway
+constexpr auto kGraceLost = std::chrono::seconds(2);  // short: the verdict is a failure anyway
 
-/// Survivors of a dead rank must live until they have recorded how they noticed. mpirun puts its
-/// own files into `directory`: an mpirun that ends removes the directory that all of a user's
-/// share, and one that starts meanwhile may not find it.
+/// Returns the launcher's arguments. Survivors of a dead rank must live until they have recorded
+/// how they noticed. mpirun puts its own files into `directory`: by default, all of a user's
+/// mpiruns share one directory, which the first to end removes, so that one that is just starting
+/// may not find it.
 std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
   if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
   std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
@@ -53,8 +54,9 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
   return found;
 }
 
-/// A launcher should end when its ranks have; mpirun sometimes does not, if one died during the
-/// start. Even when all ranks have written their records, they may still have something to close.
+/// Returns how long the launcher may still run. It should end when its ranks have ended; mpirun
+/// sometimes does not if a rank died during the start. Even when all ranks have written their
+/// records, they may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
@@ -67,15 +69,15 @@ std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::str
   return begun ? std::optional(kGraceLost) : std::nullopt;
 }
 
-/// Ends the process with everything that it started.
+/// Ends the process and everything that it started.
 void end_with_group(pid_t process) {
   const pid_t group = ::getpgid(process);
   if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
   ::kill(process, SIGKILL);
 }
 
-/// Ends every process that outlives the launcher, ranks or helpers of the launcher; returns their
-/// ids.
+/// Ends every process that outlives the launcher, ranks as well as helpers of the launcher. Returns
+/// their ids.
 std::vector<std::int64_t> end_all(const std::string& records) {
   std::vector<std::int64_t> found;
   for (int look = 0; look < kLooks; ++look) {
@@ -88,7 +90,8 @@ std::vector<std::int64_t> end_all(const std::string& records) {
   return found;
 }
 
-/// Returns rulings that ranks can't record themselves: they write records before they exit.
+/// Returns rulings that ranks can't record themselves, because they write their records before they
+/// exit.
 std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
                                    const std::vector<RankRecord>& ranks,
                                    const std::vector<std::int64_t>& left) {
@@ -124,7 +127,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, if it is from a table
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // only one row of a table
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 

@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
-/// Factor by which all time runs faster in scenarios that depend on time.
+/// Factor by which all times are shortened in scenarios that depend on time.
 constexpr std::uint64_t kHaste = 10;
 
 bool plays_with_time(const std::vector<sim::FaultState>& faults) {
@@ -40,7 +40,7 @@ bool plays_with_time(const std::vector<sim::FaultState>& faults) {
                      [](const sim::FaultState& fault) { return fault.spec.delay_ns > 0; });
 }
 
-/// Writes a temporary file and renames it: a record is complete or absent.
+/// Writes a temporary file and renames it, so that a record is either complete or absent.
 void write_record(const RankTask& task, const RankRecord& record) {
   const fs::path file = record_file(task.records, record.result.rank);
   const fs::path beside = file.string() + ".tmp";
@@ -51,7 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Also records why a rank failed before its life began.
+/// Writes a record with the error, so that it also shows why a rank failed before its life began,
+/// and leaves.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -62,8 +63,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   std::_Exit(1);
 }
 
-/// A rank's start of MPI. If the rank knows its number before that, nobody waits for a peer that
-/// dies on the way.
+/// Guards a rank's start of MPI. If the rank knows its number before the start, no rank waits for a
+/// peer that dies during it.
 class Entry {
  public:
   Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
@@ -73,12 +74,13 @@ class Entry {
                    [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
   }
 
-  /// Returns the locks for this rank, as numbered by MPI.
+  /// Returns the locks of this rank; `rank` is its number in MPI.
   RankLiveness& locks(GlobalRank rank) {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
   }
-  /// A peer that is through may end at once, while others are still on the last steps of the start.
+  /// Ends the guard when this rank's start is over. A peer may end right after its own start, while
+  /// others are still in the last steps of theirs.
   void through() {
     if (locks_) locks_->come_through();
     start_.reset();
@@ -145,7 +147,7 @@ class ProcessRank {
                 "the scenario has no incarnation " + std::to_string(task.incarnation));
   }
 
-  /// Called by a thread that ends the process.
+  /// Writes the record; called by a thread that ends the process.
   void keep_record() {
     const std::lock_guard lock(mutex_);
     kept_ = record_;
@@ -161,8 +163,8 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Called on the thread where the fault strikes. A fault in a background write ends the rank
-  /// while its job continues: then the record is the last one that was kept.
+  /// Called on the thread that the fault hits. A fault in a background write ends the rank while
+  /// its job continues; in that case the record is the one that was kept last.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -184,8 +186,8 @@ class ProcessRank {
     std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
   }
 
-  /// Makes all ranks leave MPI together; false if some do not arrive. Nobody waits for a rank that
-  /// failed by itself: it releases its lock first.
+  /// Makes all ranks leave MPI together; false if some do not arrive. A rank that failed releases
+  /// its lock first, so that nobody waits for it.
   bool part() {
     const bool well = record_.ending == Ending::kReturned;
     if (!well) locks_.let_go();
@@ -199,7 +201,8 @@ class ProcessRank {
     }
   }
 
-  /// Otherwise the ranks that ended well would wait for one that never closes.
+  /// True if all ranks are well. Without this agreement, ranks that ended well would wait for one
+  /// that never closes.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};
     return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
@@ -218,7 +221,7 @@ class ProcessRank {
   std::unique_ptr<RankHardware> hardware_;
   std::thread::id thread_ = std::this_thread::get_id();
   RankRecord record_;
-  std::mutex mutex_;  ///< guards the record's file and the next member
+  std::mutex mutex_;  ///< guards the record's file and the following member
   RankRecord kept_;
 };
 

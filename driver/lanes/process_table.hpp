@@ -7,10 +7,12 @@
 
 namespace reprise::driver {
 
-/// Returns the ids of living processes of that process group. Linux (/proc); empty elsewhere.
+/// Returns the ids of the living processes of that process group. Works on Linux (/proc); returns
+/// nothing elsewhere.
 std::vector<std::int64_t> members_of(std::int64_t group);
 
-/// Returns the ids of other living processes that have this word on their command line. Likewise.
+/// Returns the ids of other living processes that have this word on their command line. Works on
+/// Linux; returns nothing elsewhere.
 std::vector<std::int64_t> started_with(const std::string& word);
 
 }  // namespace reprise::driver

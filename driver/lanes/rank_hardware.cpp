@@ -42,7 +42,7 @@ class GpuHardware final : public RankHardware {
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }
-  /// If one rank ended badly, the others don't wait for it.
+  /// Does not free the communicators if one rank ended badly, because the others would wait for it.
   bool close(bool all_well) override {
     if (all_well) fabric_.close();
     return all_well && !fabric_.abandoned();

@@ -22,16 +22,15 @@ class RankHardware {
   virtual Fabric& fabric() = 0;
   virtual Device& device() = 0;
   virtual sim::Processor& processor() = 0;
-  /// True once a failure left resources that this rank and its peers would have to free
-  /// together.
+  /// True if a failure left resources that this rank could only free together with its peers.
   virtual bool abandoned() const = 0;
-  /// Frees unused resources that peers can only free together; collective over the world.
-  /// `all_well`: the ranks have agreed that all of them ended well and none has abandoned anything.
-  /// Returns false if the process must leave by _Exit.
+  /// Frees unused resources that ranks can only free together; collective over the world.
+  /// `all_well` is true if the ranks have agreed that all of them ended well and none has abandoned
+  /// anything. Returns false if the process must leave by _Exit.
   virtual bool close(bool all_well) = 0;
 };
 
-/// Parts that every rank has, whatever its hardware. Borrowed.
+/// Parts that every rank has, whatever its hardware. They are borrowed.
 struct RankBase {
   MpiSession& session;
   Fabric& mpi;
@@ -41,18 +40,19 @@ struct RankBase {
 };
 
 /// Returns host memory and MPI for kMpi; for kGpu, the memory of one of the node's devices and
-/// NCCL, which is set up over MPI. Collective over the world. UNSUPPORTED if the program was built
-/// without it or there is no device.
+/// NCCL, which is set up over MPI. Collective over the world. Throws UNSUPPORTED if the program was
+/// built without that lane or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
 
-/// Devices that a machine has for ranks.
+/// The devices that a machine has for ranks.
 struct GpuRoom {
   std::size_t devices = 0;
-  std::string why_none;  ///< reason if there are no devices
+  std::string why_none;  ///< reason why there are no devices; empty if there are some
   std::int32_t ranks_per_gpu = 1;
 };
 
-/// Returns why this many ranks can't run on this machine or in that room; nothing if they can.
+/// Return why this many ranks can't run on this machine, or with those devices; nothing if they
+/// can.
 std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
 std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 

@@ -29,7 +29,7 @@ bool is_held(int fd) {
 
 }  // namespace
 
-// The file is locked before it gets its name.
+// Locks the file before giving it its name, so that a named file is always locked.
 RankLiveness::RankLiveness(std::string directory, GlobalRank self)
     : directory_(std::move(directory)) {
   const std::string file = lock_file(directory_, self);

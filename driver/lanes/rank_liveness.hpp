@@ -1,6 +1,6 @@
 #pragma once
-// Tells which ranks of a launch are still alive, by locks on files: the system releases a process's
-// locks when it ends, however it ends.
+// Tells by locks on files which ranks of a launch are still alive. The system releases a process's
+// locks when the process ends, in whatever way it ends.
 
 #include <map>
 #include <mutex>
@@ -14,24 +14,24 @@
 
 namespace reprise::driver {
 
-/// Holds a rank's own lock and watches its peers' locks, from any thread; or only watches. All
-/// locks of a launch are in one new directory.
+/// Holds a rank's own lock and watches its peers' locks, or only watches. May be called from any
+/// thread. All locks of a launch are in one new directory.
 class RankLiveness final : public PeerWatch {
  public:
   /// Only watches; takes no lock.
   explicit RankLiveness(std::string directory) : directory_(std::move(directory)) {}
-  /// Takes `self`'s lock. IO if that fails.
+  /// Takes the lock of `self`. Throws IO if that fails.
   RankLiveness(std::string directory, GlobalRank self);
 
   /// True if the rank has taken its lock, even if it has released it since.
   bool has_begun(GlobalRank rank);
-  /// True if the rank has taken its lock and released it.
+  /// True if the rank has taken its lock and released it, or ended.
   bool has_ended(GlobalRank rank) override;
-  /// Notes in the own file that this rank's start is over: all ranks have come together.
+  /// Notes in this rank's file that its start is over, because all ranks have come together.
   void come_through();
-  /// True if the rank's start was over, even if the rank has ended since.
+  /// True if the rank's start is over, even if the rank has ended since.
   bool came_through(GlobalRank rank);
-  /// Releases the own lock: from now on the others consider this rank ended.
+  /// Releases this rank's lock. From then on the other ranks consider this rank ended.
   void let_go();
 
  private:

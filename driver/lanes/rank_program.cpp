@@ -23,11 +23,12 @@
 namespace reprise::driver {
 namespace {
 
-/// More iterations than any job needs to find a reason to leave.
+/// Maximum number of iterations in which a job must find a reason to leave; more than any job
+/// needs.
 constexpr int kTriesToExit = 8;
 
-/// Returns the keys of the checkpoint for the judges; nothing if it can't be read, which the load
-/// reports itself.
+/// Returns the keys of the checkpoint for the judges. Returns nothing if it can't be read, because
+/// the load reports that.
 Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {
@@ -41,7 +42,8 @@ Inventory stored_keys(Store& store, const std::string& directory) {
   return keys;
 }
 
-/// Returns the bytes of all tensors and objects, each once; 0 if the checkpoint can't be read.
+/// Returns the number of bytes of all tensors and objects, each counted once; 0 if the checkpoint
+/// can't be read.
 std::uint64_t stored_bytes(Store& store, const std::string& directory) {
   std::uint64_t bytes = 0;
   try {
@@ -89,7 +91,7 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
-/// Notes when a load begins to fill the job's leaves.
+/// Notes if a load begins to fill the job's leaves.
 class ReadWatch final : public Trace {
  public:
   ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
@@ -104,7 +106,7 @@ class ReadWatch final : public Trace {
   bool& began_;
 };
 
-/// The ports of a rank: metered, and with faults if some are planned.
+/// The ports of a rank. They meter the rank's memory and, if faults are planned, cause them.
 class RankPorts {
  public:
   RankPorts(const RankPart& part, RankRecord& record)
@@ -245,8 +247,8 @@ class RankProgram {
   void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
     part_.faults.arm(range.begin, ports_.fabric.rank());
   }
-  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}    // between lives
-  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // likewise
+  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}    // done between lives
+  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // done between lives
 
   void expect_code(const Failing& fails, const Error& error) {
     if (fails.how == Failing::How::kNever) throw Error(error);
@@ -258,7 +260,8 @@ class RankProgram {
 
   // --- loading -----------------------------------------------------------------------------------
 
-  /// A refused load must leave the job unchanged, if the scenario expects the refusal.
+  /// Loads. If the scenario expects that the load is refused, the refused load must leave the job
+  /// unchanged.
   void load() {
     record_.read_began = false;
     try {
@@ -364,12 +367,13 @@ class RankProgram {
     held_nothing("a load", rank_ports_.meter().peaks().load, report.bound_empty);
   }
 
-  /// Uses the job's own description, not the saved state. First called between iterations.
+  /// True if the job has no part of any tensor. Uses the job's own description, not the saved
+  /// state. The first call is between iterations.
   bool holds_nothing() {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// Records the peak of a rank without any part of a tensor.
+  /// Records the peak of a rank that has no part of any tensor.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -404,13 +408,13 @@ class RankProgram {
       record_.diagnosis = sim::name_of(exit.diagnosis);
     }
     say({exit.why});
-    log_results();  // even if the save fails
+    log_results();  // must come first, because the save may fail
     if (!exit.save) return;
     save({});
     saved_at_exit_ = true;
   }
 
-  /// Collects the lines of all ranks on the first.
+  /// Collects the log lines of all ranks on the first rank.
   void log_results() {
     if (!logs_results()) return;
     const auto& own = job_.rerun().log();
@@ -452,7 +456,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns the call that only a mutant makes; it keeps the state while the save is in flight.
+  /// Returns the call that only a mutant makes after a failed save. The call keeps a copy of the
+  /// state while the save is in flight.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -468,7 +473,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // wait for it
+    if (!async) {  // blocking save: wait for it
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {
@@ -500,7 +505,7 @@ class RankProgram {
     judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
   }
 
-  /// Peaks of one save, and of all saves in flight at that time.
+  /// Memory peaks of one save, and of all saves in flight at that time.
   struct Held {
     sim::MemoryPeaks alone;
     sim::MemoryPeaks together;
@@ -515,7 +520,7 @@ class RankProgram {
     record_.replans = caches_.replans();
   }
 
-  // --- telling -----------------------------------------------------------------------------------
+  // --- results -----------------------------------------------------------------------------------
 
   void say(const std::vector<std::string>& lines) {
     record_.log.insert(record_.log.end(), lines.begin(), lines.end());
@@ -532,7 +537,7 @@ class RankProgram {
       return sim::leaf_digest(part_.processor, leaf, key);
     });
     if (is_first()) mine += value_digest(sim::layout_free(state.common));
-    for (const auto& leaf : state.objects) {  // settings of modules
+    for (const auto& leaf : state.objects) {  // mainly settings of modules
       if (leaf.replica != 0 || is_stream(leaf.key)) continue;
       mine += value_digest(Tuple{{leaf.key, leaf.value}});
     }
@@ -554,13 +559,13 @@ class RankProgram {
   RankJudge judge_;
   SavesInFlight in_flight_;
   SaveQueue saves_;
-  sim::LoadRequest request_;           ///< of the last load
-  bool arrived_ = false;               ///< it was filled
-  std::vector<Step> damaged_;          ///< iterations that were passed over, not yet saved again
-  std::optional<bool> holds_nothing_;  ///< of any tensor
+  sim::LoadRequest request_;           ///< request of the last load
+  bool arrived_ = false;               ///< true once the request has been filled
+  std::vector<Step> damaged_;          ///< iterations skipped as damaged, not saved again yet
+  std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
-  std::size_t logged_ = 0;  ///< number of lines already taken from the machine's log
+  std::size_t logged_ = 0;  ///< number of lines that were already taken from the machine's log
 };
 
 }  // namespace
@@ -572,7 +577,7 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
     record.ending = Ending::kReturned;
     return std::nullopt;
   }
-  record.result.owns = false;  // false if the job can't even be made
+  record.result.owns = false;  // stays false if the job can't even be made
   try {
     RankProgram(part, record).run();
     record.ending = Ending::kReturned;

@@ -1,5 +1,5 @@
 #pragma once
-// Runs one rank in one incarnation: the same program on every lane.
+// Runs one rank in one incarnation. The program is the same on every lane.
 
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace reprise::driver {
 
-/// Runs the rank's job and compares it with an uninterrupted job of `twins`. All incarnations but
+/// Runs the rank's job and compares it with an uninterrupted job from `twins`. All incarnations but
 /// the first begin by loading into a fresh job with another seed. Fills the record as things
 /// happen, errors included, and returns the error that ended the rank; an exception that ends a
 /// killed rank passes through. A rank that is not a member of the job does nothing.

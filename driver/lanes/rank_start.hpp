@@ -1,5 +1,5 @@
 #pragma once
-// Guards the start of a rank, since MPI would wait forever for a peer that died.
+// Guards the start of a rank, because MPI would wait forever for a peer that died.
 
 #include <chrono>
 #include <condition_variable>
@@ -15,18 +15,18 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< time until every peer must have its lock
-  std::chrono::milliseconds through{60'000};  ///< time until the whole start must be over
+  std::chrono::milliseconds begun{10'000};    ///< time limit for every peer to have its lock
+  std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 
-/// Returns why `self`, which began `since` ago, should give up: a peer ended during
-/// its start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Nothing
+/// Returns why `self`, which began `since` ago, should give up: a peer ended during its start
+/// (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Returns nothing
 /// while all is well.
 std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 
-/// Watches the peers' locks on its own thread while the object lives, and calls `give_up` there
-/// once there is a reason; `give_up` ends the process.
+/// While the object lives, watches the peers' locks on a thread of its own. Once there is a reason
+/// to give up, calls `give_up` on that thread, which ends the process.
 class RankStart {
  public:
   using GiveUp = std::function<void(const Error&)>;

@@ -16,20 +16,21 @@ namespace reprise::driver {
 
 class SavesInFlight {
  public:
-  /// Borrows both; null: logs nothing.
+  /// Borrows both arguments. If `log` is null, nothing is logged.
   SavesInFlight(const Ports& inner, PhaseLog* log);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
 
-  /// Ports for a save of `saved` at `step`, valid until it has ended; `own` is the job's memory.
+  /// Returns ports for a save of `saved` at `step`, valid until the save has ended. `own` is the
+  /// job's memory.
   const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                      const StateDict& saved);
   /// Called after the engine released the save.
   void end(std::size_t number);
 
   sim::MemoryPeaks peaks(std::size_t number) const;
-  /// Returns the sum over all saves.
+  /// Returns the peaks of all saves together.
   sim::MemoryPeaks peaks_together() const;
 
  private:
@@ -37,7 +38,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   PhaseLog* log_;
-  std::map<std::size_t, OneSave> saves_;  ///< keyed by number
+  std::map<std::size_t, OneSave> saves_;  ///< keyed by the save's number
 };
 
 }  // namespace reprise::driver

@@ -1,5 +1,5 @@
 #pragma once
-// A temporary directory that lives as long as the object.
+// A temporary directory that is removed with the object.
 
 #include <string>
 
@@ -7,7 +7,7 @@ namespace reprise::driver {
 
 class ScratchDirectory {
  public:
-  /// Throws IO if the directory can't be created.
+  /// Creates the directory. Throws IO if that fails.
   ScratchDirectory();
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;

@@ -18,7 +18,7 @@
 namespace reprise::driver {
 namespace {
 
-// The judges look for the pattern that the device leaves if nobody waited.
+// The judges look for the pattern that the device leaves in memory that nobody waited for.
 static_assert(sim::SimDevice::kUngathered == kUnsettled);
 static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 
@@ -48,7 +48,7 @@ Ending ending_of(sim::RankEnd end) {
   return Ending::kLost;
 }
 
-/// Fills the record of a rank that never wrote one from its end in the world.
+/// If a rank never wrote a record, fills it from how the rank ended in the world.
 void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (outcome.end == sim::RankEnd::kReturned) return;
   const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
@@ -95,7 +95,7 @@ class SimLane final : public Lane {
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
-    std::vector<std::unique_ptr<StoreLock>> taken;  // by another writer
+    std::vector<std::unique_ptr<StoreLock>> taken;  // locks that another writer has taken
     const auto take_lease = [&](const std::string& path) {
       store_.pass_term();
       taken.push_back(store_.lock(path));
@@ -125,10 +125,10 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
-    // The next incarnation begins when every lease is over and lists are complete.
+    // The next incarnation begins after every lease has ended and when lists are complete.
     store_.pass_term();
     store_.settle();
-    store_.crash();  // the hardest end of an incarnation: unsynced changes are lost
+    store_.crash();  // ends the incarnation in the hardest way: unsynced changes are lost
     return record;
   }
 

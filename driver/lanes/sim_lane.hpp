@@ -1,5 +1,5 @@
 #pragma once
-// Runs one incarnation on the simulated cluster, for any program of the ranks.
+// Runs one incarnation on the simulated cluster; the ranks may run any program.
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace reprise::driver {
 
-/// Everything that the world lends to a rank's program.
+/// Everything that the simulated world lends to a rank's program.
 struct RankSeat {
   const Ports& ports;
   Clock& clock;
@@ -22,8 +22,9 @@ struct RankSeat {
   sim::FaultPowers powers;
 };
 
-/// Returns the ranks' records in rank order, as far as the program filled them, each with the way
-/// the rank ended. An error that the program returns ends the rank, and its peers learn of it.
+/// Runs the program on every rank. Returns the ranks' records in rank order, as far as the program
+/// filled them, each with how its rank ended. An error that the program returns ends the rank, and
+/// its peers learn of it.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
@@ -33,12 +34,12 @@ struct RankMemory {
   sim::Processor& processor;
   Device& device;
 };
-/// The references stay valid as long as the world lives.
+/// Returns the memory of a rank. The references stay valid as long as the world lives.
 using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
 /// Returns the host's memory and the world's own device.
 RankMemory host_memory(const RankSeat& seat);
 
-/// Makes the simulated lane with arrays in the memory of `memory`.
+/// Makes the simulated lane; `memory` decides where each rank's arrays are.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
                                     MemoryOf memory);
 

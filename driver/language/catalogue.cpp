@@ -34,7 +34,7 @@ void add_files(const std::string& path, std::vector<std::string>& files) {
   }
 }
 
-/// Returns the cells of "[a=1,b=2]".
+/// Returns the cells of a row's name, such as "[a=1,b=2]".
 std::set<std::string> cells_of(std::string_view row) {
   std::set<std::string> cells;
   if (row.size() < 2) return cells;
@@ -53,8 +53,8 @@ bool has_cells(const Scenario& scenario, const std::vector<std::string>& wanted)
                      [&cells](const std::string& cell) { return cells.contains(cell); });
 }
 
-/// Keeps this many rows, in their order. The choice depends on their names and the seed, so that an
-/// added row replaces at most one other.
+/// Keeps at most rows_max rows, in their order. The choice depends on the rows' names and on the
+/// seed, so that an added row replaces at most one other row.
 void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   if (selection.rows_max == 0 || rows.size() <= selection.rows_max) return;
   const auto draw = [&selection](const Scenario& scenario) {
@@ -67,7 +67,7 @@ void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   std::erase_if(rows, [&](const Scenario& row) { return draw(row) > last; });
 }
 
-/// Returns the wanted rows of one path.
+/// Returns the selected rows of one path.
 std::vector<Scenario> rows_of(const std::string& path, const std::string& trainers) {
   const FileAndRows wanted = split_rows(path);
   std::vector<Scenario> all = parse_scenarios(read_yaml_text(wanted.file), wanted.file, trainers);
@@ -98,7 +98,7 @@ void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
                   (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
 }
 
-/// Keeps the scenarios of trainers, or the others.
+/// Keeps either the scenarios of trainers or the others.
 void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
   std::erase_if(scenarios, [programs](const Scenario& scenario) {
     return scenario.program.has_value() != programs;
@@ -110,7 +110,7 @@ void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
                                        "--lane program");
 }
 
-/// Names must differ: reports, kept checkpoints and courses identify scenarios by them.
+/// Refuses equal names, because reports, kept checkpoints and courses identify scenarios by name.
 void refuse_equal_names(const std::vector<Scenario>& scenarios) {
   std::map<std::string, std::string> files;
   for (const auto& scenario : scenarios) {

@@ -1,5 +1,5 @@
 #pragma once
-// Converts the faults of a scenario to those that the ports understand.
+// Converts the faults of a scenario to the form that the simulated ports take.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace reprise::driver {
 
-/// Throws USAGE for an unknown kind or moment.
+/// Returns the fault. Throws USAGE for an unknown kind or moment.
 sim::FaultSpec spec_of(const FaultAction& fault);
 /// Returns one fault for each of the action's ranks.
 std::vector<sim::FaultSpec> specs_of(const BadResultAction& bad);

@@ -3,7 +3,8 @@
 //
 //   gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}
 //
-// or parameter by parameter, with "<axis>/<dimension>" for each split in order:
+// A model may also be given parameter by parameter, with "<axis>/<dimension>" for each split in
+// order:
 //
 //   parameters:
 //     - {key: embedding.weight, shape: [50304, 4096], splits: [tp/0]}
@@ -15,10 +16,11 @@
 
 namespace reprise::driver {
 
-/// Throws USAGE with file and line, or NOT_FOUND.
+/// Reads the file. Throws USAGE with file and line, or NOT_FOUND.
 sim::ModelSpec read_model_file(const std::string& file);
 sim::ModelSpec parse_model(const std::string& text, const std::string& file);
-/// Returns a built-in model by its name, or reads the file of that name if it ends in .yaml.
+/// Returns the built-in model of that name. If the name ends in .yaml, reads the file of that name
+/// instead.
 sim::ModelSpec model_of(const std::string& name_or_file);
 
 }  // namespace reprise::driver

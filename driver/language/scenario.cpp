@@ -57,7 +57,7 @@ void read_rates(YamlMap rates, Expectation& expected) {
   }
 }
 
-/// Reads expectations about rerun, caches and faults.
+/// Reads expectations about reruns, caches and faults.
 void read_findings(YamlMap& expect, Expectation& expected) {
   expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
   using sim::RerunDiagnosis;
@@ -161,7 +161,7 @@ void read_caught(YamlMap& top, Scenario& scenario) {
   }
 }
 
-/// Reads the rest of a scenario whose job is a trainer.
+/// Reads the other keys of a scenario whose job is a trainer.
 void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& scenario) {
   scenario.program = read_program(top, trainers);
   scenario.lanes = {LaneKind::kProgram};
@@ -171,7 +171,7 @@ void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& sc
   top.refuse_unknown();
 }
 
-/// Reads one scenario of the file; `bindings` are its row's.
+/// Reads one scenario of the file. `bindings` are those of its row.
 Scenario read_one(const YAML::Node& root, const std::string& file, const std::string& trainers,
                   Bindings* bindings) {
   Scenario scenario;

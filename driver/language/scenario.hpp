@@ -1,7 +1,7 @@
 #pragma once
 // A scenario: the incarnations that run and the results that are expected. This is the parsed form
 // of the language in docs/scenarios.md. It is the same on every lane, and a plain value: equal
-// scenarios run alike.
+// scenarios run in the same way.
 
 #include <cstdint>
 #include <map>
@@ -21,20 +21,20 @@
 
 namespace reprise::driver {
 
-/// kProgram runs the scenarios of trainers and nothing else.
+/// Where a scenario runs. kProgram runs only the scenarios of trainers.
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
-/// Throws USAGE with the known names if there is no such lane.
+/// Returns the lane of that name. Throws USAGE with the known names if there is none.
 LaneKind lane_named(std::string_view name);
 
 /// Directory of a scenario's checkpoints within its store.
 inline constexpr const char* kCheckpointRoot = "checkpoints";
-/// Deadline of one collective, on every lane.
+/// Deadline of one collective, in seconds, on every lane.
 inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
 
 struct TrainAction {
-  std::int64_t steps = 1;          ///< 0: only compare
-  std::int64_t save_interval = 0;  ///< a save every so many iterations; 0: none
+  std::int64_t steps = 1;          ///< 0 to compare without training
+  std::int64_t save_interval = 0;  ///< number of iterations between saves; 0 for no saves
 
   friend bool operator==(const TrainAction&, const TrainAction&) = default;
 };
@@ -43,19 +43,19 @@ struct TrainAction {
 struct Failing {
   enum class How : std::uint8_t {
     kNever,
-    kBy,     ///< all ranks must fail, by `code`
-    kAny,    ///< all ranks must fail, by some code
-    kMaybe,  ///< ranks may fail, by some code
+    kBy,     ///< all ranks must fail with `code`
+    kAny,    ///< all ranks must fail, with any code
+    kMaybe,  ///< ranks may fail, with any code
   };
   How how = How::kNever;
-  Code code = Code::kInternal;  ///< for kBy
+  Code code = Code::kInternal;  ///< used for kBy
 
   friend bool operator==(const Failing&, const Failing&) = default;
 };
-/// "IO", "any", "maybe"; empty for kNever.
+/// Returns the name of a code, "any" or "maybe"; empty for kNever.
 std::string to_string(const Failing& failing);
 
-/// Kinds of checkpoint that one job saves in turn; each has its own cache of plans.
+/// Kinds of checkpoint that one job saves; each kind has its own cache of plans.
 enum class CheckpointKind : std::uint8_t { kTraining, kWeights };
 std::string_view name_of(CheckpointKind kind);
 
@@ -64,11 +64,11 @@ struct SaveAction {
   bool random = true;
   CheckpointKind kind = CheckpointKind::kTraining;
   Failing fails = {};
-  std::optional<bool> async = {};  ///< job trains on during the save; nothing: by CheckpointPlan
+  std::optional<bool> async = {};  ///< true to train during the save; if empty, see CheckpointPlan
 
   friend bool operator==(const SaveAction&, const SaveAction&) = default;
 };
-/// Waits for the saves in flight.
+/// Waits for all saves in flight.
 struct FinalizeAction {
   friend bool operator==(const FinalizeAction&, const FinalizeAction&) = default;
 };
@@ -76,28 +76,29 @@ struct FinalizeAction {
 struct ReallocateAction {
   friend bool operator==(const ReallocateAction&, const ReallocateAction&) = default;
 };
-/// Makes the running job load the tracker's checkpoint over its state.
+/// Makes the running job load the tracker's checkpoint, which replaces the job's state.
 struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
 
-/// Makes the results of these ranks wrong from the next iteration on, as the kind says:
-/// transient_error in the first run only, persistent_error on their devices, correct_result
+/// Makes the results of these ranks wrong from the next iteration on. The kind says where:
+/// transient_error only in the first run, persistent_error on the ranks' devices, correct_result
 /// wherever the iteration runs.
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
-  bool fatal = true;                          ///< true: not finite; false: a spike
-  sim::BadValue value = sim::BadValue::kNaN;  ///< the value, if fatal
+  bool fatal = true;                          ///< true for a value that isn't finite; false: spike
+  sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
-  std::int64_t run = 0;  ///< transient_error: 0 the first run, 1 the first re-run
+  std::int64_t run = 0;  ///< for transient_error: 0 for the first run, 1 for the first re-run
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
 };
-/// Trains until the job asks to end. It must ask with that code, and save before or not.
+/// Trains until the job leaves. It must leave with that code; `saves` says whether it must save
+/// before.
 struct ExitAction {
   int code = 0;
-  std::optional<bool> saves;  ///< nothing: it may save or not
+  std::optional<bool> saves;  ///< if empty, the job may save or not
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
 };
@@ -109,31 +110,31 @@ enum class Fires : std::uint8_t { kYes, kNo, kMaybe };
 struct FaultAction {
   sim::FaultKind kind = sim::FaultKind::kCrash;
   std::int32_t rank = 0;
-  std::string phase;  ///< empty: any
-  std::string step;   ///< step of the phase's protocol; empty: the whole phase
+  std::string phase;  ///< if empty, any phase
+  std::string step;   ///< step of the phase's protocol; if empty, the whole phase
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
-  std::int64_t nth = 0;                    ///< number of matches that it lets pass first
-  std::optional<sim::FileKind> file = {};  ///< file that the call must concern; nothing: any
-  std::int64_t delay_ms = 0;               ///< late, lost
-  std::int64_t bit = 0;                    ///< flip_write, flip_read
-  Fires fires = Fires::kYes;               ///< kMaybe: it may stay away
+  std::int64_t nth = 0;                    ///< number of matching events that pass before it fires
+  std::optional<sim::FileKind> file = {};  ///< file that the call must concern; if empty, any file
+  std::int64_t delay_ms = 0;               ///< for the kinds late and lost
+  std::int64_t bit = 0;                    ///< for the kinds flip_write and flip_read
+  Fires fires = Fires::kYes;               ///< kMaybe if it need not fire
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
-/// Renames the newest checkpoint to a release after the life has ended, as tools do that make
-/// checkpoints to start from.
+/// Renames the newest checkpoint to a release after the life has ended, like tools that prepare
+/// checkpoints to start training from.
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
 /// Damages a stored checkpoint after the life has ended.
 struct DamageAction {
   sim::FileKind what = sim::FileKind::kPayload;
-  std::int32_t rank = 0;             ///< writer of the payload
-  std::optional<std::int64_t> step;  ///< step of the checkpoint; nothing: the tracker's
-  std::int64_t byte = 0;             ///< offset; from the end if negative
+  std::int32_t rank = 0;             ///< rank that wrote the payload
+  std::optional<std::int64_t> step;  ///< step of the checkpoint; if empty, the tracker's
+  std::int64_t byte = 0;             ///< offset of the byte to change; from the end if negative
   std::int32_t bit = 0;
-  std::optional<std::int64_t> cut;  ///< number of bytes cut off the end instead
-  bool remove = false;              ///< true: delete the whole file instead
+  std::optional<std::int64_t> cut;  ///< if set, this number of bytes is cut off the end instead
+  bool remove = false;              ///< if true, the whole file is deleted instead
 
   friend bool operator==(const DamageAction&, const DamageAction&) = default;
 };
@@ -145,8 +146,8 @@ struct ForeignProgram {
   /// Program and arguments. In each, {checkpoints} is replaced by the directory of the checkpoints
   /// and the tracker, {reprise} by the path of this program.
   std::vector<std::string> command;
-  int exits = 0;                       ///< exit code that it must have
-  std::optional<std::int64_t> leaves;  ///< step of the checkpoint that it must commit
+  int exits = 0;                       ///< exit code that the program must have
+  std::optional<std::int64_t> leaves;  ///< step of a checkpoint that the program must commit
   std::int64_t seconds = 120;          ///< time limit
 
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
@@ -155,7 +156,7 @@ struct ForeignProgram {
 /// Source of the groups for the job's functions; see sim::GroupSource.
 enum class GroupsFrom : std::uint8_t { kExplicit, kFallback, kHalf };
 std::string_view name_of(GroupsFrom from);
-/// Says if the registry of global groups may be asked.
+/// Says whether the registry of global groups may be used.
 enum class Registry : std::uint8_t { kForbidden, kAllowed };
 std::string_view name_of(Registry registry);
 
@@ -165,35 +166,35 @@ struct IncarnationPlan {
   /// modules that name none.
   sim::Layout layout;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
-  std::vector<sim::ModuleConfig> modules = {};  ///< modules with their ranks
+  std::vector<sim::ModuleConfig> modules = {};  ///< modules and their ranks; empty for one model
   std::vector<Action> actions;
-  /// Mode of the rerun machine; nothing: an older job without one.
+  /// Mode of the rerun machine; empty for an older job without one.
   std::optional<sim::RerunMode> rerun = sim::RerunMode::kDisabled;
   sim::CheckpointFormat format = sim::CheckpointFormat::kTorchDist;
   sim::RerunTemplate rerun_template = sim::RerunTemplate::kAsStored;
   sim::Wrapping iterators = sim::Wrapping::kWrapped;
-  bool other_device = false;        ///< devices other than those of the life before
-  std::string run = {};             ///< name of the run; empty: the scenario's
-  std::vector<std::string> adopts;  ///< other runs whose checkpoints it may load
-  std::vector<std::int32_t> ranks;  ///< members of the job in layout order; empty: 0, 1, ...
+  bool other_device = false;        ///< true if it runs on other devices than the life before
+  std::string run = {};             ///< name of the run; if empty, the scenario's name
+  std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
+  std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
   GroupsFrom groups = GroupsFrom::kExplicit;
-  sim::GroupSet lacks = {};  ///< groups that are withheld from the job's functions
+  sim::GroupSet lacks = {};  ///< groups that are not passed to the job's functions
   Registry fallback = Registry::kForbidden;
-  sim::GroupSet forbids = {};  ///< global groups that must not be asked for
-  bool skips = false;          ///< true: skips iterations in the log of rejected results
+  sim::GroupSet forbids = {};  ///< global groups that must not be used
+  bool skips = false;          ///< true to skip iterations that the log of rejected results lists
   sim::LoadChoice load = {};   ///< parts and modules that its loads leave out
-  bool plain_first = false;    ///< order of the optimizers' parameter groups
-  sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< keys of modules
-  std::optional<Code> fails = {};               ///< code by which all ranks must refuse its load
-  std::string fails_says = {};  ///< part of the message that every rank must then give
-  std::string engine = {};      ///< engine name and version to write; empty: this program's
-  std::optional<ForeignProgram> foreign = {};  ///< if set, the only other actions are damage
+  bool plain_first = false;    ///< true if an optimizer's plain parameter group comes first
+  sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< form of the modules' keys
+  std::optional<Code> fails = {};               ///< code with which all ranks must refuse its load
+  std::string fails_says = {};  ///< text that every rank's message must contain in that case
+  std::string engine = {};      ///< engine name and version to record; if empty, this program's
+  std::optional<ForeignProgram> foreign = {};  ///< if set, only damage may follow
 
   /// Returns the number of ranks of the world, members or not.
   std::int32_t world_size() const;
   /// True if that rank of the world is a member of the job.
   bool has_member(std::int32_t rank) const;
-  /// Returns "0 to 3" or "1, 3": the members of the job, for people.
+  /// Returns the members of the job for messages, such as "0 to 3" or "1, 3".
   std::string members_text() const;
 
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
@@ -203,46 +204,46 @@ struct IncarnationPlan {
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
   std::vector<CacheKind> plans;  ///< caches that are kept between saves
-  bool optimizer = true;         ///< false: no save includes it, even if the save asks for it
-  bool random = true;            ///< likewise
-  std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0: all
-  bool falls_back = false;       ///< true: loads the newest whole one if the tracker's is damaged
-  bool checks = false;           ///< true: verifies checksums when reading
-  bool reads_once = false;       ///< true: reads payload once for all ranks that need it
-  bool async = false;            ///< true: saves run during training, unless a save says otherwise
-  bool late = false;  ///< true: background work runs when waited for, on the simulated lane
-  std::int64_t in_flight = 1;      ///< most saves in flight
-  std::int64_t staging_bytes = 0;  ///< per save; 0: default
-  std::int64_t batch_bytes = 0;    ///< likewise
+  bool optimizer = true;         ///< false if no save includes the optimizer, whatever it asks for
+  bool random = true;            ///< false if no save includes random states, whatever it asks for
+  std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0 for all
+  bool falls_back = false;       ///< true to load the newest whole one if the tracker's is damaged
+  bool checks = false;           ///< true to verify checksums when reading
+  bool reads_once = false;       ///< true to read payload once for all ranks that need it
+  bool async = false;            ///< true to train during saves; a save action may override it
+  bool late = false;  ///< true if background work runs only when waited for, on the simulated lane
+  std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
+  std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
+  std::int64_t batch_bytes = 0;    ///< limit per batch; 0 for the default
   /// Capabilities of the simulated lane's store.
   StoreCapabilities store = {.exchange = true};
 
   friend bool operator==(const CheckpointPlan&, const CheckpointPlan&) = default;
 };
 
-/// Possible results of a life that begins with a load.
+/// Possible outcomes of a life that begins with a load.
 enum class Outcome : std::uint8_t {
   kContinued,  ///< from the newest committed checkpoint, or one whose save was interrupted
   kFellBack,   ///< from an older committed checkpoint
-  kRefused,    ///< refused by a named error, on all ranks
+  kRefused,    ///< refused with a named error, on all ranks
 };
 std::string_view name_of(Outcome outcome);
 
 struct Expectation {
-  std::optional<Code> refusal;       ///< code by which all ranks must end the run
-  std::string refusal_says;          ///< part of the message that every rank must give
-  std::uint64_t elements_least = 0;  ///< that the last incarnation must compare in total
-  bool every_rank_owns = true;       ///< false: a rank may own nothing
-  std::vector<Outcome> outcomes = {
-      Outcome::kContinued};                          ///< that the lives after the first may end in
-  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
-  std::optional<sim::RerunDiagnosis> diagnosis;      ///< result of the last life that had one
-  std::optional<std::uint64_t> replans;              ///< sum over all lives
-  std::optional<std::vector<std::int64_t>> skipped;  ///< iterations, in the last life
+  std::optional<Code> refusal;       ///< code with which all ranks must end the run
+  std::string refusal_says;          ///< text that every rank's message must contain
+  std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
+  bool every_rank_owns = true;       ///< false if a rank may own nothing
+  std::vector<Outcome> outcomes = {Outcome::kContinued};  ///< allowed for the lives after it
+  std::optional<std::int64_t> loaded_step;                ///< step that the last life must load
+  std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
+  std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives
+  std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
-  std::vector<std::string> log;                      ///< each must occur in some line of the log
-  std::vector<std::string> silent;                   ///< none may occur in any line of the log
-  /// Number of ranks without any part of the last life's tensors; they are held to their bound.
+  std::vector<std::string> log;                      ///< texts that the log must contain
+  std::vector<std::string> silent;                   ///< texts that the log must not contain
+  /// Number of ranks that have no part of the last life's tensors. Their memory must stay within
+  /// the bound for such ranks.
   std::optional<std::int64_t> empty_ranks;
 
   friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -259,40 +260,41 @@ struct RecordedDifference {
   friend bool operator==(const RecordedDifference&, const RecordedDifference&) = default;
 };
 
-/// Result of a run, kept in the file so that a replay can be compared with it.
+/// Result of a run, kept in the scenario file so that a replay can be compared with it.
 struct Recorded {
   std::string verdict;
   std::string code;
   std::optional<RecordedDifference> first_difference;
   std::string event_hash;
-  std::string commit;  ///< hash, with a '+' if the tree had other changes
+  std::string commit;  ///< hash of the commit, with a '+' if the tree had other changes
   std::string build;
-  std::string mutant;  ///< mutant that was on; empty: none
+  std::string mutant;  ///< mutant that was active; empty if there was none
   std::uint64_t seed = 1;
 
   friend bool operator==(const Recorded&, const Recorded&) = default;
 };
 
 struct Scenario {
-  std::string name;  ///< path below the catalogue without the extension, then the row of the table
-  std::string file;  ///< path as it was passed in
-  std::string row;   ///< "[k=1,save=tp2-dp2]" in a table; else empty
+  std::string name;  ///< path below the catalogue without the extension, plus the row of a table
+  std::string file;  ///< path as the caller passed it
+  std::string row;   ///< row of a table, such as "[k=1,save=tp2-dp2]"; empty without a table
   std::string proves;
   std::vector<std::string> tags;
   std::string model;
-  sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;  ///< of the first life
-  std::int64_t shard_dim = 0;  ///< the dimension that fsdp splits
+  sim::Sharding optimizer_sharding =
+      sim::Sharding::kFullyReshardable;  ///< sharding of the first life
+  std::int64_t shard_dim = 0;            ///< dimension along which the optimizer's boxes are cut
   std::uint64_t seed = 1;
-  std::int32_t ranks_per_node = 0;  ///< 0: one node for all
-  bool random_by_dp = false;        ///< true: random streams differ by rank of dp x cp
-  std::int64_t rerun_samples = 0;   ///< results needed before one can be a spike; 0: default
-  sim::Schedule schedule = {};      ///< learning rate and weight decay
+  std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
+  bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
+  std::int64_t rerun_samples = 0;   ///< results needed before one can be a spike; 0 for the default
+  sim::Schedule schedule = {};      ///< schedule of learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   /// Lives of a trainer, in place of the job and its incarnations.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
-  std::vector<std::string> caught;  ///< mutants that must fail here
+  std::vector<std::string> caught;  ///< mutants that this scenario declares to catch
   std::vector<LaneKind> lanes;
   std::string lanes_reason;  ///< reason for not running on all lanes
   std::optional<Recorded> recorded;
@@ -300,11 +302,11 @@ struct Scenario {
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };
 
-/// Parses a file: one scenario, or one per row of its table. USAGE with file and line. `trainers`
-/// is the folder of trainers; empty: it is looked for.
+/// Parses a file with one scenario, or with one per row of its table. Throws USAGE with file and
+/// line. `trainers` is the folder of trainers; if empty, it is searched for.
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
                                       const std::string& trainers = {});
-/// Parses a file that holds one scenario; USAGE for a table.
+/// Parses a file with one scenario. Throws USAGE for a table.
 Scenario parse_scenario(const std::string& text, const std::string& file);
 Scenario read_scenario(const std::string& file);
 

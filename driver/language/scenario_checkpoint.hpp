@@ -1,12 +1,12 @@
 #pragma once
-// Reads `checkpoint:` of a scenario file: options for writing and reading its checkpoints.
+// Reads `checkpoint:` of a scenario file, the options for writing and reading checkpoints.
 
 #include "driver/language/scenario.hpp"
 #include "driver/language/yaml_map.hpp"
 
 namespace reprise::driver {
 
-/// Fills the plan from the map; keys that are absent keep their defaults. Throws the USAGE errors
+/// Fills the plan from the map. Keys that are absent keep their defaults. Throws the USAGE errors
 /// of YamlMap.
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan);
 

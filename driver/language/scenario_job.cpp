@@ -29,7 +29,8 @@ void read_optimizer(YamlMap optimizer, Scenario& scenario) {
   optimizer.refuse_unknown();
 }
 
-/// A batch has 8 samples; the first step uses the rate at 0 samples.
+/// Reads a schedule, whose lengths are in samples. A batch has 8 samples; the first step uses the
+/// rate at 0 samples.
 void read_schedule(YamlMap map, sim::Schedule& schedule) {
   const auto samples = [&map](const char* key, std::int64_t& into) {
     into = map.integer_in(key, 0, kSamplesMax).value_or(into);
@@ -68,7 +69,7 @@ void read_members(YamlMap& map, IncarnationPlan& plan) {
   require_place_for_each(plan.ranks.size(), plan.layout, map);
 }
 
-/// Reads names of group arguments: tp_group.
+/// Reads names of group arguments, such as tp_group.
 void read_groups(YamlMap& map, const char* key, sim::GroupSet& groups) {
   if (!map.has(key)) return;
   const auto names = map.texts(key);
@@ -114,7 +115,7 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
-/// Reads a restart's layout: the job is one model from there on, if it was not before.
+/// Reads a restart's layout. From there on the job is one model, even if it had modules before.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
@@ -124,7 +125,8 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
   plan.layout = read_layout(restart, plan.layout.order, scenario.model);
 }
 
-/// A module keeps its sharding even if the restart does not name the module.
+/// Refuses a sharding that would mean nothing: a module keeps its own, even if the restart does not
+/// name the module.
 void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
   if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
   restart.fail(restart.node("sharding"),

@@ -1,5 +1,5 @@
 #pragma once
-// Reads `job` and `restart` of a scenario file: the ranks, layouts and modules that run.
+// Reads `job` and `restart` of a scenario file, which say what ranks, layouts and modules run.
 
 #include "driver/language/scenario.hpp"
 #include "driver/language/yaml_map.hpp"
@@ -8,7 +8,7 @@ namespace reprise::driver {
 
 /// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
 void read_job(YamlMap job, Scenario& scenario);
-/// Returns the next incarnation without its actions: keys that are not given keep their value.
+/// Returns the next incarnation without its actions. Keys that are not given keep their values.
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
 /// Reads the command of `incarnation: {command: ...}`.
 ForeignProgram read_foreign(YamlMap map);

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 2> kPlaces = {"disjoint", "colocated"};
 constexpr std::array<std::string_view, 2> kGroupOrders = {"decayed_first", "plain_first"};
 constexpr std::array<std::string_view, 3> kKeyForms = {"prefixed", "bare", "mixed"};
 
-/// Applies the job's own rule for names to a single module.
+/// Checks the name of a single module by the rule that the job has for names.
 void require_name(YamlMap& map, const std::string& key, const std::string& name) {
   const std::array<ModuleConfig, 1> alone = {ModuleConfig{.name = name}};
   try {
@@ -31,7 +31,7 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
   }
 }
 
-/// Reads a power of two: the training step is exact only for those.
+/// Reads a loss scale, which must be a power of two: the training step is exact only for those.
 void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
   if (const auto scale = map.integer_in("loss_scale", 1, kLossScaleMax)) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
@@ -43,7 +43,7 @@ void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
       map.integer_in("growth_interval", 1, kGrowthMax).value_or(loss_scale.growth_interval);
 }
 
-/// `before` is the module of that name in the previous life, or nullptr.
+/// Reads one module. `before` is the module of that name in the previous life, or null.
 ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfig* before,
                          sim::Sharding sharding) {
   ModuleConfig module{.name = name};
@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// Refuses keys that each module has for itself.
+/// Refuses keys that belong to each module.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

@@ -10,16 +10,16 @@
 
 namespace reprise::driver {
 
-/// Applies `modules` and `place` of a job or restart to the plan; does nothing if it has neither.
+/// Applies `modules` and `place` of a job or restart to the plan; does nothing if there is neither.
 /// Each module gets the ranks that it names, or those that `place` assigns. The job itself checks
 /// that grids fit together, with messages that scenarios expect. Throws the USAGE errors of
 /// YamlMap, as do the functions below.
 void read_modules(YamlMap& map, IncarnationPlan& plan);
 
-/// Reads the options for the loads of a restart. `plan` already has its final modules.
+/// Reads the options of a restart's loads. `plan` must already have its final modules.
 sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan);
 
-/// Reads `group_order` and `keys`: forms that differ between versions of Megatron.
+/// Reads `group_order` and `keys`, which differ between versions of Megatron.
 void read_forms(YamlMap& map, IncarnationPlan& plan);
 
 }  // namespace reprise::driver

@@ -63,7 +63,7 @@ std::int32_t read_rank(YamlMap& map) {
   return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
 }
 
-/// Refuses a fault at a rank that does nothing in this life: it would never fire.
+/// Refuses a fault on a rank that does nothing in this life, because the fault would never fire.
 void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
   const bool fits = rank >= 0 && rank <= kHighestRank;
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
@@ -131,7 +131,7 @@ void read_place(YamlMap& map, FaultAction& fault) {
   fault.file = read_file_kind(map, "file");
 }
 
-/// Returns all faults except bad results, which are a separate step.
+/// Returns the names of all faults except bad results, which are a separate step.
 std::vector<std::string_view> world_faults() {
   auto names = sim::fault_names();
   std::erase(names, sim::name_of(sim::FaultKind::kBadResult));
@@ -197,7 +197,7 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
   }
 }
 
-/// Reads `- incarnation: {command: [...]}`; becomes the first life if no other precedes it.
+/// Reads `- incarnation: {command: [...]}`. It becomes the first life if no other life precedes it.
 void add_foreign(ForeignProgram foreign, Scenario& scenario) {
   const bool first = scenario.incarnations.size() == 1 &&
                      scenario.incarnations.front().actions.empty() &&
@@ -234,7 +234,7 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   step.refuse_unknown();
 }
 
-/// True if the action changes stored checkpoints after the life has ended.
+/// True if the action changes stored checkpoints only after the life has ended.
 bool is_afterwards(const Action& action) {
   return std::holds_alternative<DamageAction>(action) ||
          std::holds_alternative<ReleaseAction>(action);
@@ -265,7 +265,7 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
 }
 
-/// True if this training, from that iteration on, reaches a save; advances the iteration.
+/// True if this training, which starts at that iteration, reaches a save. Advances the iteration.
 bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const auto* train = std::get_if<TrainAction>(&action);
   if (train == nullptr) return false;
@@ -293,7 +293,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.foreign;  // its checkpoint is read
+    loads = loads || plan.foreign;  // another program's checkpoint is read, too
     saved = saved || plan.foreign;
   }
   std::int64_t trained = 0;

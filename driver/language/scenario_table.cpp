@@ -16,8 +16,8 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kRowsMax = 1000;         // each row is read like a separate file
-constexpr std::size_t kSampledFrom = 20000;     // two axes of all orders
-constexpr std::string_view kSample = "sample";  // no axes
+constexpr std::size_t kSampledFrom = 20000;     // enough for two axes with all orders
+constexpr std::string_view kSample = "sample";  // names the sample, not an axis
 constexpr std::string_view kSeed = "seed";
 constexpr const char* kNext = ".next";
 
@@ -107,7 +107,7 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// Returns the list that a word stands for on that axis; nothing if it is not such a word.
+/// Returns the list that a word means on that axis; nothing if it is not such a word.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();
@@ -137,7 +137,7 @@ Nodes values_of(const std::string& axis, const YAML::Node& value, const std::str
 
 // --- rows ----------------------------------------------------------------------------------------
 
-/// Extends the row by each of the values.
+/// Adds a row for each of the values, which extends `row` by that value.
 void add_axis(const std::string& axis, const Nodes& values, const Values& row,
               const std::string& file, std::vector<Values>& rows) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -148,10 +148,10 @@ void add_axis(const std::string& axis, const Nodes& values, const Values& row,
   }
 }
 
-/// Returns every combination; the last axis changes fastest.
+/// Returns every combination of values; the last axis changes fastest.
 std::vector<Values> product_of(const YAML::Node& axes, const std::string& file,
                                std::size_t rows_max, const WorldOf& world) {
-  const YamlMap map(axes, file, "each");  // refuses repeated names
+  const YamlMap map(axes, file, "each");  // the constructor refuses repeated names
   std::vector<Values> rows(1);
   for (const auto& axis : axes) {
     const std::string& name = axis.first.Scalar();
@@ -173,7 +173,7 @@ std::vector<Values> product_of(const YAML::Node& axes, const std::string& file,
   return rows;
 }
 
-/// Returns this many of the rows, in their order; the choice depends only on the seed.
+/// Returns `count` of the rows, in their order. The choice depends only on the seed.
 std::vector<Values> sampled(std::vector<Values> rows, std::size_t count, std::uint64_t seed) {
   Stream random = Stream(seed).split("sample");
   std::set<std::size_t> chosen;

@@ -21,15 +21,15 @@
 namespace reprise::driver {
 
 struct TableRow {
-  std::string name;  ///< "[save=tp2-dp2,k=0]", different for each row
+  std::string name;  ///< name of the row, such as "[save=tp2-dp2,k=0]"; different for each row
   Bindings bindings;
 };
 
-/// Returns the world size of the first incarnation, given the values of earlier axes; may fail.
+/// Returns the world size of the first incarnation, given the values of earlier axes; may throw.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
-/// Throws USAGE with file and line for no rows, too many, rows whose names differ from the first
-/// row's, and equal rows.
+/// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row's
+/// names differ from the first row's, or if rows are equal.
 std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
                                  const WorldOf& world);
 

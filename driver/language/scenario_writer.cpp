@@ -39,7 +39,7 @@ void put_groups(YAML::Emitter& out, const char* key, const sim::GroupSet& groups
   put_list(out, key, names);
 }
 
-/// Always writes the order: a layout without one keeps the previous one.
+/// Writes a layout. Always writes the order, because a layout without one keeps the previous order.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   const sim::Layout one;
   out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -58,7 +58,7 @@ void put_flag(YAML::Emitter& out, const char* key, bool value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
-/// Omits defaults.
+/// Writes a module, without defaults.
 void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   const sim::LossScale usual;
   out << YAML::Key << module.name << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -86,7 +86,7 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   out << YAML::EndMap;
 }
 
-/// Writes the settings of a life that the next one keeps.
+/// Writes the settings of a life that the next life keeps.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
@@ -111,7 +111,7 @@ std::string life_text(const IncarnationPlan& plan) {
   return out.c_str();
 }
 
-/// Writes all of it, or nothing if it has the defaults.
+/// Writes the life's settings, or nothing if all lives have the defaults.
 void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   const std::string usual = life_text({});
   const auto is_usual = [&usual](const auto& each) { return life_text(each) == usual; };
@@ -120,7 +120,7 @@ void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const Incarna
   }
 }
 
-/// Likewise.
+/// Writes the forms of keys and groups, or nothing if all lives have the defaults.
 void put_forms_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   const auto& all = scenario.incarnations;
   const bool usual = std::all_of(all.begin(), all.end(), [](const IncarnationPlan& each) {
@@ -198,7 +198,7 @@ void put_foreign(YAML::Emitter& out, const ForeignProgram& foreign) {
   out << YAML::EndMap << YAML::EndMap;
 }
 
-/// Writes step by step; omits defaults.
+/// Writes an action as a step, without defaults.
 struct ActionWriter {
   YAML::Emitter& out;
 

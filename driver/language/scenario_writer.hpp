@@ -7,7 +7,7 @@
 
 namespace reprise::driver {
 
-/// Returns the file's text with this `recorded:` block in place of an older one. Nothing else
+/// Returns the file's text with this `recorded:` block, which replaces an older one. Nothing else
 /// changes.
 std::string with_record(const std::string& text, const Recorded& recorded);
 

@@ -6,7 +6,8 @@
 
 namespace reprise::driver {
 
-/// Returns the text; empty if there is no file or it can't be read: the caller's checks will tell.
+/// Returns the text of the file; empty if there is no file or it can't be read, which the caller's
+/// checks report.
 std::string text_of(const std::filesystem::path& file);
 /// Returns the last 400 characters, after "..." if there are more, for messages that quote a log.
 std::string tail_of(const std::filesystem::path& file);

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kTextMax = 1000;
 constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
-constexpr std::size_t kNodesMax = 64 * 1024;  // a file of that size has fewer
+constexpr std::size_t kNodesMax = 64 * 1024;  // a file of the largest allowed size has fewer
 constexpr int kDepthMax = 32;
 
 /// Returns the length of the first UTF-8 letter; 0 if it is malformed or a code point that is not a
-/// letter. yaml-cpp would accept those and write something else.
+/// letter. yaml-cpp would accept such input and write something else.
 std::size_t letter_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
@@ -49,7 +49,7 @@ bool is_text(std::string_view text) {
 }
 
 /// Refuses input that yaml-cpp accepts: aliases that turn a small text into an endless or
-/// exponential tree; bytes that are not text.
+/// exponential tree, and bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {
@@ -75,7 +75,7 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
   if (!node_.IsMap()) fail(node_, "must be a mapping (key: value)");
-  std::set<std::string_view> seen;  // the node owns the texts
+  std::set<std::string_view> seen;  // borrows texts that the node owns
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) fail(entry.first, "has a key that is not text");
     if (!seen.insert(entry.first.Scalar()).second) {
@@ -262,7 +262,8 @@ std::string YamlMap::required(std::string_view key) {
   return *value;
 }
 
-/// Suggests a similar key, which was probably meant.
+/// Throws because the key is missing; suggests a similar key that is present and was probably
+/// meant.
 void YamlMap::fail_lacking(std::string_view key) const {
   const std::array<std::string_view, 1> wanted = {key};
   for (const auto& entry : node_) {

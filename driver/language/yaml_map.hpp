@@ -19,24 +19,23 @@
 
 namespace reprise::driver {
 
-/// Values for $names. Maps that use them borrow them.
+/// Values for $names. Maps that use the bindings borrow them.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
-  std::set<std::string> used;  ///< names that were read
+  std::set<std::string> used;  ///< names that were looked up
 };
 
 class YamlMap {
  public:
-  /// `what` names the mapping in messages: "job", "step 3". Throws USAGE if `node` is no mapping or
-  /// repeats a key. With `bindings`, replaces each scalar value $name by its binding; USAGE for a
-  /// name without one.
+  /// `what` names the mapping in messages, such as "job" or "step 3". Throws USAGE if `node` is not
+  /// a mapping or repeats a key. With `bindings`, replaces each scalar value $name by its binding;
+  /// throws USAGE for a name without one.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
-  /// Returns the node under `key`, and counts the key as known; an undefined node if there is
-  /// none.
+  /// Returns the node under `key`, undefined if there is none. Counts the key as known.
   YAML::Node node(std::string_view key);
-  /// Like node(), but USAGE if there is none.
+  /// Like node(), but throws USAGE if there is none.
   YAML::Node required_node(std::string_view key);
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
@@ -47,28 +46,29 @@ class YamlMap {
   std::optional<std::int64_t> integer_in(std::string_view key, std::int64_t least,
                                          std::int64_t most);
   std::optional<double> number(std::string_view key);
-  std::optional<bool> flag(std::string_view key);  ///< true, false, yes, no
+  std::optional<bool> flag(std::string_view key);  ///< accepts true, false, yes and no
   /// Reads one of these words; the error for another word suggests the closest one.
   std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
-  /// Reads one of these values by its name_of().
+  /// Reads one of these values, each written as its name_of().
   template <class T>
   std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
-  /// Reads a list of such values without duplicates, or a single one.
+  /// Reads a list of such values without duplicates, or a single value.
   template <class T>
   std::vector<T> some_of(std::string_view key, std::span<const T> values);
   /// Reads a list of such words without duplicates, or a single word.
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
   std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
-  /// Like text(), but USAGE if there is none.
+  /// Like text(), but throws USAGE if there is none.
   std::string required(std::string_view key);
 
-  /// Returns the items of the list under `key`; USAGE if there is none.
+  /// Returns the items of the list under `key`. Throws USAGE if there is none.
   std::vector<YAML::Node> items(std::string_view key);
   /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
 
-  /// Throws USAGE for a key that no call has asked for, and suggests one of those asked for.
+  /// Throws USAGE for a key of the mapping that no call has read, and suggests one of the keys that
+  /// calls have read.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
   const std::string& file() const { return file_; }
@@ -109,9 +109,10 @@ std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values)
   return written;
 }
 
-/// Returns the file's content. NOT_FOUND, or USAGE for more than 64 KiB.
+/// Returns the file's content. Throws NOT_FOUND, or USAGE if it has more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// Parses the text. USAGE with the line if it is no YAML, not UTF-8, or has endless aliases.
+/// Parses the text. Throws USAGE with the line if it is not YAML, is not UTF-8, or has endless
+/// aliases.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

@@ -12,7 +12,7 @@ namespace {
 
 using sim::Layout;
 using sim::ModuleConfig;
-using Values = std::set<std::pair<std::string, std::string>>;  // axis, value
+using Values = std::set<std::pair<std::string, std::string>>;  // pairs of axis and value
 
 constexpr std::size_t kNameWidth = 12;
 
@@ -20,8 +20,8 @@ std::int32_t sharding_ranks(const Layout& layout) {
   return sim::copies_of_parts(layout) / layout.dp_replicate;
 }
 
-/// Returns the kind of change that another size of this field is; empty for dp, which changes the
-/// ranks that shard, or their copies, or neither.
+/// Returns the kind of change that a new value of this field is. Empty for dp, where it depends on
+/// the ranks that shard and on the copies.
 std::string change_of(const sim::LayoutField& field) {
   if (field.name == "dp") return {};
   if (field.name == "etp") return "EP";

@@ -12,8 +12,8 @@
 namespace reprise::driver {
 
 /// Returns the kinds of change: "EP", "FSDP" (ranks that shard), "TP", "CP", "PP" (stages and their
-/// layers), "HSDP" (replicate x shard), "world up", "world down", "order", "sharding", each of any
-/// module, and "place": from disjoint to colocated or back.
+/// layers), "HSDP" (replicate x shard), "world up", "world down", "order" and "sharding", each if
+/// any module has it, and "place" (from disjoint to colocated or back).
 std::vector<std::string> changes_between(const IncarnationPlan& saved,
                                          const IncarnationPlan& loading);
 
@@ -22,12 +22,13 @@ class CaseDistribution {
   void add(const Scenario& scenario);
 
   using Counts = std::map<std::string, std::map<std::string, std::uint64_t>>;
-  /// Number of cases by axis and value.
+  /// Returns the number of cases by axis and value.
   const Counts& counts() const { return counts_; }
   std::uint64_t cases() const { return cases_; }
   /// Returns the number of cases with this value on this axis: ("change", "EP"), ("world", "5-8").
   std::uint64_t count(const std::string& axis, const std::string& value) const;
-  /// One line per axis: "change EP 41% FSDP 63% ...". A case with two values counts for both.
+  /// Returns one line per axis, such as "change EP 41% FSDP 63% ...". A case with two values counts
+  /// for both.
   std::string table() const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Largest number of pipeline stages; more would only leave more of them without layers.
+/// Upper limit on pipeline stages, because more would only leave more of them without layers.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
@@ -42,7 +42,8 @@ std::int32_t prime_of(std::int32_t n) {
   return p;
 }
 
-/// Axes that take ranks of their own; dp twice, as it may be split into replicas.
+/// Returns the axes that take ranks of their own. dp occurs twice, because it may be split into
+/// replicas.
 std::vector<std::string_view> factor_axes() {
   std::vector<std::string_view> axes;
   for (const auto& field : sim::kLayoutFields) {
@@ -65,7 +66,7 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
 }
 
 /// Divides the experts' ranks among the sizes that only experts have. A size that can follow
-/// another (0) mostly does; it comes first, as it leaves no choice.
+/// another one (0) mostly does. Such sizes come first, because they leave no choice.
 void draw_expert_sizes(Stream& random, Layout& layout) {
   std::int32_t left = layout.expert_ranks();
   for (const bool follows : {true, false}) {
@@ -118,7 +119,8 @@ void change_size(Stream& random, std::string_view axis, Layout& layout) {
   layout.set_size(axis, one_of(random, kSizes));
 }
 
-/// Changes the size of an axis that cuts the model; redraws the stages, which depend on pp.
+/// Changes the size of an axis that cuts the model. Draws the stages again, because they depend on
+/// pp.
 void change_parts(Stream& random, std::string_view axis, std::int64_t layers, Layout& layout) {
   change_size(random, axis, layout);
   if (axis != "pp") return;
@@ -127,7 +129,7 @@ void change_parts(Stream& random, std::string_view axis, std::int64_t layers, La
   draw_stages(random, layers, layout);
 }
 
-/// Returns an axis whose ranks are copies: dp in three cases of four.
+/// Returns an axis whose ranks are copies; in three cases of four it is dp.
 std::string_view axis_of_copies(Stream& random) {
   std::vector<std::string_view> others;
   for (const auto& field : sim::kLayoutFields) {
@@ -154,7 +156,7 @@ void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   }
 }
 
-/// Returns another layout: similar to the previous one, or any.
+/// Returns the next layout: the same, a similar one, or any other.
 Layout next_layout(Stream& random, const std::string& model, const Layout& before,
                    const CaseLimits& limits) {
   if (chance(random, 8)) return before;
@@ -175,7 +177,8 @@ void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& a
   if (steps > 0) actions.emplace_back(TrainAction{steps});
 }
 
-/// Adds some steps, a save, and perhaps more of both; sometimes the job reloads its own save.
+/// Adds some steps, a save, and perhaps more steps and saves. Sometimes the job reloads its own
+/// save.
 void add_saving(Stream& random, std::vector<Action>& actions) {
   add_training(random, 3, actions);
   actions.emplace_back(SaveAction{});
@@ -187,7 +190,7 @@ void add_saving(Stream& random, std::vector<Action>& actions) {
   }
 }
 
-/// All modes that random scenarios use; tests cover the others.
+/// The strict modes that random scenarios use; tests cover the others.
 constexpr std::array kStrictModes = {
     Strictness::kAssumeOkUnexpected, Strictness::kLogUnexpected, Strictness::kLogAll,
     Strictness::kRaiseUnexpected,    Strictness::kRaiseAll,      Strictness::kReturnUnexpected,
@@ -199,7 +202,7 @@ Strictness draw_strictness(Stream& random) {
   return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
-/// Draws saves during training, some with very little staging, some of them slow.
+/// Draws saves during training; some have very little staging, some are slow.
 void draw_async(Stream random, CheckpointPlan& plan) {
   plan.async = chance(random, 2);
   if (!plan.async) return;
@@ -215,9 +218,9 @@ bool refuses_absent(Strictness mode) {
          mode == Strictness::kRaiseAll;
 }
 
-/// Makes a third of the jobs validate results, under formats and iterators that differ from life to
-/// life. The last life, which saves nothing, may force the template of its load if the strictness
-/// refuses absent objects.
+/// Makes a third of the jobs validate results, with formats and iterators that change from life to
+/// life. The last life, which saves nothing, may have a forced template for its load if the
+/// strictness refuses absent objects.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
   for (auto& plan : scenario.incarnations) {
@@ -231,7 +234,7 @@ void draw_rerun(Stream random, Scenario& scenario) {
   scenario.incarnations.back().rerun_template = sim::RerunTemplate::kForced;
 }
 
-/// Draws everything except the incarnations.
+/// Draws everything of a scenario except the incarnations.
 Scenario random_job(Stream& random) {
   Scenario scenario;
   scenario.proves = "A random job goes on from its checkpoints as if it had never stopped.";
@@ -284,7 +287,8 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
 
 std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
   const std::int32_t members =
-      plan.modules.empty() ? plan.layout.world_size() : plan.world_size();  // modules leave no gaps
+      plan.modules.empty() ? plan.layout.world_size()
+                           : plan.world_size();  // modules leave no gaps between their ranks
   const auto place = random.below(static_cast<std::uint64_t>(members));
   return plan.ranks.empty() ? static_cast<std::int32_t>(place)
                             : plan.ranks[static_cast<std::size_t>(place)];
@@ -320,19 +324,20 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
     save->fails.how = Failing::How::kMaybe;
-    actions.insert(action, {FinalizeAction{}, fault});  // affects no save that began earlier
+    actions.insert(action, {FinalizeAction{}, fault});  // spares saves that began earlier
     break;
   }
-  // The job may go on; the target of a reload would then be undetermined.
+  // The job may continue after the fault, and it would be open which checkpoint a reload finds.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
-/// Ends the life with a fault checkpoint; another device decides; then the job goes on.
+/// Ends the life with a fault checkpoint. The next life runs on another device, decides, and
+/// continues.
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
     plan.format = sim::CheckpointFormat::kTorchDist;  // other formats lose the diagnosis
-    plan.iterators = sim::Wrapping::kWrapped;         // a batch is read again
+    plan.iterators = sim::Wrapping::kWrapped;         // because a batch is read again
   }
   IncarnationPlan& plan = scenario.incarnations[life];
   BadResultAction bad;
@@ -400,7 +405,7 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  for (auto& plan : scenario.incarnations) {  // the last save is uncertain, and so are refusals
+  for (auto& plan : scenario.incarnations) {  // refusals would be as uncertain as saves
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;
   }

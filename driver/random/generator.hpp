@@ -1,6 +1,6 @@
 #pragma once
-// Random scenarios: jobs, layouts to save and to load under, optimizer shardings. A case depends on
-// its stream alone, so a seed identifies all of them.
+// Draws random scenarios: jobs, layouts to save and to load under, optimizer shardings. A case
+// depends only on its stream, so a seed identifies all cases.
 
 #include <cstdint>
 #include <string>
@@ -16,14 +16,14 @@ struct CaseLimits {
 };
 
 sim::Sharding random_sharding(Stream& random);
-/// Returns a number of ranks; a small one half of the time.
+/// Returns a number of ranks; in half of the cases it is small.
 std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
 /// Returns a whole scenario with its expectations. Half of its loads change one or two axes of the
-/// previous layout, the others draw a new one; a third of its lives order their ranks differently,
-/// some with gaps. One scenario in four is a job of modules, see random_modules.hpp.
+/// previous layout; the others draw a new layout. A third of its lives order their ranks
+/// differently, some with gaps. One scenario in four is a job of modules, see random_modules.hpp.
 Scenario random_scenario(Stream random, const CaseLimits& limits);
 /// Returns a scenario with a fault: a rank dies at some moment of some phase, a write or a sync
 /// fails, or a device computes wrong results and the job restarts on another one. The job must

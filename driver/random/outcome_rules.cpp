@@ -20,7 +20,7 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// True if the life's newest checkpoint has it, as far as a load depends on it.
+/// True if the life's newest checkpoint holds the optimizer, as far as a load depends on that.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -35,7 +35,7 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns the refusal for modules that one side lacks or has as another model.
+/// Returns the refusal for a module that one side lacks or has with another model.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {
@@ -60,7 +60,7 @@ std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& 
   return std::nullopt;
 }
 
-/// Returns for each pipeline stage if it holds anything.
+/// Returns for each pipeline stage whether it holds anything.
 std::vector<bool> stages_that_own(const Layout& layout, const std::string& model) {
   const std::int64_t layers = sim::model_named(model).layers;
   std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
@@ -80,7 +80,7 @@ const Wanted* last_of(const IncarnationPlan& plan) {
   return found;
 }
 
-/// True if every exit has a reason: a wrong result, or a life before that ended with one.
+/// True if every exit has a reason: a wrong result, or an earlier life that ended with one.
 bool exits_have_reasons(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const IncarnationPlan& plan = scenario.incarnations[i];
@@ -107,7 +107,7 @@ bool modules_fit(const IncarnationPlan& plan) {
   }
 }
 
-/// True if they used the same ranks, and still need equally many.
+/// True if the modules were on the same ranks, and still need equally many ranks.
 bool may_be_colocated(const std::vector<ModuleConfig>& modules) {
   const ModuleConfig& first = modules.front();
   const auto& ranks = first.ranks;
@@ -141,7 +141,8 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// A forced template requests this rank's object whatever the checkpoint has.
+/// Returns the refusal of a forced template, which requests this rank's object even if the
+/// checkpoint has none.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
@@ -220,7 +221,7 @@ void expect_what_must_come(Scenario& scenario) {
       saved = &lives[i];
     }
   }
-  // Applies to a life that loads; the first one compares nothing.
+  // Applies only to lives that load; the first life compares nothing.
   scenario.expect.every_rank_owns =
       std::all_of(std::next(lives.begin()), lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });

@@ -36,7 +36,8 @@ bool can_be(const Layout& layout) {
   }
 }
 
-/// Returns a layout with the same buckets on that many ranks: another dp, the rest unchanged.
+/// Returns a layout with the same buckets on `size` ranks: another dp, the rest unchanged. Nothing
+/// if there is none.
 std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
   const std::int32_t parts = layout.world_size() / layout.dp;
   if (size % parts != 0) return std::nullopt;
@@ -51,7 +52,8 @@ bool in_buckets(const ModuleConfig& module) {
   return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
-/// Returns sizes up to `most` ranks: any size for a module that is new to the job.
+/// Returns the possible sizes of the module, up to `most` ranks. A module that is new to the job
+/// may have any size.
 Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   const bool any = module.ranks.empty() || !in_buckets(module);
   Sizes sizes;
@@ -61,7 +63,7 @@ Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   return sizes;
 }
 
-/// Returns one size per module with a sum of at most `world`; empty if there are none.
+/// Returns one size per module, with a sum of at most `world`; empty if that is impossible.
 Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   std::int32_t needed = 0;
   for (const auto& module : modules) {
@@ -80,7 +82,7 @@ Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world)
   return dealt;
 }
 
-/// Returns one size for all of them.
+/// Returns one size that all modules have.
 Sizes colocated_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   Sizes shared = possible_sizes(modules.front(), world);
   for (const auto& module : modules) {
@@ -101,7 +103,7 @@ void lay_out(Stream& random, std::int32_t size, ModuleConfig& module) {
   }
 }
 
-/// Returns the world's ranks in order, or in one case of three in random order.
+/// Returns `count` ranks in ascending order, or in one case of three in random order.
 std::vector<GlobalRank> random_ranks(Stream& random, std::int32_t count) {
   std::vector<GlobalRank> ranks;
   for (std::int32_t rank = 0; rank < count; ++rank) ranks.push_back({rank});
@@ -125,7 +127,7 @@ void deal_ranks(Stream& random, Stand stand, Modules& modules) {
   }
 }
 
-/// Draws sizes, layouts and ranks; false if the modules do not fit.
+/// Draws sizes, layouts and ranks. False if the modules do not fit.
 bool place(Stream& random, Stand stand, std::int32_t world, Modules& modules) {
   const Sizes sizes = stand == Stand::kDisjoint ? disjoint_sizes(random, modules, world)
                                                 : colocated_sizes(random, modules, world);

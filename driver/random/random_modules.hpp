@@ -1,7 +1,7 @@
 #pragma once
 // Draws the modules of random jobs: one or two encoders and a language model, in any order.
 //
-//   disjoint    vision tp2 on 0 1, language dp3 on 2 3 4      in order, or dealt at random
+//   disjoint    vision tp2 on 0 1, language dp3 on 2 3 4      in order, or with random ranks
 //   colocated   vision tp2 on 0 1, language dp2 on 0 1
 //
 // One language model in twelve has twenty layers with experts; the others are small.
@@ -12,12 +12,13 @@
 
 namespace reprise::driver {
 
-/// Disjoint if the world is large enough, but colocated in one case of three. Draws any layout and
-/// a sharding for each; a quarter have a loss scale that overflows, a few have a frozen encoder.
+/// Returns the modules of a new job. They are disjoint if the world is large enough, but colocated
+/// in one case of three. Draws any layout and sharding for each module; a quarter have a loss scale
+/// that overflows, and a few have a frozen encoder.
 std::vector<sim::ModuleConfig> random_modules(Stream& random, const CaseLimits& limits);
 
-/// Returns the modules after a restart: other sizes, another order, disjoint for colocated or back.
-/// Modules that were saved in buckets (dp_reshardable) change only their dp.
+/// Returns the modules after a restart: with other sizes, in another order, changed from disjoint
+/// to colocated or back. Modules that were saved in buckets (dp_reshardable) change only their dp.
 std::vector<sim::ModuleConfig> changed_modules(Stream& random,
                                                std::vector<sim::ModuleConfig> before,
                                                const CaseLimits& limits);

@@ -15,9 +15,10 @@ namespace {
 using sim::Layout;
 using sim::ModuleConfig;
 
-/// Ordered from simple to complex; unlisted models come last.
+/// Models, ordered from simple to complex. Other models come last.
 constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Models of modules in the same order, including those that only people use.
+/// Models of modules, ordered from simple to complex. Includes those that random scenarios do not
+/// use.
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
     "hybrid-tiny", "moe-tiny",    "language-moe"};
@@ -64,7 +65,7 @@ std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
   return side_by_side(std::move(modules));
 }
 
-/// Sorts modules by their ranks, which do not change.
+/// Sorts modules by their ranks; the ranks themselves do not change.
 std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
   for (auto& module : modules) std::sort(module.ranks.begin(), module.ranks.end());
   return modules;
@@ -111,7 +112,7 @@ bool fits(const IncarnationPlan& plan, const std::string& model) {
                      [](const auto& module) { return fits(module.layout, module.model); });
 }
 
-/// Collects variants and drops invalid ones.
+/// Collects variants of a scenario and drops invalid ones.
 class Variants {
  public:
   explicit Variants(const Scenario& from) : from_(from), weight_(weight_of(from)) {}
@@ -148,7 +149,7 @@ void drop_lives(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Returns the layout of a job that is one model, or those of its modules.
+/// Returns the layout of a job that is one model, or the layouts of its modules.
 std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
   if (plan.modules.empty()) return {&plan.layout};
   std::vector<Layout*> layouts;
@@ -156,7 +157,7 @@ std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
   return layouts;
 }
 
-/// Changes layouts in all lives, in one life, in one module.
+/// Adds variants with changed layouts: in all lives, in one life, or in one module.
 void change_layouts(const Scenario& from, Variants& variants,
                     const std::function<void(Layout&)>& change) {
   variants.add([&change](Scenario& scenario) {
@@ -210,7 +211,8 @@ void change_module(Scenario& scenario, const std::string& name,
   }
 }
 
-/// Makes the job one model with the settings of that module. Nothing if a life lacks the module.
+/// Makes the job one model with the settings of that module. Does nothing if a life lacks the
+/// module.
 void make_one_model(Scenario& scenario, const std::string& name) {
   auto& lives = scenario.incarnations;
   const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {
@@ -228,7 +230,7 @@ void make_one_model(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// fit_members() closes the gap that the module leaves.
+/// Removes the module. fit_members() closes the gap that it leaves.
 void drop_module(Scenario& scenario, const std::string& name) {
   for (auto& plan : scenario.incarnations) {
     if (plan.modules.size() < 2) continue;
@@ -238,7 +240,7 @@ void drop_module(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// Tries fewer modules, none, simpler ones.
+/// Tries fewer modules, no modules, and simpler ones.
 void shrink_modules(const Scenario& from, Variants& variants) {
   const auto names = module_names(from);
   for (const auto& name : names) {
@@ -263,7 +265,7 @@ void shrink_modules(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the default ranks of modules, or at least ordered ones.
+/// Tries the default ranks of modules, or at least ranks in ascending order.
 void shrink_ranks(const Scenario& from, Variants& variants) {
   for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
     variants.add([simpler_ranks](Scenario& scenario) {
@@ -278,7 +280,7 @@ void shrink_ranks(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Changes all modules alike, so that those that share their ranks still do.
+/// Changes all modules in the same way, so that those that share their ranks still do.
 void shrink_grids(const Scenario& from, Variants& variants) {
   const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
     for (auto& module : plan.modules) module.layout = {.dp = size};
@@ -293,8 +295,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Resets the rerun machine's keys to their defaults, except for the mode, which matters if the job
-/// must exit.
+/// Resets the rerun machine's keys to their defaults. The mode is kept if the job must exit,
+/// because it then matters.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {
@@ -322,7 +324,7 @@ void drop_options(const Scenario& from, Variants& variants) {
   drop_rerun(variants);
 }
 
-/// Tries simpler layouts: one rank, one axis less, a smaller size.
+/// Tries simpler layouts: one rank, one axis less, or a smaller size.
 void shrink_layouts(const Scenario& from, Variants& variants) {
   change_layouts(from, variants, [](Layout& layout) { layout = {}; });
   change_layouts(from, variants, [](Layout& layout) {
@@ -378,7 +380,7 @@ void shrink_actions(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries another rank and another place: the lowest first.
+/// Tries other ranks and other places of faults, the lowest first.
 void shrink_faults(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
     variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });
@@ -401,7 +403,7 @@ void set_sharding(sim::Sharding sharding, IncarnationPlan& plan) {
   for (auto& module : plan.modules) module.optimizer_sharding = sharding;
 }
 
-/// Keeps the sharding of the previous life.
+/// Sets the sharding to that of the previous life.
 void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
   plan.optimizer_sharding = before.optimizer_sharding;
   for (auto& module : plan.modules) {

@@ -1,6 +1,6 @@
 #pragma once
-// Makes a failing scenario small: delta debugging that keeps the kind of failure. It is greedy and
-// not random, so the same scenario always shrinks to the same one.
+// Makes a failing scenario small by delta debugging, and keeps the kind of failure. It is greedy
+// and not random, so the same scenario always shrinks to the same one.
 
 #include <cstdint>
 #include <functional>
@@ -11,12 +11,12 @@
 namespace reprise::driver {
 
 /// Returns simpler variants, the boldest first: fewer incarnations, one model instead of modules,
-/// fewer modules, side by side, fewer actions and steps, one rank instead of many, the default
-/// order, fully_reshardable, gpt-tiny, seed 1. Each is valid, makes sense, has the right
-/// expectation, and a smaller weight_of().
+/// fewer modules, modules side by side, fewer actions and steps, one rank instead of many, the
+/// default order, fully_reshardable, gpt-tiny, seed 1. Each variant is valid, makes sense, has the
+/// right expectation, and has a smaller weight_of().
 std::vector<Scenario> simpler(const Scenario& scenario);
 
-/// Measures how much there is to read and to run.
+/// Returns a measure of how much there is to read and to run.
 std::uint64_t weight_of(const Scenario& scenario);
 
 struct Shrunk {
@@ -24,8 +24,8 @@ struct Shrunk {
   std::size_t tries = 0;  ///< number of variants that were run
 };
 
-/// Moves to the first simpler variant that `fails_alike` until there is none, or until `tries_max`
-/// variants have run.
+/// Replaces the scenario by its first simpler variant for which `fails_alike` is true, again and
+/// again, until there is none or `tries_max` variants have run.
 Shrunk shrink(Scenario failing, const std::function<bool(const Scenario&)>& fails_alike,
               std::size_t tries_max = 1000);
 

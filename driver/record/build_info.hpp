@@ -6,11 +6,11 @@
 namespace reprise {
 
 struct BuildInfo {
-  std::string_view version;  // version of the project in CMakeLists.txt: "0.1.0"
+  std::string_view version;  // version of the project in CMakeLists.txt, such as "0.1.0"
   std::string_view commit;   // full hash, or "unknown" outside a git clone
   bool dirty;                // true if the tree differed from the commit, untracked files included
-  std::string_view build;    // build type and compiler: "Release GNU 12.2.0"
-  bool has_mpi;              // true if the adapters are built in; their libraries may still fail
+  std::string_view build;    // build type and compiler, such as "Release GNU 12.2.0"
+  bool has_mpi;              // true if the MPI adapters are built in; a library may still fail
   bool has_cuda;
   bool has_nccl;
 };

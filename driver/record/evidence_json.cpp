@@ -25,7 +25,7 @@ Dims take_dims(const Json& json) {
   return dims;
 }
 
-/// Writes [key, offset, extent, replica, hashes].
+/// Writes the item as [key, offset, extent, replica, hashes].
 Json put(const HeldItem& item) {
   std::string hashes;
   for (const auto hash : item.hashes) hashes += (hashes.empty() ? "" : " ") + hex(hash);

@@ -1,6 +1,6 @@
 #pragma once
-// Writes the evidence that is judged across ranks as JSON, and reads it. The form is short because
-// every box of every save has a line of it.
+// Writes as JSON, and reads, the evidence that is judged across ranks. The form is short because
+// every box of every save has a line in it.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace reprise::driver {
 
-/// Writes a code by its name, and no code as the empty text.
+/// Writes the code by its name; an absent code becomes the empty text.
 nlohmann::json put_code(std::optional<RulingCode> code);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
-nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< without their layouts
+nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< writes no layouts
 nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
 /// The take functions throw the exceptions of nlohmann's reader, and std::invalid_argument for a

@@ -7,7 +7,7 @@
 namespace reprise::driver {
 namespace {
 
-/// True if a job that loads the save differs from one that never stopped.
+/// True if a job that loads the save differs from a job that never stopped.
 bool is_a_turn(const SavePoint& saved, const std::vector<sim::ModuleConfig>& own,
                const sim::LoadChoice& choice) {
   const bool whole =

@@ -1,7 +1,7 @@
 #pragma once
-// Follows the actions of a scenario, without looking at any run, to tell which saves exist at some
-// point and how far the random streams have moved. The judges use it to detect a load of the wrong
-// checkpoint.
+// Follows the actions of a scenario, without looking at any run. Knows which saves exist at some
+// point and how far the random streams have moved, so that the judges can detect a load of the
+// wrong checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -14,9 +14,9 @@
 
 namespace reprise::driver {
 
-/// Steps that a module's random streams have drawn since they last started. A load restores host
-/// streams if tp and pp are unchanged (and dp x cp, if the streams differ by its rank), and expert
-/// streams if pp, ep and etp are unchanged; otherwise they start again.
+/// Number of steps that a module's random streams have drawn since they last started. A load
+/// restores host streams if tp and pp are unchanged (and dp x cp, if streams differ by its rank),
+/// and expert streams if pp, ep and etp are unchanged; otherwise they start again.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -27,12 +27,12 @@ struct StreamAges {
 /// Ages by module. A job that is one model has the empty name.
 using Ages = std::map<std::string, StreamAges>;
 
-/// A load that changes the job: it left something out, or modules came or went. The uninterrupted
-/// job has to make the same change.
+/// A load that changes the job, because it left something out, or because modules were added or
+/// dropped. The uninterrupted job has to make the same change.
 struct Turn {
   Step at;                      ///< step of the checkpoint
   std::size_t incarnation = 0;  ///< incarnation that loaded it
-  bool optimizer = true;        ///< true if the checkpoint held it
+  bool optimizer = true;        ///< true if the checkpoint held the optimizer
   bool release = false;
 
   friend bool operator==(const Turn&, const Turn&) = default;
@@ -43,10 +43,10 @@ struct SavePoint {
   std::size_t incarnation = 0;  ///< incarnation that saved it
   std::vector<sim::ModuleConfig> modules = {};
   std::optional<std::int64_t> parent_step =
-      {};  ///< of the checkpoint that the saving job was loaded from before
+      {};  ///< step of the checkpoint from which the saving job was loaded
   Ages ages = {};
-  bool certain = true;           ///< false: the save did not finish, but its checkpoint may exist
-  bool damaged = false;          ///< later, or by a store that lied
+  bool certain = true;           ///< false if the save did not finish; it may exist anyway
+  bool damaged = false;          ///< true if it was damaged later, or by a store that lied
   bool random = true;            ///< true if it holds the random streams
   bool optimizer = true;         ///< true if it holds the optimizers' state
   bool release = false;          ///< true if it was renamed to a release
@@ -60,17 +60,18 @@ struct SavePoint {
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
   std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
-  bool tracker_damaged = false;        ///< damaged and not written since
+  bool tracker_damaged = false;        ///< true if it was damaged and has not been written since
 };
 
 /// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// Returns how a life continues from the save of step `loaded`: kContinued if it is the newest
-/// certain one or later, else kFellBack. Nothing if no save was made there or it can't be loaded.
+/// Returns how a life continues from the save of step `loaded`: kContinued if that is the newest
+/// certain save or a later one, otherwise kFellBack. Returns nothing if no save was made at that
+/// step or it can't be loaded.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
-/// State of a running job as the actions define it.
+/// State of a running job as the scenario's actions define it.
 class Position {
  public:
   Position(const Scenario& scenario, std::size_t incarnation);
@@ -83,7 +84,7 @@ class Position {
   const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
   std::size_t incarnation() const { return incarnation_; }
   void train(std::int64_t steps);
-  void skip();  ///< one iteration that leaves the streams alone
+  void skip();  ///< advances by one iteration that leaves the streams unchanged
   void load(const SavePoint& saved);
   SavePoint save(const SaveAction& action = {}) const;
 
@@ -97,14 +98,14 @@ class Position {
 /// Returns the modules of that life's job, with their ranks.
 std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
 
-/// Returns the saves of all earlier incarnations, in order, of a scenario without faults.
+/// Returns the saves of all earlier incarnations, in order, for a scenario without faults.
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
 
 /// Returns the latest save of that step; null if there is none.
 const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
 
-/// Returns the saves that may have written the checkpoint of that step, newest first: a save that
-/// did not finish may have left the earlier checkpoint in place.
+/// Returns the saves that may have written the checkpoint of that step, newest first. There may be
+/// several, because a save that did not finish may have left the earlier checkpoint in place.
 std::vector<const SavePoint*> saves_that_may_stand(const std::vector<SavePoint>& saves, Step step);
 
 }  // namespace reprise::driver

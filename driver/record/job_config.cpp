@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kFreshSeed = 1000003;
 constexpr std::int32_t kWorldMax = 1024;
-constexpr double kClipGrad = 1;  // for jobs with modules; others are not clipped
+constexpr double kClipGrad = 1;  // for jobs with modules; other jobs do not clip
 
 sim::GroupSource source_of(GroupsFrom from) {
   switch (from) {

@@ -6,18 +6,20 @@
 
 namespace reprise::driver {
 
-/// Returns the name of a rank's device, "node0:1". A restart on other devices uses other nodes.
+/// Returns the name of a rank's device, such as "node0:1". A restart on other devices uses other
+/// nodes.
 std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalRank rank);
 
-/// Returns the config of that incarnation as if it were the first. It skips the iterations that the
-/// scenario expects to be skipped.
+/// Returns the config of that incarnation's job as if it were the first. The job skips the
+/// iterations that the scenario expects to be skipped.
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation);
 
-/// Returns the same config for a job that has not loaded yet: it starts from other values, so that
-/// a value that was not restored can't pass for a restored one.
+/// Returns the same config, but for a job that has not loaded yet. It starts from other values, so
+/// that a value that was not restored can't pass for a restored one.
 sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t incarnation);
 
-/// Returns the parts that a save includes, as --no-save-optim and --no-save-rng of Megatron select.
+/// Returns the parts that a save includes; they correspond to Megatron's --no-save-optim and
+/// --no-save-rng.
 sim::SaveParts parts_of(const SaveAction& save);
 
 }  // namespace reprise::driver

@@ -1,5 +1,5 @@
 #pragma once
-// The reason for a verdict: the first problem that was found, or nothing.
+// The reason for a verdict: the first problem that was found. Empty if there is none.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ struct Judgement {
   reports::Verdict verdict = reports::Verdict::kPass;
   std::optional<RulingCode> code = {};  ///< code of the problem
   std::string reason = {};
-  std::optional<std::size_t> life = {};   ///< life with the problem; nothing: not in one life
+  std::optional<std::size_t> life = {};   ///< life with the problem; empty if it is not in one life
   std::optional<std::int32_t> rank = {};  ///< rank with the problem
 };
 
@@ -23,7 +23,7 @@ Judgement fail(RulingCode code, std::string reason);
 /// Removes the code from the start of a message, since the finding has it already.
 std::string without_code(const std::string& text, RulingCode code);
 
-/// "rank 3"
+/// Returns text such as "rank 3".
 std::string rank_text(const RankRecord& rank);
 
 }  // namespace reprise::driver

@@ -17,7 +17,7 @@ namespace {
 
 using sim::FileKind;
 
-/// Returns the saves as seen by a rank that lived as long as any other.
+/// Returns the saves of the life as seen by one of the ranks that lived longest.
 std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
   std::vector<SavePoint> saves;
   for (const auto& rank : life.ranks) {
@@ -83,7 +83,7 @@ void make_release(Store& store, Past& past) {
   store.sync_directory(kCheckpointRoot);
   write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
                    write_tracker(release));
-  past.tracker_damaged = true;  // the tracker has no iteration until the next save
+  past.tracker_damaged = true;  // the tracker names no iteration until the next save
   for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
     if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
     save->release = true;

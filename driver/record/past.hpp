@@ -1,5 +1,5 @@
 #pragma once
-// Derives the input of the next life from what a life left behind.
+// Derives the input of the next life from what the lives before it left behind.
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
@@ -8,16 +8,16 @@
 
 namespace reprise::driver {
 
-/// Adds the faults that outlive the life, and its saves. A save is certain if some rank saw it end
-/// well and no fault lied about the store.
+/// Adds the life's saves, and the faults that outlive the life. A save is certain if some rank saw
+/// it end well and no fault lied about the store.
 void add_life(const IncarnationRecord& life, Past& past);
 
-/// True if a fault fired that reports work that was not done or writes other bytes: the saves of
-/// the life may then be damaged.
+/// True if a fault fired that reports success for work that was not done, or that writes other
+/// bytes. In that case the saves of the life may be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
 /// Damages the store as the plan says for the time after the life. Throws an Error if the file or
-/// checkpoint does not exist.
+/// the checkpoint does not exist.
 void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

@@ -55,7 +55,7 @@ struct PhaseLog::State {
   Step step = {};
   std::optional<Step> save = {};
   using Name = std::pair<std::optional<Step>, std::string>;
-  std::map<Name, std::uint64_t> begun = {};  ///< start, by save, phase and protocol step
+  std::map<Name, std::uint64_t> begun = {};  ///< start time, by save, phase and protocol step
 };
 
 PhaseLog::PhaseLog(const LogOptions& options, const Rank& own, Clock& clock, Trace& inner)
@@ -66,7 +66,7 @@ PhaseLog::PhaseLog(const LogOptions& options, const Rank& own, Clock& clock, Tra
                               std::to_string(own.rank.value)}) {
   state_->logger.set_level(level_named(options.level));
   state_->logger.set_pattern(kPattern);
-  state_->logger.flush_on(spdlog::level::debug);  // a rank may be killed after any line
+  state_->logger.flush_on(spdlog::level::debug);  // because a rank may be killed after any line
 }
 
 PhaseLog::~PhaseLog() = default;

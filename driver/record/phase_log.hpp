@@ -1,6 +1,6 @@
 #pragma once
 // Writes a line per phase and rank for a person to read: rank, step, phase, bytes, items, seconds.
-// The engine emits trace events; this file turns them into text.
+// The engine emits trace events; PhaseLog turns them into text.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@ namespace reprise::driver {
 
 struct LogOptions {
   std::string level = "off";  ///< off, info (phases), debug (also steps of protocols)
-  /// Directory with a file for each rank of each life; empty: all lines go to stderr.
+  /// Directory with a file for each rank of each life. If empty, all lines go to stderr.
   std::string directory;
 
   bool on() const { return level != "off"; }
@@ -24,7 +24,7 @@ struct LogOptions {
 /// A trace that writes lines and forwards each event to another trace.
 class PhaseLog final : public Trace {
  public:
-  /// Names the rank that the lines belong to.
+  /// The rank that the lines belong to.
   struct Rank {
     std::string scenario;
     std::size_t life = 0;
@@ -39,8 +39,8 @@ class PhaseLog final : public Trace {
   void event(const TraceEvent& event) override;
   /// Sets the step of the job for later lines.
   void at(Step step);
-  /// Assigns the next events to the save of that step, whatever step the job is at; nothing: to no
-  /// save. Each step has at most one save at a time.
+  /// Assigns the following events to the save of that step, whatever step the job is at; with no
+  /// step, to no save. Each step has at most one save at a time.
   void within(std::optional<Step> save);
 
  private:
@@ -48,7 +48,7 @@ class PhaseLog final : public Trace {
   std::unique_ptr<State> state_;
 };
 
-/// A rank's ports, with a log if one is wanted.
+/// A rank's ports, with a log if the options request one.
 class LoggedPorts {
  public:
   /// Borrows `inner` and `clock`.
@@ -56,17 +56,17 @@ class LoggedPorts {
               Clock& clock);
 
   const Ports& ports() const { return ports_; }
-  PhaseLog* log() const { return log_.get(); }  ///< null: none
+  PhaseLog* log() const { return log_.get(); }  ///< null if there is no log
 
  private:
   std::unique_ptr<PhaseLog> log_;
   Ports ports_;
 };
 
-/// Throws USAGE with the known names if `level` is none of them.
+/// Throws USAGE with the known names if there is no such level.
 void require_log_level(const std::string& level);
 
-/// "DIR/placements/ep2/life1-rank0.log"
+/// Returns the path of a rank's log file, such as "DIR/placements/ep2/life1-rank0.log".
 std::string log_file(const LogOptions& options, const PhaseLog::Rank& rank);
 
 }  // namespace reprise::driver

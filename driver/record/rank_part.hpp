@@ -14,13 +14,13 @@
 
 namespace reprise::driver {
 
-/// Changes a loaded state before the job gets it, to test that the judges notice.
+/// Changes a loaded state before the job gets it, to test that the judges notice the change.
 struct Interference {
-  std::function<void(Value& common)> common;  ///< called wherever it is read
+  std::function<void(Value& common)> common;  ///< called wherever the common state is read
   std::function<void(GlobalRank rank, StateDict& loaded)> state;
 };
 
-/// Everything that a rank is given. All of it is borrowed.
+/// Everything that one rank is given. All members are borrowed.
 struct RankPart {
   const Scenario& scenario;
   std::size_t incarnation = 0;
@@ -30,9 +30,10 @@ struct RankPart {
   const Ports& ports;
   sim::FaultBook& faults;  ///< holds the faults of faults_of(); ranks may share it
   sim::FaultPowers powers;
-  /// Called when the record is consistent: a save begins or ends well, an action is done.
+  /// Called whenever the record is consistent: when a save begins or ends well, and after each
+  /// action.
   std::function<void()> keep_record = {};
-  PhaseLog* log = nullptr;  ///< gets the job's step, and phases as a trace of `ports`
+  PhaseLog* log = nullptr;  ///< log that receives the job's step, and phases as a trace of `ports`
   const Interference* interference = nullptr;
   /// Memory of the job's arrays; `ports.device` copies from and to it.
   sim::Processor& processor = sim::host_processor();

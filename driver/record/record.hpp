@@ -1,6 +1,6 @@
 #pragma once
 // Evidence that one rank leaves of one incarnation, for the driver to judge. On lanes with real
-// processes it is a file, so that a verdict does not depend on the launcher's exit code.
+// processes the evidence is a file, so that a verdict does not depend on the launcher's exit code.
 
 #include <cstdint>
 #include <optional>
@@ -18,36 +18,36 @@ namespace reprise::driver {
 
 enum class Ending : std::uint8_t {
   kReturned,
-  kFailed,  ///< ended by an Error: see `code` and `message`
+  kFailed,  ///< ended with an Error: see `code` and `message`
   kDefect,  ///< ended by a mistake of ours
-  kHung,    ///< it never came to an end
-  kLost,    ///< it left no record
+  kHung,    ///< never came to an end
+  kLost,    ///< left no record
 };
 
-/// A judge's finding other than a different element.
+/// A finding of a judge that is not about a different element.
 struct RulingText {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int32_t> rank = {};  ///< subject of the ruling, if it is not the record's rank
 };
 
-/// One load: keys that this rank requested, and keys that the checkpoint holds.
+/// One load: the keys that this rank requested, and the keys that the checkpoint holds.
 struct LoadEvidence {
   std::int64_t step = -1;
   Inventory requested;
-  Inventory stored;  ///< from rank 0 alone; empty if it could not be read
+  Inventory stored;  ///< keys of the checkpoint, from rank 0 alone; empty if it could not be read
   std::vector<std::string> excused;
   std::uint64_t bytes_read = 0;  ///< payload bytes that this rank read
-  /// Bytes that all ranks together may read; from rank 0 alone; 0: no limit.
+  /// Bytes that all ranks together may read, from rank 0 alone; 0 if there is no limit.
   std::uint64_t bytes_allowed = 0;
 
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-/// One save from this rank's point of view.
+/// One save as this rank saw it.
 struct SaveEvidence {
   SavePoint point;
-  /// Code of its failure; nothing: it ended well, or the rank did not see its end.
+  /// Code of the save's failure. Empty if the save ended well or the rank did not see its end.
   std::optional<RulingCode> code = {};
   Inventory live;         ///< keys that this rank had to save
   Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
@@ -58,7 +58,7 @@ struct SaveEvidence {
 struct RankRecord {
   Ending ending = Ending::kLost;
   std::optional<RulingCode> code = {};  ///< code of the failure
-  std::string message;                  ///< whole line of the failure
+  std::string message;                  ///< complete error message
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -67,40 +67,41 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  bool read_began = false;          ///< by its last load: refused from then on, it leaves poison
+  bool read_began = false;          ///< true once its last load reads; a refusal then leaves poison
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
-  int exit_code = 0;                ///< code with which the job asked to end
-  std::string diagnosis;            ///< result of the rerun machine; empty: none
+  int exit_code = 0;                ///< code with which the job wanted to end
+  std::string diagnosis;            ///< result of the rerun machine; empty if there is none
   std::uint64_t replans = 0;
-  std::vector<std::int64_t> skipped;    ///< iterations
+  std::vector<std::int64_t> skipped;    ///< iterations that were skipped
   std::vector<std::string> log;         ///< lines for the operator
-  std::vector<sim::FaultState> faults;  ///< planned for this rank
-  /// Keys of the uninterrupted job that this rank did not have when it was compared; sorted.
+  std::vector<sim::FaultState> faults;  ///< faults planned for this rank
+  /// Keys of the uninterrupted job that this rank lacked when it was compared with that job;
+  /// sorted.
   Inventory absent;
-  std::string content_digest;  ///< digest of the whole job at the end, equal on all ranks
+  std::string content_digest;  ///< digest of the whole job at the end, the same on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;
   std::uint64_t asked =
-      0;  ///< calls to the mutant's functions by this rank, if it has a process of its own
+      0;  ///< calls of the mutant's functions by this rank, if the rank has a process of its own
 };
 
 std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
-/// Throws TORN_FILE if the text is not such a document.
+/// Reads a record. Throws TORN_FILE if the text is not a complete one.
 RankRecord parse_record(const std::string& text, const std::string& file);
-/// Takes the modules from the scenario.
+/// Reads the past. Takes the modules from the scenario, because the text does not have them.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
 /// Records of all ranks of one incarnation.
 struct IncarnationRecord {
   std::string layout;
-  std::vector<RankRecord> ranks;    ///< members of the job
-  std::int32_t world = 0;           ///< number of ranks of the world; 0: the members alone
-  std::vector<RulingText> rulings;  ///< on what the life left in the store, and on its processes
-  std::string event_hash;           ///< empty where the lane has none
-  std::string launch_error;         ///< reason why the lane could not run it at all
-  std::uint64_t asked = 0;          ///< calls to the mutant's functions by all ranks
+  std::vector<RankRecord> ranks;    ///< records of the members of the job
+  std::int32_t world = 0;           ///< number of ranks of the world; 0 if only members are in it
+  std::vector<RulingText> rulings;  ///< rulings on what the life left: its store and processes
+  std::string event_hash;           ///< empty on lanes without event hashes
+  std::string launch_error;         ///< reason why the lane could not run the life at all
+  std::uint64_t asked = 0;          ///< calls of the mutant's functions by all ranks
 };
 
 /// True if some rank's log has a line that contains the text.

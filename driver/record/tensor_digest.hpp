@@ -1,6 +1,6 @@
 #pragma once
-// A 64-digit digest of a tensor that does not depend on its chunks: any other program that hashes
-// the same elements gets the same digest.
+// A digest of a tensor, with 64 digits, that does not depend on the tensor's chunks. Any other
+// program that hashes the same elements gets the same digest.
 
 #include <string>
 
@@ -11,24 +11,26 @@ namespace reprise::driver {
 
 class TensorDigest {
  public:
-  /// `checkpoint` outlives the object.
+  /// `checkpoint` must outlive this object.
   explicit TensorDigest(Checkpoint& checkpoint);
 
-  /// Returns the SHA-256 in hexadecimal of the whole tensor's elements, row-major, little-endian.
-  /// Reads block by block: memory does not grow with the tensor. Throws the errors of TensorReader,
-  /// and on the first call those of require_apart. Counts wrong checksums in checksums().
+  /// Returns the SHA-256, in hexadecimal, of the whole tensor's elements, row-major, little-endian.
+  /// Reads block by block, so that memory does not grow with the tensor. Throws the errors of
+  /// TensorReader, and on the first call those of require_apart. Counts wrong checksums in
+  /// checksums().
   std::string of(const StoredTensor& tensor);
-  /// Returns the SHA-256 of an object's item as it is stored; counts its records, too.
+  /// Returns the SHA-256 of an object's item as it is stored. Counts the item's records in
+  /// checksums().
   std::string of(const StoredObject& object);
   const ChecksumTally& checksums() const { return checksums_; }
 
  private:
   Checkpoint& checkpoint_;
   HostDevice device_;
-  ChecksumTally checksums_;  ///< over everything read
+  ChecksumTally checksums_;  ///< counts over everything that was read
   Bytes block_;
   Bytes staging_;
-  bool apart_ = false;  ///< true once no two items are known to share bytes
+  bool apart_ = false;  ///< true once it is known that no two items share bytes
 };
 
 }  // namespace reprise::driver

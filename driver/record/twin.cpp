@@ -8,7 +8,7 @@ namespace reprise::driver {
 
 namespace {
 
-/// Returns the same training on one rank.
+/// Returns the config of the same training on one rank.
 sim::JobConfig on_one_rank(const sim::JobConfig& config) {
   sim::JobConfig alone;
   alone.makeup.model = config.makeup.model;

@@ -1,7 +1,7 @@
 #pragma once
-// The uninterrupted job, whole on one rank. The state after n steps is the same under every
-// layout, so one such job serves all ranks of a world and all scenarios of a process that train
-// the same.
+// The uninterrupted job, whole on one rank. The state after n steps is the same under every layout,
+// so one such job serves all ranks of a world, and all scenarios of a process with the same
+// training.
 
 #include <list>
 #include <memory>
@@ -18,17 +18,17 @@ namespace reprise::driver {
 
 class Twin;
 
-/// Start of a twin that is not a fresh job: the state of another twin after `at` iterations, except
-/// for the parts that its config's `load` leaves out and for its modules.
+/// Start of a twin that is not a fresh job: the state of another twin after `at` iterations. The
+/// parts that the config's `load` leaves out, and modules that the other twin lacks, start fresh.
 struct TwinStart {
-  std::shared_ptr<Twin> before;  ///< nullptr: a fresh job
+  std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};
 
   friend bool operator==(const TwinStart&, const TwinStart&) = default;
 };
 
-/// Trains as far as it is asked, and again from the start if it is asked for an older state that it
-/// did not keep. Thread-safe. Its answers depend only on its config and start.
+/// Trains as far as its callers need. If one of them needs an older state that was not kept, trains
+/// again from the start. Thread-safe. Results depend only on its config and start.
 class Twin {
  public:
   /// Uses only the parts of the config that affect training, not the ranks or devices.
@@ -36,12 +36,12 @@ class Twin {
 
   /// Returns the record of iteration number `step`, which comes after the start.
   sim::StepRecord record(Step step);
-  /// Returns the state in model space after `step` steps. Callers share ownership; the twin itself
-  /// keeps the latest kStatesKept states that were asked for.
+  /// Returns the state in model space after `step` steps. Callers share ownership. The twin itself
+  /// keeps the kStatesKept states that were requested last.
   std::shared_ptr<const GlobalState> state(Step step);
 
   bool trains_like(const sim::JobConfig& config, const TwinStart& start = {}) const;
-  /// Returns the number of steps trained in all, for tests of repeated training.
+  /// Returns the number of steps trained in total, for tests of repeated training.
   std::int64_t steps_trained();
 
   static constexpr std::size_t kStatesKept = 16;
@@ -57,9 +57,10 @@ class Twin {
   std::mutex mutex_;
   SoloFabric fabric_;
   std::unique_ptr<sim::TrainingJob> job_;
-  std::optional<Step> first_;             ///< iterations at the start, once the job exists
-  std::vector<sim::StepRecord> records_;  ///< one per iteration since then
-  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< latest first
+  std::optional<Step> first_;             ///< number of iterations at the start, if the job exists
+  std::vector<sim::StepRecord> records_;  ///< one per iteration since the start
+  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>>
+      states_;  ///< most recently used first
   std::int64_t trained_ = 0;
 };
 
@@ -73,7 +74,7 @@ class TwinBook {
 
  private:
   std::mutex mutex_;
-  std::list<std::shared_ptr<Twin>> twins_;  ///< latest first
+  std::list<std::shared_ptr<Twin>> twins_;  ///< most recently used first
 };
 
 }  // namespace reprise::driver

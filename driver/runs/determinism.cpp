@@ -32,7 +32,8 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   return words;
 }
 
-/// Describes the difference; empty if there is none. Only the simulated lane has event hashes.
+/// Returns the difference in words; empty if there is none. Only the simulated lane has event
+/// hashes.
 std::string difference_of(const Course& here, const Course& there, bool same_lane) {
   if (here.verdict != there.verdict) {
     return "the verdict is " + here.verdict + " here and " + there.verdict;
@@ -110,7 +111,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
                                        : difference_of(course_of(result), *there, same_lane);
     if (difference.empty()) continue;
     ++report.determinism_mismatches;
-    // Report a failure of this run first: it explains why the lanes disagree.
+    // A failure of this run is reported first, because it explains why the lanes disagree.
     if (same_lane || result.verdict == reports::Verdict::kPass) {
       result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
       result.reason = difference + where;

@@ -1,6 +1,6 @@
 #pragma once
 // Runs the same scenarios again on the simulated lane in a second process. The results must be the
-// same, and on that lane the event hashes, too.
+// same; if this run was on the simulated lane, the event hashes, too.
 
 #include <cstdint>
 #include <string>
@@ -17,22 +17,23 @@ struct Course {
   std::string event_hash;
   std::string content_digest;
   std::vector<std::int64_t> begins;  ///< step that each life continued from
-  bool left_to_time = false;         ///< true if timing decides which checkpoint a life loads
+  bool left_to_time = false;         ///< true if timing decides which checkpoint some life loads
 
   friend bool operator==(const Course&, const Course&) = default;
 };
 
 Course course_of(const reports::ScenarioResult& result);
 std::vector<Course> courses_of(const reports::Report& report);
-/// Reads the courses from a report.json. TORN_FILE if it is not one.
+/// Reads the courses from the text of a report.json. Throws TORN_FILE if it is not one.
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file);
-/// Runs the request in another process of `options.executable`. INTERNAL if it writes no report.
+/// Runs the request in another process of `options.executable`. Throws INTERNAL if that process
+/// writes no report.
 std::vector<Course> courses_elsewhere(const RunRequest& request);
 
-/// Fills the report's determinism, and fails each scenario whose verdict or content differs there,
-/// with the code NOT_DETERMINISTIC, or LANES_DISAGREE if this report is of another lane. Where
-/// timing decides which checkpoint a life loads, lanes may load different ones and then hold other
-/// content. Scenarios that were not run here are not compared.
+/// Fills the report's determinism. Fails each scenario whose verdict or content differs in
+/// `elsewhere`, with the code NOT_DETERMINISTIC, or LANES_DISAGREE if this report is of another
+/// lane. Where timing decides which checkpoint a life loads, lanes may load different ones and then
+/// hold different content. Scenarios that were not run here are not compared.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

@@ -1,6 +1,6 @@
 #pragma once
-// Options of a training job, named as in Megatron, that apply to every scenario of a run: each
-// overrides the scenario's own key.
+// Options of a training job, named as in Megatron, that apply to every scenario of a run. Each
+// option overrides the scenario's own key.
 
 #include <cstdint>
 #include <string>
@@ -11,28 +11,28 @@
 namespace reprise::driver {
 
 struct FieldOptions {
-  std::int64_t save_interval = 0;  ///< 0: the scenario's own
+  std::int64_t save_interval = 0;  ///< 0 for the scenario's own
   bool no_save_optim = false;
   bool no_save_rng = false;
   bool no_load_optim = false;
   bool no_load_scheduler = false;
   bool no_load_rng = false;
   bool finetune = false;
-  bool fully_reshardable = false;  ///< dist-ckpt-optim-fully-reshardable
-  std::string load = {};           ///< directory for stored_start(); empty: none
+  bool fully_reshardable = false;  ///< is dist-ckpt-optim-fully-reshardable
+  std::string load = {};           ///< directory for stored_start(); empty if there is none
 
   bool any() const { return !(*this == FieldOptions{}); }
 
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
 };
 
-/// Returns the options as on a command line: "--finetune --load 'runs/llm'".
+/// Returns the options as on a command line, such as "--finetune --load 'runs/llm'".
 std::string to_string(const FieldOptions& options);
 
-/// Overrides the keys of each scenario and appends the options, without directories, to its name,
-/// so that nobody takes its result for that of the scenario in the catalogue:
-/// "mimo/layouts[...]{--finetune}". Without options the scenarios do not change. Reads the
-/// checkpoint that `load` names; throws the errors of stored_start().
+/// Overrides the keys of each scenario. Also appends the options, without directories, to the
+/// scenario's name ("mimo/layouts[...]{--finetune}"), so that nobody takes its result for that of
+/// the scenario in the catalogue. Without options the scenarios do not change. Reads the checkpoint
+/// that `load` names; throws the errors of stored_start().
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios);
 
 }  // namespace reprise::driver

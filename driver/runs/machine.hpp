@@ -8,7 +8,7 @@
 namespace reprise::driver {
 
 reports::Machine this_machine();
-/// "2026-01-31T12:00:00Z"
+/// Returns the time as "2026-01-31T12:00:00Z".
 std::string utc_now();
 
 }  // namespace reprise::driver

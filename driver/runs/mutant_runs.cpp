@@ -19,7 +19,8 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// Only the verdict's own code counts: an effect behind another cause would be luck.
+/// True if the verdict's own code is one that the mutant declares. Other codes do not count: an
+/// effect behind another cause would be luck.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](RulingCode expected) { return name_of(expected) == code; });
@@ -35,7 +36,7 @@ void require_known_mutants(const std::vector<Scenario>& scenarios) {
   }
 }
 
-/// One run to make: a scenario, with or without a mutant.
+/// One run to make: a scenario with a mutant, or without one.
 struct PlannedRun {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
@@ -50,7 +51,7 @@ std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
     for (const auto& mutant : sim::mutants()) {
       if (!only.empty() && mutant.name != only) continue;
       if (!declares(scenarios[i], mutant.name)) continue;
-      if (runs.size() == before) runs.push_back({.scenario = i});  // once without a mutant
+      if (runs.size() == before) runs.push_back({.scenario = i});  // also once without a mutant
       runs.push_back({.scenario = i, .mutant = &mutant});
     }
   }
@@ -79,10 +80,10 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// Properties whose verdict is that of one run, so that a failure is judged like a scenario's.
+/// Properties that judge a single run, so that a failure is judged like a scenario's.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
-/// The cases of one property, each run once without a mutant.
+/// The cases of one property. Each has been run once without a mutant.
 struct Cases {
   const Property* property = nullptr;
   std::vector<Scenario> scenarios;
@@ -223,7 +224,7 @@ std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& 
     }
     for (const auto& trial : outcome.properties) {
       result.property_cases += trial.asked;
-      // A mutant that passed a scenario has survived, even if a random case caught it.
+      // If a mutant passed a scenario, it has survived, even if a random case caught it.
       if (!trial.caught || !result.caught) continue;
       result.caught_by.push_back({.scenario = {},
                                   .verdict = trial.caught->code,

@@ -1,5 +1,5 @@
 #pragma once
-// Runs each mutant in the scenarios that declare to catch it, and in random ones.
+// Runs each mutant in the scenarios that declare to catch it, and in random scenarios.
 
 #include <cstdint>
 #include <optional>
@@ -12,35 +12,36 @@
 
 namespace reprise::driver {
 
-/// One mutant in one scenario.
+/// The trial of one mutant in one scenario.
 struct Trial {
   std::string scenario;
   bool caught = false;
-  bool asked = true;   ///< false: no call reached the mutant, so nothing could catch it
+  bool asked = true;   ///< false if the mutant was never called, so that nothing could catch it
   std::string code;    ///< code of the failure that caught it
   std::string reason;  ///< reason of the verdict, or why the trial does not count
 };
 
-/// A trial is caught if the scenario passes without the mutant and fails with it, by a code that
-/// the mutant declares and not by a CHECK, an unexpected exception or a deadline. Pure.
+/// Returns the trial of a mutant. It is caught if the scenario passes without the mutant and fails
+/// with it, by a code that the mutant declares and not by a CHECK, an unexpected exception or a
+/// deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
-/// One mutant in random cases of one property, up to the first case that catches it.
+/// The trials of one mutant in random cases of one property, up to the first case that catches it.
 struct PropertyTrial {
   std::string property;
   std::uint64_t cases = 0;      ///< number of cases run
   std::uint64_t asked = 0;      ///< number of cases that called the mutant
-  std::optional<Trial> caught;  ///< trial of the scenario "case 3 of seed 1"
+  std::optional<Trial> caught;  ///< trial that caught it, with a name such as "case 3 of seed 1"
 };
 
 struct MutantOutcome {
   const sim::Mutant* mutant = nullptr;
-  std::vector<Trial> trials;  ///< in the order of the scenarios; empty: no scenario declares it
-  std::vector<PropertyTrial> properties;  ///< findings are reported; they make no verdict
+  std::vector<Trial> trials;  ///< in the order of the scenarios; empty if none declares the mutant
+  std::vector<PropertyTrial> properties;  ///< reported, but without effect on the verdict
 
-  /// True if some scenario declares the mutant and all that do catch it.
+  /// True if some scenario declares the mutant and all scenarios that do so catch it.
   bool caught() const;
-  /// True if some scenario never called the mutant and all others caught it.
+  /// True if some scenario never called the mutant and all other scenarios caught it.
   bool inconclusive() const;
   /// Returns "caught", "survived", "not asked" or "not declared".
   std::string_view verdict() const;
@@ -48,16 +49,16 @@ struct MutantOutcome {
 
 struct MutantRequest {
   Selection selection;
-  std::string only;  ///< name of a mutant; empty: all
+  std::string only;  ///< name of a mutant; if empty, all run
   LaneOptions options;
   std::size_t jobs = 1;
-  /// Number of random cases per property that judges a single run (continuity, survives), for each
-  /// mutant that some scenario declares; 0: none. The cases depend on options.seed.
+  /// Number of random cases, for each mutant that some scenario declares and for each property that
+  /// judges a single run (continuity, survives); 0 for none. The cases depend on options.seed.
   std::uint64_t property_cases = 0;
 };
 
-/// Runs one mutant or all, in registry order, on the simulated lane. USAGE for a scenario that
-/// declares a mutant that does not exist.
+/// Runs one mutant, or all in registry order, on the simulated lane. Throws USAGE for a scenario
+/// that declares a mutant that does not exist.
 std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started);
 
 std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& outcomes);

@@ -29,7 +29,7 @@ using reports::Verdict;
 using sim::Layout;
 using sim::ModuleConfig;
 
-constexpr std::size_t kCommitDigits = 15;  // 4 bits each: fits a signed number, too
+constexpr std::size_t kCommitDigits = 15;  // at 4 bits each they fit a signed number, too
 
 ScenarioResult run_on_sim(const Scenario& scenario, const LaneOptions& options) {
   return run_scenario(scenario, LaneKind::kSim, options);
@@ -44,7 +44,7 @@ Failure broken(RulingCode code, std::string reason) {
   return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 
-/// Accepts a pass only with its evidence.
+/// Returns the failure of a result; accepts a pass only with its evidence.
 std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
   if (scenario.expect.refusal) return std::nullopt;
   for (const auto& rank : result.ranks) {
@@ -65,7 +65,7 @@ std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOpti
   return judge_evidence(scenario, result);
 }
 
-/// Returns the plan with each module on the same ranks, all in that layout.
+/// Returns the plan with every module on the same ranks and in that layout.
 IncarnationPlan all_under(IncarnationPlan plan, const Layout& layout) {
   plan.layout = plan.modules.empty() ? layout : Layout{};
   for (auto& module : plan.modules) {
@@ -111,7 +111,7 @@ std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneO
                 "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
 }
 
-/// Returns the plan with the layouts and ranks of the other one.
+/// Returns the plan with the layouts and ranks of `grids`.
 IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
   plan.layout = grids.layout;
   for (auto& module : plan.modules) {
@@ -123,7 +123,8 @@ IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
   return plan;
 }
 
-/// Returns only the saves of the first incarnation, under those layouts, tensor by tensor.
+/// Returns a scenario with only the saves of the first incarnation, in the layouts of `grids`,
+/// tensor by tensor.
 Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std::string name) {
   Scenario saves = scenario;
   saves.name = std::move(name);
@@ -136,8 +137,8 @@ Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std
   return saves;
 }
 
-/// True for tensors of a vocabulary that is padded for its tp: another tp has another number of
-/// undefined rows.
+/// True for tensors of a vocabulary that is padded for its tp, because another tp gives another
+/// number of undefined rows.
 bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&key](const ModuleConfig& module) {
     const auto model = sim::fitted(sim::model_named(module.model), module.layout, "");
@@ -163,8 +164,8 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   return std::nullopt;
 }
 
-/// Returns the last life's grids, or others if they equal the first one's: a checkpoint must not be
-/// compared with itself.
+/// Returns the last life's grids. If they equal the first life's, returns others, so that a
+/// checkpoint is not compared with itself.
 IncarnationPlan other_grids(const Scenario& scenario) {
   const IncarnationPlan& first = scenario.incarnations.front();
   const auto grids_of = [&first](const IncarnationPlan& plan) {
@@ -187,7 +188,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   for (const auto& [grids, name] :
        {std::pair{&left_grids, "left"},
         std::pair<const IncarnationPlan*, const char*>{&right_grids, "right"}}) {
-    // Nothing is loaded, so nothing is compared: only a failure counts.
+    // Nothing is loaded, so nothing is compared and only a failure counts.
     const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
     if (result.verdict == Verdict::kFail) return failure_of(result);
   }
@@ -202,7 +203,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   return judge_diff(diff(left, right, device, {}, progress), modules);
 }
 
-/// Checks the outcome of a scenario with a fault, which need not fire.
+/// Checks the outcome of a scenario with a fault, which may not fire.
 std::optional<Failure> check_survives(const Scenario& scenario, const LaneOptions& options) {
   return failure_of(run_on_sim(scenario, options));
 }
@@ -232,7 +233,7 @@ std::string name_of(const Property& property, const Counterexample& found) {
          hex(hash_of(to_yaml(found.scenario))).substr(0, 6);
 }
 
-/// Records the outcome for replays, if the scenario fails without the property's help.
+/// Records the outcome for replays if the scenario also fails when it is run alone.
 void record_outcome(const LaneOptions& lane, Scenario& scenario) {
   const ScenarioResult result = run_on_sim(scenario, lane);
   if (result.verdict != Verdict::kPass) {

@@ -28,32 +28,38 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
-  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< draws a case
-  std::uint64_t cases;  ///< default number of cases
+  std::optional<Failure> (*check)(const Scenario&,
+                                  const LaneOptions&);        ///< the check; see failure_of()
+  Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
+  std::uint64_t cases;                                        ///< default number of cases
 };
 
-/// continuity    the scenario passes with elements compared on every rank that owns any, without a
-///               difference, or is refused exactly as the requirements say
-/// layout-free   the final state has the digest of the same scenario on one rank
-/// stored-alike  the tensors that the first incarnation stores have the same bytes on disk as those
-///               that it stores under the last one's layout
-/// deterministic two runs have one event hash, verdict and digest
-/// survives      continuity also holds with a random fault
+/// Returns the properties:
+///
+///   continuity    the scenario passes with elements compared on every rank that owns any, without
+///   a
+///                 difference, or is refused exactly as the requirements say
+///   layout-free   the final state has the digest of the same scenario on one rank
+///   stored-alike  the tensors that the first incarnation stores have the same bytes on disk as
+///   those
+///                 that it stores in the last one's layout
+///   deterministic two runs have the same event hash, verdict and digest
+///   survives      continuity also holds with a random fault
 std::span<const Property> properties();
-/// Throws USAGE with the known names if there is no such property.
+/// Returns the property of that name. Throws USAGE with the known names if there is none.
 const Property& property_named(std::string_view name);
 
-/// Returns how the scenario breaks the property, if it does. A thrown error counts as a failure.
+/// Returns how the scenario breaks the property; nothing if it does not. A thrown error counts as a
+/// failure.
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
                                   const LaneOptions& options);
 
 /// A failure after shrinking.
 struct Counterexample {
   Failure failure;
-  Scenario scenario;      ///< smallest form; has a `recorded` block if it fails in a plain run
+  Scenario scenario;      ///< smallest form; has a `recorded` block if it also fails in a plain run
   std::size_t tries = 0;  ///< number of variants that were run
-  std::string file;       ///< path of the written file; empty: none
+  std::string file;       ///< path of the written file; empty if none was written
 };
 
 struct PropertyRequest {
@@ -61,10 +67,11 @@ struct PropertyRequest {
   std::uint64_t cases = 100;
   CaseLimits limits;
   LaneOptions lane;
-  std::string out;  ///< directory for counterexamples; empty: they are not written
+  std::string out;  ///< directory for counterexamples; if empty, they are not written
 };
 
-/// Shrinks a scenario that fails so, and writes it as <out>/<property>-<code>-<hash>.yaml.
+/// Shrinks a scenario that fails with `failing`'s verdict and code, and writes it as
+/// <out>/<property>-<code>-<hash>.yaml.
 Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
                                const PropertyRequest& request);
 
@@ -74,15 +81,15 @@ struct PropertyRun {
   std::optional<Counterexample> counterexample;
 };
 
-/// Returns a case of the property. Each property draws its own cases from a seed.
+/// Returns a case of the property. Each property draws different cases from the same seed.
 Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
                  const CaseLimits& limits);
 
 /// Runs case after case and stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
-/// Returns a number derived from a commit's hash, so that each commit tries other cases, the same
-/// on every run; 1 if the commit is unknown.
+/// Returns a number derived from a commit's hash: each commit tries other cases, and they are the
+/// same on every run. Returns 1 if the commit is unknown.
 std::uint64_t seed_of_commit(std::string_view commit);
 
 }  // namespace reprise::driver

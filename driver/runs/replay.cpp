@@ -43,7 +43,7 @@ ReplayFinding compare_replay(const Recorded& then, const Recorded& now) {
   compare_text("the code", then.code, now.code, finding.outcome);
   compare_text("the first difference", text_of(then.first_difference),
                text_of(now.first_difference), finding.outcome);
-  // A commit with further changes does not identify a program.
+  // The commit does not identify a program that was built with further changes.
   finding.course_compared = !then.event_hash.empty() && !now.event_hash.empty() &&
                             then.commit == now.commit && then.build == now.build &&
                             !now.commit.ends_with('+');

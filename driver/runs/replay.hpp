@@ -1,5 +1,5 @@
 #pragma once
-// Compares a run with the result that its scenario file recorded of an earlier run. Pure.
+// Compares a run with the result of an earlier run that its scenario file recorded. Pure.
 
 #include <string>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace reprise::driver {
 
-/// Returns what a scenario file records of a run with these options by this program.
+/// Returns what a scenario file records of a run by this program with these options.
 Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
                    const BuildInfo& build);
 
 struct ReplayFinding {
-  std::vector<std::string> outcome;  ///< sentences on verdict, code, first difference; empty: same
-  std::string course;                ///< on the event hashes; empty: the same, or not comparable
-  bool course_compared = false;      ///< the hashes are of one commit and build, with no changes
+  std::vector<std::string> outcome;  ///< sentences on verdict, code and first difference, if any
+  std::string course;                ///< sentence on the event hashes if they are different
+  bool course_compared = false;      ///< true if the hashes come from one unchanged commit
 };
 ReplayFinding compare_replay(const Recorded& then, const Recorded& now);
 

@@ -47,7 +47,8 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
   return line;
 }
 
-/// Runs a scenario of a trainer; not_run with the reason if the trainer can't run here.
+/// Runs a scenario of a trainer. If the trainer can't run here, the verdict is not_run, with the
+/// reason.
 ScenarioResult run_of_trainer(const Scenario& scenario, const LaneOptions& options) {
   ProgramOptions own{
       .place = {options.python, std::filesystem::path(options.executable).parent_path().string()},
@@ -75,7 +76,8 @@ std::int32_t largest_world(const Scenario& scenario) {
   return ranks;
 }
 
-/// A mutant that was never called can't make a run fail, so its pass proves nothing.
+/// Notes if the mutant was never called. Such a mutant can't make a run fail, so the pass of the
+/// scenario proves nothing.
 void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
                    ScenarioRun& run) {
   run.unasked = std::all_of(lives.begin(), lives.end(),
@@ -95,7 +97,8 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
               {.file = kept.string()});
 }
 
-/// A signal also reaches processes that this one started: a failure then proves nothing.
+/// Runs the scenario. After an interruption its failure proves nothing, because the signal also
+/// reaches processes that this one started.
 ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
   ScenarioResult result;
   if (!request.interrupted()) {
@@ -110,7 +113,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   return result;
 }
 
-/// Counts devices by the largest world that ran: its ranks take the devices in turn.
+/// Returns the number of devices that the largest world used; ranks take the devices in turn.
 std::size_t gpus_used(const reports::Report& report) {
   std::int64_t ranks = 0;
   for (const auto& result : report.scenarios) {

@@ -12,25 +12,26 @@
 
 namespace reprise::driver {
 
-/// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the result is
-/// not_run with the reason.
+/// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the verdict is
+/// not_run, with the reason.
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
-/// Runs the incarnations one after the other, as long as they may go on, on a lane that can.
+/// Runs the incarnations in order, as long as the next one may start. The lane must be able to run
+/// the scenario.
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options);
 
-/// Called after each incarnation: judges the store that it left, adds it to the past, and does the
-/// damage at the end of its plan.
+/// Called after each incarnation. Judges the store that the incarnation left, adds the incarnation
+/// to the past, and does the damage that its plan has at the end.
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past);
 
-/// A result and facts about the run that it does not contain.
+/// A result, and facts about the run that the result does not contain.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  bool broke_down = false;  ///< true if some rank ended by our own mistake or too late
-  bool unasked = false;     ///< true if a mutant was on and no call reached it
+  bool broke_down = false;  ///< true if some rank ended by our own mistake or at a deadline
+  bool unasked = false;     ///< true if a mutant was active but its functions were never called
 };
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 
@@ -38,30 +39,31 @@ struct RunRequest {
   Selection selection;
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
-  std::size_t jobs = 1;  ///< number of scenarios at a time; on lanes with real ranks, of worlds
-  /// True once no further scenario may start; the remaining ones are not run.
+  std::size_t jobs = 1;  ///< scenarios to run at a time; on lanes with real ranks, worlds
+  /// Returns true once no further scenario may start. The remaining scenarios are reported as not
+  /// run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// Called as each scenario starts, from any thread, one call at a time.
+/// Called when a scenario starts, from any thread, but never by two threads at once.
 using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
 
 /// Runs all selected scenarios in file order.
 reports::Report run_all(const RunRequest& request, const Started& started);
-/// Runs scenarios that were already read.
+/// Runs scenarios that the caller has already read.
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Started& started);
 
 /// Returns a report with the facts about program and machine that every report has.
 reports::Report empty_report(const std::string& lane);
 /// Returns the report of this program in that directory, to add results to it, or a new one if
-/// there is none. USAGE if it is of another lane, commit or build, ReadError if it can't be
-/// read.
+/// there is none. Throws USAGE if the report is of another lane, commit or build, and ReadError if
+/// it can't be read.
 reports::Report report_to_add_to(const std::string& directory, const std::string& lane);
-/// Throws IO, naming the directory, if no file can be written there. Creates the directory.
+/// Creates the directory. Throws IO, naming the directory, if no file can be written there.
 void require_writable(const std::string& directory);
-/// Writes report.json and junit.xml to `directory`, which it creates, and lists in `not_claimed`
-/// what the report lacks.
+/// Creates the directory and writes report.json and junit.xml there. Lists in `not_claimed` the
+/// evidence that the report lacks.
 void write_report(const reports::Report& report, const std::string& directory);
 
 }  // namespace reprise::driver

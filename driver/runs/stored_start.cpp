@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
   throw Error(Code::kUsage, "a scenario can't begin from it: " + what, {.file = directory});
 }
 
-/// Returns directories below `directory` that runs of this scenario left, with any options.
+/// Returns the directories below `directory` that runs of this scenario, with any options, left
+/// there.
 std::vector<fs::path> left_by(const std::string& directory, const Scenario& scenario) {
   const fs::path plain = fs::path(directory) / scenario.name;
   const std::string overridden = plain.filename().string() + "{";
@@ -40,7 +41,7 @@ fs::path place_of(const std::string& directory, const Scenario& scenario) {
       fs::absolute(left.empty() ? fs::path(directory) : left.front() / kCheckpointRoot));
 }
 
-/// Refuses an impossible grid before lives would use it.
+/// Throws for a grid that is impossible, before a life would use it.
 void require_possible(const sim::CommonState& told) {
   for (const auto& module : told.modules) sim::check(module.layout);
   if (told.is_one_model()) return;
@@ -59,7 +60,8 @@ ForeignProgram copy_of(const std::string& directory, Step step) {
       .leaves = step.value};
 }
 
-/// The checkpoint does not record loss scales; a job starts with its own.
+/// Returns `modules` with the loss scales of `own`: a checkpoint does not record loss scales, so a
+/// job starts with its own.
 std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfig>& own,
                                               std::vector<sim::ModuleConfig> modules) {
   for (auto& module : modules) {
@@ -69,8 +71,8 @@ std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfi
   return modules;
 }
 
-/// Applies the grids and shardings that the checkpoint records; if it is of another kind of job,
-/// the load reports that.
+/// Applies the grids and shardings that the checkpoint records. If the checkpoint is of another
+/// kind of job, does nothing, because the load reports that.
 void lay_out(const sim::CommonState& told, IncarnationPlan& plan) {
   plan.ranks.clear();
   if (told.is_one_model() != plan.modules.empty()) return;

@@ -10,19 +10,20 @@
 namespace reprise::driver {
 
 struct StoredStart {
-  std::string directory;  ///< absolute path of the one with `.metadata`
-  sim::CommonState told;  ///< common state in the checkpoint
+  std::string directory;  ///< absolute path of the directory with `.metadata`
+  sim::CommonState told;  ///< common state of the checkpoint
   sim::KeyForm keys = sim::KeyForm::kPrefixed;
 };
 
-/// Finds the scenario's own checkpoint under `directory`, where a run with --save left it; else
-/// takes `directory` itself for the checkpoint. Throws an error that names the place if there is
-/// none, if no training job of ours wrote it, or if it is a release, which has no iteration.
+/// Finds the scenario's own checkpoint below `directory`, where a run with --save left it;
+/// otherwise takes `directory` itself as the checkpoint. Throws an error that names the place if
+/// there is no checkpoint, if it was not written by one of our training jobs, or if it is a
+/// release, which has no iteration.
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
-/// Adds a first life, a command, that leaves a copy of the checkpoint; all others may load it.
-/// Iterations in the scenario count from the checkpoint's, unless the first load takes only
-/// weights. Expected learning rates are dropped: they apply to other steps.
+/// Adds a first life, a command, that leaves a copy of the checkpoint; all other lives may load the
+/// copy. Iterations in the scenario count from the checkpoint's iteration, unless the first load
+/// takes only weights. Expected learning rates are dropped, because they apply to other steps.
 void begin_from(const StoredStart& start, Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -31,7 +31,7 @@ const WitnessStep* step_told(const RankWitness& rank, std::int64_t step) {
   return last;
 }
 
-/// The loss is that of the whole job: every rank must tell the same.
+/// Requires that every rank reports the same loss, because it is the loss of the whole job.
 void judge_ranks_alike(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
   for (const auto step : steps_of(life.ranks)) {
     const auto loss = metric_at(life.ranks, step, "loss");
@@ -114,7 +114,7 @@ void add_samples(const LifeEvidence& life, Taken& taken) {
   }
 }
 
-/// Returns the history that counts: a load undoes the steps after its own.
+/// Returns the history that counts: a load undoes the steps after the step that it loaded.
 Taken effective_history(const std::vector<LifeEvidence>& lives) {
   Taken taken;
   for (std::size_t i = 0; i < lives.size(); ++i) {

@@ -1,22 +1,22 @@
 #pragma once
-// Compares the course of a life, its steps, end state and samples, with another run's. Pure.
+// Compares the course of a life (its steps, end state and samples) with another run's. Pure.
 
 #include "driver/witness/program_judge.hpp"
 
 namespace reprise::driver {
 
-/// Returns a metric of a step as the first rank that tells it does; nothing if none does.
+/// Returns the step's metric from the first rank that reports it; nothing if none does.
 std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int64_t step,
                                 const std::string& metric);
-/// Steps that a life took, ascending.
+/// Returns the steps that a life took, ascending.
 std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks);
 
-/// Finds steps whose metrics differ from the reference's, bit for bit, and an end state that
-/// differs if both end at one step.
+/// Reports steps whose metrics differ from the reference's, compared bit for bit. If both lives end
+/// at one step, also reports an end state that differs.
 void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, WitnessFindings& findings);
 
-/// Finds samples that the effective history takes twice, or leaves out.
+/// Reports samples that the effective history takes twice or leaves out.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
                    WitnessFindings& findings);
 

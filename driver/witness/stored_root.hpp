@@ -1,6 +1,6 @@
 #pragma once
-// What a checkpoint root holds, read by the engine's own reader: for each checkpoint below it the
-// digests of its tensors and the names of its objects.
+// Reads a checkpoint root with the engine's own reader: for each checkpoint below it, the digests
+// of its tensors and the names of its objects.
 
 #include <cstdint>
 #include <map>
@@ -27,16 +27,16 @@ struct StoredFlaw {
 };
 
 struct StoredCheckpoint {
-  std::string directory;             ///< below the root; empty: the root itself
-  std::optional<std::int64_t> step;  ///< the number at the end of its name
+  std::string directory;             ///< relative to the root; empty for the root itself
+  std::optional<std::int64_t> step;  ///< number at the end of the directory's name
   std::map<std::string, StoredDigest> tensors;
-  std::map<std::string, StoredFlaw> unread;  ///< tensors that can't be read
+  std::map<std::string, StoredFlaw> unread;  ///< tensors that can't be read, by key
   std::set<std::string> objects;
-  std::optional<StoredFlaw> flaw;  ///< why nothing of it can be read
+  std::optional<StoredFlaw> flaw;  ///< why nothing of the checkpoint can be read
 };
 
-/// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws for
-/// what it finds there.
+/// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws
+/// because of what it finds there.
 std::vector<StoredCheckpoint> read_root(const std::string& root);
 
 /// Returns a tensor's elements, row-major; nothing if it can't be read.

@@ -10,11 +10,12 @@
 namespace reprise::driver {
 namespace {
 
-/// A tensor as all ranks told of it.
+/// A tensor as all ranks reported it.
 struct Told {
   WholeTensor whole;
   std::int64_t holders = 1;
-  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>> boxes;  ///< rank, digest
+  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
+      boxes;  ///< ranks and digests by box
 };
 
 std::string moment_text(const WholeState& state) {
@@ -88,7 +89,7 @@ class Merge {
     find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
   }
 
-  /// Copies of a box must be equal before a save keeps one of them.
+  /// Requires that copies of a box are equal, because a save keeps only one of them.
   void require_replicas(const std::string& key, const Told& told) {
     const RulingCode code =
         state_.when == StateMoment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;

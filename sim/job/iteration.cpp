@@ -124,8 +124,7 @@ StepRecord Iteration::record_of(const Progress& at, std::int64_t loss,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
-  std::map<std::string, double> scales;  // sorted by name, because the order of modules may change
-                                         // between lives
+  std::map<std::string, double> scales;  // by name: lives may order modules differently
   for (std::size_t m = 0; m < job_.all_modules.size(); ++m) {
     scales[job_.all_modules[m].name] = agreed.modules[m].loss_scale;
   }

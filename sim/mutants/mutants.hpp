@@ -1,6 +1,6 @@
 #pragma once
-// Historical defects by name. A mutant replaces right functions by wrong ones at some seams, and a
-// scenario that names it must notice.
+// Historical defects by name. A mutant replaces right functions by wrong ones at some seams; a
+// scenario that declares the mutant must notice it.
 
 #include <functional>
 #include <span>
@@ -21,17 +21,19 @@ struct Policies {
   SaveSeams save;
   LoadSeams load;
   JobPolicy job;
-  /// Returns the name of the cache that serves a kind of checkpoint. Default: the kind's own.
+  /// Returns the name of the cache that serves a kind of checkpoint. By default, each kind has its
+  /// own.
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
-  /// Returns the step for the tracker, for a job that is at `now` when the save ends. Default: the
-  /// step at which the save began.
+  /// Returns the step to write into the tracker, for a job that is at `now` when the save ends. By
+  /// default, the step at which the save began.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
-  /// Calls that the job makes right before each save, and after a failed save. Default: none.
+  /// Calls that the job makes right before each save, and after a failed save. By default, there
+  /// are none.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
-  /// Services the job's saves in flight after each iteration.
+  /// Handles the job's saves in flight after each iteration.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
   /// Returns the steps that finish the job's saves in flight before it exits.
   std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
@@ -43,17 +45,17 @@ Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Co
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {
-  std::string_view name;              ///< "no-optimizer-in-dcp/step"
+  std::string_view name;              ///< name, such as "no-optimizer-in-dcp/step"
   std::string_view defect;            ///< the historical defect in one sentence
-  std::string_view seam;              ///< "JobPolicy::requested"
-  std::string_view needs;             ///< smallest layout that shows it
-  std::vector<RulingCode> caught_as;  ///< a verdict must have one of these codes
+  std::string_view seam;              ///< name of the seam, such as "JobPolicy::requested"
+  std::string_view needs;             ///< smallest layout in which the defect shows
+  std::vector<RulingCode> caught_as;  ///< the verdict must have one of these codes
   void (*apply)(Policies&);
 };
 
-/// Returns all of them, sorted by name.
+/// Returns all mutants, sorted by name.
 std::span<const Mutant> mutants();
-/// Throws USAGE with a suggestion if there is no such mutant.
+/// Returns the mutant of that name. Throws USAGE with a suggestion if there is none.
 const Mutant& mutant_named(std::string_view name);
 
 }  // namespace reprise::sim

@@ -23,8 +23,7 @@ GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  const bool is_other = root && *root != group.rank();  // if this rank were the root, it would have
-                                                        // nothing to send
+  const bool is_other = root && *root != group.rank();  // the root has nothing to send to itself
   return is_other ? *root : GroupRank{-1};
 }
 

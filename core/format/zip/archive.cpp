@@ -268,8 +268,7 @@ std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
 }
 
 Archive::End Archive::read_wide_end(std::uint64_t offset) {
-  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // number of bytes after the length
-                                                              // field itself
+  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // bytes after the length field
   const ByteSpan record = fetch({offset, zip::kWideEndBytes});
   if (u32(record, 0) != zip::kWideEndSignature || u64(record, 4) != kLength ||
       u32(record, 16) != 0 || u32(record, 20) != 0 || u64(record, 24) != u64(record, 32)) {

@@ -28,8 +28,7 @@ struct JobMakeup {
 };
 
 struct JobIdentity {
-  std::string run = "run";               ///< identity of the run, written by saves and expected by
-                                         ///< loads
+  std::string run = "run";               ///< identity of the run; loads expect the same one
   std::string engine = "reprise";        ///< name and version of the engine, written by saves
   std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are accepted
 };
@@ -37,8 +36,7 @@ struct JobIdentity {
 struct TrainingSettings {
   std::uint64_t seed = 1;  ///< seed of start values, data and random streams; a load replaces it
   Schedule schedule = {};
-  double clip_grad = 0;       ///< upper limit on the norm of gradients over all modules; 0 for no
-                              ///< limit
+  double clip_grad = 0;       ///< limit on the norm of gradients over all modules; 0 for none
   bool random_by_dp = false;  ///< true if random streams differ by rank of dp x cp
 };
 
@@ -59,8 +57,7 @@ struct GroupChoice {
 
 /// Parts that a load leaves out on purpose. The members correspond to Megatron's options.
 struct LoadChoice {
-  bool optimizer = true;  ///< false for no-load-optim: masters come from the weights, the schedule
-                          ///< starts fresh
+  bool optimizer = true;  ///< false for no-load-optim: masters from the weights, fresh schedule
   bool schedule = true;   ///< false for no-load-scheduler
   bool random = true;     ///< false for no-load-rng
   bool finetune = false;  ///< true to load only weights and start from iteration 0

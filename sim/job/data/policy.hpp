@@ -62,16 +62,14 @@ struct Holding {
   const ModelSpec& model;
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
-  const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies of the
-                                            ///< tensor
+  const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies of it
   GroupRank member;                         ///< this rank in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
   Placement placement;                      ///< splits of the model and of the optimizer's sharing
   bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
-  std::span<const Share> shares;            ///< shares of all ranks; empty if the rank has the
-                                            ///< whole part
+  std::span<const Share> shares;            ///< shares of all ranks; empty without sharing
   GroupRank own;                            ///< this rank's index in `shares`
   std::int32_t ranks_per_node = 0;          ///< 0 if all ranks are on one node
 };
@@ -96,8 +94,7 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  std::span<const HostRng> host;    ///< streams of one rank; of its dp x cp group if the ranks'
-                                    ///< streams differ
+  std::span<const HostRng> host;    ///< streams of one rank, or of its dp x cp group if they differ
   const HostRng* expert = nullptr;  ///< null if the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;

@@ -15,8 +15,7 @@ namespace reprise::sim {
 
 struct StepRecord {
   Step step;                 ///< number of completed iterations
-  std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20; the same under every
-                             ///< layout
+  std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20, equal in every layout
   double lr = 0;             ///< value that the step used
   double loss_scale = 0;     ///< value that the step used; of the first module if there are several
   bool overflow = false;     ///< true if the update was skipped

@@ -84,8 +84,7 @@ struct GroupSource {
   GroupSet lacks = {};
 
   static const GroupSource kExplicit;  ///< all groups
-  static const GroupSource kFallback;  ///< no groups, like callers from before groups were
-                                       ///< arguments
+  static const GroupSource kFallback;  ///< no groups, as before groups were arguments
   static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;

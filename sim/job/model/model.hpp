@@ -93,8 +93,7 @@ struct GptSizes {
   std::int64_t vocabulary = 131;
   std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0 if the same as `hidden`
   std::int64_t padded_to = 0;     ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  std::int64_t mixer_layers = 0;  ///< number of first layers that have a state-space mixer instead
-                                  ///< of attention
+  std::int64_t mixer_layers = 0;  ///< number of first layers with a state-space mixer, no attention
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
@@ -132,16 +131,14 @@ struct MoeSizes {
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0 if there is none
-  std::int64_t vocabulary = 512;          ///< cut over 30 ranks: 28 full shards, one of 8 rows, an
-                                          ///< empty one
+  std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction, on the last stage, with an
-                                ///< embedding there
+  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction, on a last stage with
+                                ///< embedding
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  bool own_tensors = false;     ///< true if each expert has its own tensor,
-                                ///< "...linear_fc1.weight3", instead of a place in a stack
+  bool own_tensors = false;     ///< true if each expert has a tensor, "...linear_fc1.weight3"
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);

@@ -28,8 +28,7 @@ struct LocalParameter {
   std::vector<Piece> pieces;  ///< pieces of `weight`
   Copy copy;                  ///< copy index of this rank's part
   Copy share_copy;            ///< copy index of this rank's share of the optimizer's state
-  bool in_sync = true;        ///< true if its gradients are summed with the other stages that hold
-                              ///< it
+  bool in_sync = true;        ///< true if gradients are summed with the other stages that hold it
 
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };

@@ -23,8 +23,7 @@ inline constexpr double kCheckpointVersion = 3.0;
 /// Identity of the run that wrote a checkpoint.
 struct RunIdentity {
   std::string run = "run";
-  std::optional<std::int64_t> parent_step;  ///< step of the checkpoint that this life of the job
-                                            ///< began from
+  std::optional<std::int64_t> parent_step;  ///< step of the checkpoint that this life loaded
   std::string engine = "reprise";           ///< name and version of the writer
   /// Keys that a reader may skip if it does not know them.
   std::vector<std::string> optional = {};

@@ -49,8 +49,8 @@ struct Module {
   /// Streams of the ranks of this rank's dp x cp group, in the group's order, if each rank has its
   /// own.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`; null if there
-                                        ///< is none
+  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
+                                        ///< any
   GroupRank place;                      ///< this rank in the module
   RequestNames asked;                   ///< names in the last request
 

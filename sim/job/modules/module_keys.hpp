@@ -26,8 +26,7 @@ namespace reprise::sim {
 enum class KeyForm : std::uint8_t {
   kPrefixed,
   kBare,
-  kMixed,  ///< only the settings' keys are bare, as if a job had prefixed only some keys; loads
-           ///< refuse it
+  kMixed,  ///< only the settings' keys are bare, as if some keys had been prefixed; loads refuse it
 };
 /// Returns "prefixed", "bare", "mixed".
 std::string_view name_of(KeyForm form);

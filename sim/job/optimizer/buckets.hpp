@@ -19,8 +19,7 @@ namespace reprise::sim {
 struct BucketSizes {
   std::int64_t full = 3000;     ///< a bucket with at least this many is closed
   std::int64_t start = 64;      ///< alignment of parameters
-  std::int64_t end_each = 128;  ///< a bucket ends at a multiple of this that the number of ranks
-                                ///< divides
+  std::int64_t end_each = 128;  ///< a bucket ends at a multiple of this and of the number of ranks
 };
 
 struct BucketEntry {

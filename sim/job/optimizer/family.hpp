@@ -19,8 +19,7 @@ struct Family {
   std::shared_ptr<const Mesh> mesh;
   GroupRank member;                     ///< this rank in the mesh
   Mesh sharing;                         ///< mesh of the axes whose ranks share the optimizer
-  std::int32_t instances = 1;           ///< number of groups that hold copies of each other's
-                                        ///< shares
+  std::int32_t instances = 1;           ///< number of groups that hold copies of the same shares
   std::int32_t bucket_group = 0;        ///< index of the model-parallel part: dp_group_idx
   std::shared_ptr<Communicator> group;  ///< ranks that share the optimizer
   std::vector<LocalParameter> parameters;

@@ -31,8 +31,7 @@ namespace reprise::sim {
 struct RerunExit {
   int code = 0;
   bool save = false;                                 ///< true to save before leaving
-  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest diagnosis of any rank; the
-                                                     ///< same on all ranks
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest of all ranks, equal on all
   std::string why;                                   ///< reason, for the operator
 };
 
@@ -40,11 +39,9 @@ struct RerunExit {
 struct Validation {
   double value = 0;
   bool rejected = false;     ///< true if the caller's own rule rejects it
-  std::string_view message;  ///< name of the rule; with the number of its uses it identifies the
-                             ///< call
+  std::string_view message;  ///< name of the rule; with a count of its uses it identifies the call
   bool fatal = true;
-  double tolerance = 0;  ///< upper limit on the relative difference of a result that counts as
-                         ///< reproduced
+  double tolerance = 0;  ///< limit on the relative difference between a result and its reproduction
 };
 
 /// The n-th use of a rule by a rank.
@@ -68,8 +65,7 @@ struct FaultContext {
 
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
-  GroupRank place;                     ///< index of this rank in the job, independent of its global
-                                       ///< rank
+  GroupRank place;                     ///< index of this rank in the job; not its global rank
   GlobalRank rank;                     ///< this process; used in messages
   std::string device = "localhost:0";  ///< this rank's device, as "node:index"
   std::string job_id = "N/A";          ///< id of this life in the log
@@ -160,10 +156,8 @@ class RerunMachine {
   RerunVotes world_;  ///< votes of all ranks in the last run
   FaultContext fault_;
   LargeValues large_;
-  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< number of calls in the current run,
-                                                            ///< by message
-  std::vector<std::pair<ValidationCall, double>> results_;  ///< results of the initial run, for
-                                                            ///< statistics
+  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< calls in this run, by message
+  std::vector<std::pair<ValidationCall, double>> results_;  ///< of the initial run, for statistics
   DeterminismStatistics statistics_;
   std::vector<std::string> log_;
   std::vector<std::string> notes_;

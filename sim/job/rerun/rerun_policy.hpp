@@ -50,10 +50,8 @@ RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 
 /// A result that was rejected in the initial run and computed again in a later run.
 struct Reached {
-  RerunState state = RerunState::kRerunningInPlace;  ///< kRerunningInPlace or
-                                                     ///< kRerunningFromCheckpoint
-  bool reproduced = false;                           ///< true if it was reproduced within the
-                                                     ///< tolerance
+  RerunState state = RerunState::kRerunningInPlace;  ///< in place, or from a checkpoint
+  bool reproduced = false;                           ///< true if it is within the tolerance
   bool fatal = true;
   bool same_device = false;  ///< true if this run used the device of the suspicious run
 };

@@ -42,8 +42,7 @@ struct RerunOptions {
 struct RerunSettings {
   RerunMode mode = RerunMode::kDisabled;
   RerunOptions options = {};
-  bool knows = true;  ///< false for an older job that neither validates results nor reads rerun
-                      ///< state
+  bool knows = true;  ///< false for an older job, which neither validates nor reads rerun state
   /// Returns the result that this rank's device reports; if empty, the device reports the right
   /// result. The update uses the right result, whatever is reported.
   std::function<double(const ResultCall&, double right)> result = {};

@@ -1,4 +1,4 @@
-// Layouts, local tensors, shares and buckets, compared with plain enumeration.
+// Compares layouts, local tensors, shares and buckets with plain enumeration.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ TEST(Layout, DealsTheSameRanksToDenseTensorsAndExperts) {
   }
 }
 
-// tp2 ep2 dp2 in Megatron's default order: experts keep tp as etp, and ep takes the ranks of dp.
+// Layout tp2 ep2 dp2 in Megatron's default order: experts keep tp as etp, and ep takes the ranks of
+// dp.
 TEST(Layout, ExpertsOfTp2Ep2Dp2StandWhereMegatronPutsThem) {
   const Mesh experts = expert_mesh(parse_layout("tp2 dp2 ep2"));
   for (std::int32_t rank = 0; rank < 4; ++rank) {
@@ -90,8 +91,8 @@ std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const Mod
   return found;
 }
 
-/// Computes the same by going through all elements: one component at a time, on the ranks of its
-/// stage.
+/// Computes the same as holders(), but goes through all elements: one component at a time, on the
+/// ranks of its stage.
 std::vector<std::set<std::int32_t>> brute_holders(const ParameterSpec& spec, const ModelSpec& model,
                                                   const Layout& layout) {
   const Mesh mesh = spec.mesh == MeshKind::kDense ? dense_mesh(layout) : expert_mesh(layout);
@@ -141,8 +142,8 @@ TEST(Family, HoldsWhatGoingThroughAllElementsSays) {
   }
 }
 
-// Each element of each local tensor is in the share of one rank of the group (of every rank, if the
-// tensor has no dimensions), under every sharding and group size.
+// Under every sharding and group size, each element of each local tensor is in the share of exactly
+// one rank of the group. If the tensor has no dimensions, it is in the share of every rank.
 TEST(Shares, TileEachLocalTensor) {
   const std::vector<Dims> shapes = {{7, 5}, {512, 2}, {6, 4, 3}, {1}, {0, 4}, {30}, {}};
   std::vector<LocalTensor> tensors;

@@ -1,4 +1,5 @@
-// A job that continues as another one without a checkpoint ends like one that saves and loads.
+// Tests that a job that continues as another one without a checkpoint ends like one that saves and
+// loads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr int kBefore = 4;  // the last of them overflows
+constexpr int kBefore = 4;  // steps before; the last of them overflows
 constexpr int kAfter = 2;
 
 std::vector<ModuleConfig> modules(const std::vector<std::string>& names) {

@@ -1,5 +1,5 @@
-// The groups of a job, in every order of the axes and on any ranks, if all, some or none of them
-// are passed.
+// Tests the groups of a job in every order of the axes and on any ranks, if all, some or none of
+// them are passed.
 
 #include "sim/job/groups/groups.hpp"
 
@@ -62,7 +62,8 @@ void expect_groups_say_where_ranks_stand(const Layout& layout,
       lists[name.argument].insert((groups.*name.group)->members());
     }
   }
-  // All ranks see the same lists for a group name, and the lists partition the job's ranks.
+  // The ranks' lists for a group name are the same on all ranks of a group, and partition the job's
+  // ranks.
   for (const auto& [name, parts] : lists) {
     std::vector<GlobalRank> all;
     for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -103,10 +104,11 @@ TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
     EXPECT_EQ(seen.size(), 16U) << order;
     dealt.insert(of_ranks);
   }
-  EXPECT_EQ(dealt.size(), 24U);  // one per order of tp, cp, dp, pp: ep has no ranks of its own
+  EXPECT_EQ(dealt.size(), 24U);  // one per order of tp, cp, dp and pp; ep has no ranks of its own
 }
 
-/// Returns the orders in which a stage has different ranks for dense tensors and for experts.
+/// Returns the orders in which a pipeline stage has different ranks for dense tensors than for
+/// experts.
 std::set<std::string> orders_with_other_stages(const std::string& sizes) {
   std::set<std::string> orders;
   for (const auto& order : all_orders()) {
@@ -237,16 +239,16 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
   });
 }
 
-// --- given, half given, not given ---------------------------------------------------------------
+// --- all, half or no groups given ---------------------------------------------------------------
 
-/// Returns no groups, all groups, and each group by itself.
+/// Returns the sets to forbid: no groups, all groups, and each group alone.
 std::vector<GroupSet> sets_to_forbid() {
   std::vector<GroupSet> sets = {{}, kAllGroups};
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) sets.push_back(GroupSet().set(g));
   return sets;
 }
 
-/// Required result of resolve() for each choice of given groups and of forbidden global ones.
+/// Required result of resolve(), for one choice of given groups and of forbidden global groups.
 struct Resolved {
   std::optional<Code> code;
   std::string says;

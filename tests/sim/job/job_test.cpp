@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr int kSteps = 9;  // two overflows
+constexpr int kSteps = 9;  // enough for two overflows
 
 const std::vector<std::string> kJobLayouts = {
     "tp2", "tp4", "dp2", "tp2 dp2", "tp3", "dp3 tp2", "cp2 dp2", "dp5", "tp2 dp2 order dp-tp"};
@@ -70,7 +70,8 @@ TEST(Job, RandomStatesComeBackUnderTheSameTpAndStartAnewUnderAnother) {
   EXPECT_EQ(request.notes.size(), 1U);
 }
 
-/// Visits every leaf value below `value`, changed; one at a time.
+/// Changes every leaf value below `value`, one at a time: changes it, calls `visit`, and restores
+/// it.
 void for_each_change(Value& value, const std::string& path,
                      const std::function<void(const std::string&)>& visit) {
   if (auto* dict = value.as<Dict>()) {
@@ -100,7 +101,7 @@ bool layout_says(const std::string& path) {
 
 TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
   Trained saved = trained(parse_layout("tp1"), 5);
-  const Trained twin = trained(parse_layout("tp1"), 45);  // past the end of the decays
+  const Trained twin = trained(parse_layout("tp1"), 45);  // trained past the end of the decays
   int changes = 0;
   for_each_change(saved.state.common, "", [&](const std::string& path) {
     if (layout_says(path) || path.starts_with(".reprise.parent") || path == ".reprise.engine") {
@@ -109,7 +110,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
     SCOPED_TRACE(path);
     ++changes;
     try {
-      bool rejected = false;  // the job itself rejected a result
+      bool rejected = false;  // true if the job itself rejected a result
       const Trained later = run_jobs(
           {.makeup = {.layout = parse_layout("tp1")}, .training = {.seed = 1234}}, {},
           [&](TrainingJob& job, auto& /*records*/) {
@@ -117,7 +118,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
             for (int i = 0; i < 40 && !rejected; ++i) rejected = job.advance().exit.has_value();
           },
           &TrainingJob::model_space);
-      Trained without_values = later;  // ignores the values themselves, only their effect counts
+      Trained without_values = later;  // only the effects of the values are compared
       without_values.state.common = twin.state.common;
       EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
     } catch (const Error& error) {
@@ -160,7 +161,7 @@ TEST(Job, RefusesWhatItCannotBe) {
 
 // --- experts, stages, shardings -----------------------------------------------------------------
 
-/// One element at a time of a whole row: model, layout, sharding, dimension.
+/// A model with a layout, a sharding and a dimension.
 struct Case {
   const char* model;
   const char* layout;
@@ -189,7 +190,7 @@ const std::vector<Case> kCases = {
     {"moe-tiny", "pp2 vpp2 tp2", "dp_reshardable"},
     {"moe-tiny", "pp2 dp6 ep3 layers 3-1", "dp_reshardable"},
     {"moe-tiny", "pp4 dp2 order pp-dp-ep-tp-cp", "fully_sharded_model_space"},
-    // Dense tensors and experts of one layer are on different ranks.
+    // Here, the dense tensors and the experts of one layer are on different ranks.
     {"moe-tiny", "tp2 pp2 dp2 ep4 etp1 order tp-pp-ep-dp", "fsdp_dtensor"},
     {"moe-tiny-mtp", "pp2 dp4 ep2 dp_replicate2", "dp_reshardable"},
     {"moe-tiny-mtp", "pp3 tp2", "fsdp_dtensor"},
@@ -222,7 +223,7 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    Case other = row;  // the checkpoint's sharding decides how it is read
+    Case other = row;  // loads with another sharding: the checkpoint's decides how it is read
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);
       const std::string name(sharding);

@@ -1,5 +1,6 @@
 #pragma once
-// Whole jobs in tests: trained, assembled, and loaded from each other without files.
+// Runs whole jobs in tests: trains and assembles them, and loads them from each other without
+// files.
 
 #include <mutex>
 
@@ -13,8 +14,8 @@ namespace reprise::sim {
 struct Trained {
   GlobalState state;
   Rulings rulings;
-  std::vector<StepRecord> records;  ///< of rank 0
-  std::uint64_t digest = 0;         ///< digest of the tensors
+  std::vector<StepRecord> records;  ///< records of rank 0
+  std::uint64_t digest = 0;         ///< digest of all tensors
 };
 
 /// Runs `work` with a job on every rank and assembles `view` of the jobs afterwards.
@@ -55,7 +56,8 @@ inline Trained trained(const Layout& layout, int steps) {
   return trained({.makeup = {.layout = layout}, .training = {.seed = 7}}, steps);
 }
 
-/// Acts like a load from a state in memory: fills the requested tensors that exist.
+/// Does what a load would do with a state in memory: fills those requested tensors that the state
+/// has.
 inline void fill(StateDict& wanted, const GlobalState& saved) {
   for (auto& leaf : wanted.tensors) {
     const GlobalTensor* known = saved.tensor(leaf.key);

@@ -1,5 +1,6 @@
-// Every size in the single list of layout names is parsed, printed, assigned ranks, stored and
-// shown, and cuts the model and its random streams as its row says. A new axis needs no line here.
+// Tests every size in the single list of layout names. It is parsed, printed, assigned ranks,
+// stored and shown, and it cuts the model and its random streams as its row says. A new axis needs
+// no change in this file.
 
 #include "core/state/layout_sizes.hpp"
 
@@ -18,7 +19,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Converts to anything, to count the members of an aggregate.
+/// Converts to any type, to count the members of an aggregate.
 struct Anything {
   template <class T>
   operator T() const;
@@ -34,11 +35,11 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout in which that size is 4, and other sizes are only as large as it needs.
+/// Returns a layout in which that size is 4, and other sizes are only as large as this requires.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // etp, ep and dp_replicate divide it
-  layout.pp = 2;  // vpp needs it
+  layout.pp = 2;  // vpp needs more than one stage
   layout.set_size(name, 4);
   return layout;
 }
@@ -93,7 +94,7 @@ TEST(LayoutSizes, each_is_stored_under_megatron_s_argument_and_read_again) {
 }
 
 TEST(LayoutSizes, axes_of_an_order_come_first_and_make_the_default_order) {
-  EXPECT_EQ(Layout{}.order, "tp-cp-ep-dp-pp");  // Megatron's default
+  EXPECT_EQ(Layout{}.order, "tp-cp-ep-dp-pp");  // is Megatron's default
   bool further = false;
   for (const auto& size : kLayoutSizes) {
     EXPECT_FALSE(further && size.ordered) << size.name;
@@ -107,7 +108,7 @@ Layout base() {
   layout.pp = 2;
   return layout;
 }
-/// Returns that layout with one other size.
+/// Returns the base layout, but with another size for that field.
 Layout base_but(const LayoutField& field) {
   Layout layout = base();
   layout.*field.size = layout.*field.size > 1 ? 1 : 2;
@@ -139,7 +140,7 @@ TEST(LayoutSizes, each_cuts_the_model_or_leaves_its_parts_as_its_row_says) {
   }
 }
 
-/// Grids over which a save stores random streams, and the number of copies of a dense part.
+/// The grids over which a save stores random streams, and the number of copies of a dense part.
 struct StoredStreams {
   std::vector<std::int32_t> dense;
   std::vector<std::int32_t> experts;

@@ -1,4 +1,4 @@
-// Grids of modules that make a job, and the error messages for all others.
+// Tests which grids of modules make a job, and the error messages for all others.
 
 #include "sim/job/modules/module_config.hpp"
 

@@ -35,7 +35,7 @@ inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t 
   return config;
 }
 
-/// Everything that a rank has in a life.
+/// Everything that a rank uses in a life of the job.
 struct Seat {
   TrainingJob& job;
   Ports& ports;
@@ -68,28 +68,28 @@ struct Seat {
 using View = StateDict (*)(TrainingJob&);
 inline StateDict model_space(TrainingJob& job) { return job.model_space(); }
 inline StateDict live(TrainingJob& job) { return job.live_state(); }
-/// Returns the job's state. Collective, as in a save.
+/// Returns the state that the job passes to a save; collective.
 inline StateDict handed_over(TrainingJob& job) { return job.state(); }
 
-/// Result of a life.
+/// Result of one life of a job.
 struct Life {
-  GlobalState state;  ///< what the view selects
+  GlobalState state;  ///< the part of the state that the view selects
   Rulings rulings;
-  std::vector<Value> commons;  ///< of each rank
+  std::vector<Value> commons;  ///< common state of each rank
   std::vector<std::vector<ObjectLeaf>> objects;
   std::vector<std::vector<StepRecord>> records;
   std::vector<std::vector<std::string>> notes;
-  std::vector<std::optional<Error>> errors;  ///< of each rank
+  std::vector<std::optional<Error>> errors;  ///< error of each rank, if it has one
 
   bool ended_well() const { return why().empty(); }
-  /// Returns the error of the first rank that has one; empty if none has.
+  /// Returns the text of the first rank's error; empty if no rank has one.
   std::string why() const {
     for (const auto& error : errors) {
       if (error) return error->what();
     }
     return {};
   }
-  /// Returns the life; throws if it ended badly, since then there is nothing to check.
+  /// Returns the life. Throws if it ended with an error, because then there is nothing to check.
   Life sound() && {
     for (const auto& error : errors) {
       if (error) throw *error;
@@ -136,7 +136,7 @@ inline Life trained_on(const JobConfig& config, int steps, View view = model_spa
       store, config, [steps](const Seat& seat) { seat.train(steps); }, view);
 }
 
-/// Trains and saves; throws the error of the first rank that fails.
+/// Runs a life that trains and saves. Throws the error of the first rank that fails.
 inline Life saved_on(SimStore& store, const JobConfig& config, int steps,
                      const SaveParts& parts = {}, const JobPolicy& policy = {}) {
   return live_on(
@@ -149,7 +149,7 @@ inline Life saved_on(SimStore& store, const JobConfig& config, int steps,
       .sound();
 }
 
-/// Loads and trains.
+/// Runs a life that loads and trains.
 inline Life resumed_on(SimStore& store, const JobConfig& config, int steps,
                        View view = model_space) {
   return live_on(

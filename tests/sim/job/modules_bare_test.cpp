@@ -1,4 +1,5 @@
-// Keys of modules in the old form without a prefix: written, read, assigned to modules, refused.
+// Tests keys of modules in the old form without a prefix: they are written, read, assigned to
+// modules, or refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ JobConfig written(KeyForm keys, JobConfig config) {
   return config;
 }
 
-/// Returns the keys of a state that is passed to a save, without coordinates.
+/// Returns the keys of a state that is passed to a save; keys of objects have no coordinates.
 std::vector<std::string> keys_in(const JobConfig& config) {
   const Life life = trained_on(config, 1, handed_over).sound();
   std::vector<std::string> keys;

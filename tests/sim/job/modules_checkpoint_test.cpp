@@ -1,5 +1,5 @@
-// What a job of modules takes from a checkpoint: under other grids, with parts left behind, and
-// with modules that come and go.
+// Tests what a job of modules takes from a checkpoint: with other grids, with some parts left out,
+// and with modules that are added or dropped.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(ModulesCheckpoint, loading_twice_counts_the_schedule_once) {
   EXPECT_EQ(first_difference(later.state, twin.state), "");
 }
 
-// --- what is left behind ------------------------------------------------------------------------
+// --- parts that are left out --------------------------------------------------------------------
 
 const std::vector<ModuleConfig>& two() {
   static const std::vector<ModuleConfig> all = {module_on("a", "audio-tiny", "tp2"),
@@ -121,7 +121,7 @@ const std::vector<ModuleConfig>& two() {
 
 struct Kept {
   bool moments = true;
-  bool masters = true;  ///< the stored masters, not ones made from bf16 weights
+  bool masters = true;  ///< true for the stored masters, false for masters made from bf16 weights
   bool schedule = true;
   bool random = true;
   std::int64_t iteration = 3;
@@ -248,7 +248,7 @@ TEST(ModulesCheckpoint, a_table_of_what_is_saved_and_what_is_left_behind) {
   }
 }
 
-// --- modules that come and go -------------------------------------------------------------------
+// --- modules that are added or dropped ----------------------------------------------------------
 
 TEST(ModulesCheckpoint, a_module_that_is_added_begins_anew_and_the_others_go_on) {
   SimStore store;

@@ -1,4 +1,4 @@
-// Jobs of several modules train the same bits on any ranks.
+// Tests that jobs of several modules train to the same bits on any ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -290,7 +290,7 @@ bool is_vocabulary(const GlobalTensor& tensor) {
          tensor.key.find("output_layer.weight") != std::string::npos;
 }
 
-constexpr std::int64_t kWords = 61;  // of language-tiny and hybrid-tiny; padded to 5 x tp
+constexpr std::int64_t kWords = 61;  // words of language-tiny and hybrid-tiny
 
 bool all_zero(ByteSpan bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
@@ -339,7 +339,7 @@ TEST(ModulesJob, padding_adds_nothing_to_loss_norm_or_zeros) {
 
 // --- leaf layers --------------------------------------------------------------------------------
 
-std::set<std::string> leaf_layers;  // called in one test
+std::set<std::string> leaf_layers;  // leaf layers that were called
 
 TEST(ModulesJob, layers_that_make_their_own_part_are_called_with_the_groups_of_their_module) {
   leaf_layers.clear();

@@ -1,4 +1,4 @@
-// The keys of a checkpoint that a job of modules saves, and its common state.
+// Tests the keys of a checkpoint that a job of modules saves, and its common state.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
         }
         return Wanted{&nothing, {}};
       });
-    } catch (const Error&) {  // about what is not requested
+    } catch (const Error&) {  // the error is about keys that are not requested
     }
   });
   return keys;
@@ -113,9 +113,9 @@ TEST(ModulesKeys, under_dp_reshardable_groups_and_scaler_are_of_the_distributed_
       }
     }
   };
-  add("mimo.vision.", 2);              // tp 2
-  add("mimo.language.chained_0.", 2);  // tp 2
-  add("mimo.language.chained_1.", 4);  // etp 2 x ep 2
+  add("mimo.vision.", 2);              // one group per rank of tp 2
+  add("mimo.language.chained_0.", 2);  // one group per rank of tp 2
+  add("mimo.language.chained_1.", 4);  // one group per rank of etp 2 x ep 2
   const std::string type = "param_state_sharding_type/shard_0_1";
   for (const std::string optimizer : {"vision", "language", "language.1"}) {
     const std::string module = optimizer.substr(0, optimizer.find('.'));

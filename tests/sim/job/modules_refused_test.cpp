@@ -1,5 +1,5 @@
-// Refused loads and saves of jobs of modules: the refusal is the same on all ranks and names the
-// cause.
+// Tests refused loads and saves of jobs of modules: the refusal is the same on all ranks and names
+// the cause.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
 
 TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refused) {
   static std::int64_t rows = 0;
-  JobPolicy policy;  // keeps that many rows of what is passed to a save
+  JobPolicy policy;  // keeps only that many rows of what is passed to a save
   policy.saved = [](StateDict state) {
     for (auto& leaf : state.tensors) {
       if (leaf.shape.size() == 0 || leaf.shape[0] != 65) continue;
@@ -148,7 +148,7 @@ TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refus
   }
 }
 
-/// Returns the entry under these nested keys.
+/// Returns the entry at the end of these nested keys.
 Value& entry_in(Value& root, const std::vector<std::string>& keys) {
   Value* value = &root;
   for (const auto& key : keys) {

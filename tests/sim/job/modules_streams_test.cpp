@@ -1,4 +1,4 @@
-// The random streams of modules, in training and in checkpoints.
+// Tests the random streams of modules, in training and in checkpoints.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(ModulesStreams, random_streams_of_modules_differ_and_move_alike) {
   EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "the seed of a job of one model";
 }
 
-/// Returns each rank's own stream of the module, by global rank.
+/// Returns each rank's own stream of a module, by global rank.
 std::map<std::int32_t, HostRng> streams_of(SimStore& store, const JobConfig& config, int steps,
                                            bool loads, std::vector<std::string>* notes = nullptr) {
   std::map<std::int32_t, HostRng> streams;

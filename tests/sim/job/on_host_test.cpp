@@ -28,7 +28,7 @@ TEST(OnHost, of_a_device_it_is_a_copy_of_what_the_pieces_name_wherever_that_stan
                         .common = Dict{{"a", 1}}};
   const StateDict right{.tensors = {leaf_in(host)}};
   const OnHost copy(guarded, given);
-  device.fill(0);  // the copy is not a view
+  device.fill(0);  // must not change the copy
   ASSERT_EQ(copy.state().tensors.size(), 2U);
   EXPECT_EQ(content_digest(copy.state()), content_digest(right));
   EXPECT_EQ(copy.state().objects.at(0).value, Value(3));

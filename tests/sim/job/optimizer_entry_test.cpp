@@ -1,5 +1,5 @@
-// An optimizer's settings are written to disk and read back, and parameter groups of two optimizers
-// are matched.
+// Tests that an optimizer's settings are written and read back, and that the parameter groups of
+// two optimizers are matched.
 
 #include "sim/job/optimizer/optimizer_entry.hpp"
 

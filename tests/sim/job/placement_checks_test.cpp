@@ -1,5 +1,5 @@
-// Checks of placements in training jobs, each under its own name: a checkpoint's placement combined
-// with the optimizer's sharing, for each rank.
+// Checks a checkpoint's placement combined with the optimizer's sharding, for each rank of a
+// training job. Each check has its own name.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Family family_on(const char* model, const char* layout, std::int32_t rank,
   return family_of(kind, model_named(model), parse_layout(layout), {rank}, ceil_chunk);
 }
 
-/// Returns the combined model and sharing splits of one parameter.
+/// Returns the splits of one parameter: those of the model combined with those of the sharing.
 Placement wrapped(const Family& family, const LocalParameter& parameter) {
   return shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing, kRows);
 }
@@ -116,7 +116,7 @@ TEST(PlacementChecks, Unsharded_OneRankHoldsEachTensorWholeByPlacementsThatCutNo
   }
 }
 
-/// Returns the number of elements of a rank's leaf, whatever memory it has.
+/// Returns the number of elements of a rank's leaf, wherever its memory is.
 std::int64_t elements_of(const TensorLeaf& leaf) {
   std::int64_t elements = 0;
   for (const auto& piece : leaf.pieces) elements += piece.box.elements();

@@ -1,4 +1,4 @@
-// The rerun machine inside the job: its state is rewound, and training ends as if nothing had
+// Tests the rerun machine inside the job: its state is rewound, and training ends as if nothing had
 // happened.
 
 #include <gtest/gtest.h>

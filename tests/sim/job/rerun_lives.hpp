@@ -1,5 +1,6 @@
 #pragma once
-// Lives of a job whose devices report wrong results: each begins anew or from a state in memory.
+// Runs lives of a job whose devices report wrong results. Each life starts fresh or from a state in
+// memory.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ struct Bad {
 struct Setting {
   Layout layout = parse_layout("tp2 dp2");
   RerunMode mode = RerunMode::kValidateResults;
-  std::string nodes = "first";  ///< device of rank r: "<nodes>:<r>"
+  std::string nodes = "first";  ///< prefix of the devices: rank r has "<nodes>:<r>"
   std::vector<Bad> bad;
   RerunOptions options = {};
   bool knows_rerun = true;
@@ -46,7 +47,7 @@ inline std::string device_of(const Setting& setting, std::int32_t rank) {
   return setting.nodes + ":" + std::to_string(rank);
 }
 
-/// Returns the loss that a rank's device reports.
+/// Returns the function for the loss that a rank's device reports.
 inline std::function<double(const ResultCall&, double)> result_of(const Setting& setting,
                                                                   std::int32_t rank) {
   if (setting.bad.empty()) return {};
@@ -65,10 +66,10 @@ inline std::function<double(const ResultCall&, double)> result_of(const Setting&
 struct RankEnding {
   std::vector<StepRecord> records;
   std::optional<RerunExit> exit;
-  std::vector<std::string> notes;  ///< notes of load and steps
+  std::vector<std::string> notes;  ///< notes of the load and of the steps
   std::vector<std::string> excused;
   std::vector<std::string> requested;
-  RerunState loaded_state = RerunState::kNotRunningYet;  ///< after the load
+  RerunState loaded_state = RerunState::kNotRunningYet;  ///< state right after the load
   FaultContext loaded_fault;
   RerunState state = RerunState::kNotRunningYet;
   RerunDiagnosis diagnosis = RerunDiagnosis::kNone;
@@ -79,8 +80,8 @@ struct RankEnding {
 
 struct Life {
   std::vector<RankEnding> ranks;
-  GlobalState saved;  ///< at the end, or when the machine asks for a save; empty if it forbids one
-  GlobalState space;  ///< the training state at the end
+  GlobalState saved;  ///< state saved at the end or at the machine's request, if it permits a save
+  GlobalState space;  ///< training state at the end
 
   const RankEnding& first() const { return ranks.front(); }
   std::vector<std::string> log() const {
@@ -123,7 +124,7 @@ inline void load_into(TrainingJob& job, const GlobalState& saved, RankEnding& en
   ending.loaded_fault = job.rerun().fault();
 }
 
-/// Runs up to `steps` iterations, until the job leaves.
+/// Runs up to `steps` iterations; stops when the job leaves.
 inline Life live(const Setting& setting, const GlobalState* from, int steps,
                  const JobPolicy& policy = {}) {
   const auto ranks = static_cast<std::size_t>(setting.layout.world_size());
@@ -162,7 +163,7 @@ inline Life live(const Setting& setting, const Life& from, int steps) {
 }
 inline Life live(const Setting& setting, int steps) { return live(setting, nullptr, steps); }
 
-/// Returns the state after that many steps of a job without faults.
+/// Returns the state of a job without faults after that many steps.
 inline const GlobalState& undisturbed(int steps) {
   static std::map<int, GlobalState> known;
   auto found = known.find(steps);
@@ -202,7 +203,8 @@ inline Setting with(const Bad& bad) {
   return setting;
 }
 
-/// Returns a job that left with a fault checkpoint: rank 1's device returns NaN for the loss.
+/// Returns a life that ended with a fault checkpoint, because rank 1's device returned NaN for the
+/// loss.
 inline const Life& fault_life() {
   static const Life life = live(with({Wrong::kOnDevice}), 5);
   return life;

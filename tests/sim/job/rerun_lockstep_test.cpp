@@ -1,6 +1,6 @@
-// The rerun machine is compared step by step with an independent table (rerun_table): for all
-// results, both must be in the same state, make the same move, leave with the same code, and store
-// the same.
+// Compares the rerun machine step by step with an independent table (rerun_table). For all results,
+// both must be in the same state, make the same move, leave with the same code, and store the same
+// data.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ using rerun_table::Verdict;
 using rerun_table::Walk;
 using rerun_table::Want;
 
-// --- the words of the two -----------------------------------------------------------------------
+// --- the terms of the machine and of the table --------------------------------------------------
 
 RerunMode machine_mode(Mode mode) {
   return mode == Mode::kOff        ? RerunMode::kDisabled
@@ -58,7 +58,8 @@ RerunDiagnosis machine_diagnosis(Blame blame) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns the gravest blame: a device before chance, and chance before nobody.
+/// Returns the gravest blame of any rank: a device is graver than chance, and chance is graver than
+/// nobody.
 RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   for (const Blame blame : {Blame::kPersistent, Blame::kTransient, Blame::kCorrect}) {
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -68,7 +69,7 @@ RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns a value that the rank rejects: NaN, or a number of its own.
+/// Returns a value that the rank rejects: NaN, or a number that differs from those of other ranks.
 double bad_value(std::size_t rank) {
   return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
                        : 100.0 + static_cast<double>(rank);
@@ -87,9 +88,9 @@ bool same_context(const FaultContext& a, const FaultContext& b) {
          same_flag(Vote::kContinue);
 }
 
-// --- every way to go ----------------------------------------------------------------------------
+// --- all choices --------------------------------------------------------------------------------
 
-/// Runs a story once for each sequence of answers to its questions.
+/// Runs a story once for each sequence of choices that it makes.
 class Choices {
  public:
   std::size_t pick(std::size_t among) {
@@ -124,20 +125,20 @@ class Choices {
 struct Account {
   Tally tally;
   std::int64_t stories = 0;
-  std::int64_t comparisons = 0;  ///< compared values, over all that a rank shows
-  std::int64_t crashes = 0;      ///< crashes, each with a restart from what had been stored
+  std::int64_t comparisons = 0;  ///< number of compared values, of everything that a rank shows
+  std::int64_t crashes = 0;      ///< number of crashes; each restart loads what was stored
   std::size_t last_edge = 0;     ///< last edge at which any story crashed
   std::vector<std::string> differences;
 };
 
-/// Result of a save.
+/// What a save stored.
 struct OnDisk {
   Stored kind = Stored::kNothing;
-  Walk walk;  ///< state of the walk at that time
+  Walk walk;  ///< walk at the time of the save
   Value common;
   std::vector<Value> objects;
   std::vector<FaultContext> faults;
-  std::vector<int> devices;  ///< devices used at that time
+  std::vector<int> devices;  ///< devices used at the time of the save
   Layout layout;
   std::int64_t iteration = 0;
 };
@@ -165,7 +166,8 @@ class Lockstep {
   std::size_t ranks() const { return machines_.size(); }
   bool suspect(std::size_t rank) const { return walk_.suspect(rank); }
 
-  /// Lets the process die after that many more edges: after a step, or in the middle of a save.
+  /// Makes the process die after that many more edges, that is, after a step or in the middle of a
+  /// save.
   void die_after(std::size_t edges) { edges_left_ = dies_after_ = edges; }
 
   void begin() {
@@ -176,8 +178,9 @@ class Lockstep {
     edge();
   }
 
-  /// Runs one pass of this rank. One call comes before the call that matters and one after it; they
-  /// are never run again, whatever they return, and the last one is rejected later than the first.
+  /// Validates this rank's results of one pass: the result that matters, and one before and one
+  /// after it. These two are never run again, whatever is returned; the last one is rejected only
+  /// after the first rejection.
   void see(std::size_t rank, const Sight& sight) {
     auto& machine = machines_[rank];
     const auto lines = machine.log().size();
@@ -206,7 +209,7 @@ class Lockstep {
     edge();
   }
 
-  /// Ends a pass on all ranks together.
+  /// Ends a pass on all ranks together, and compares their states with the table.
   Verdict end() {
     RerunVotes world;
     for (const auto& machine : machines_) world = world | machine.votes();
@@ -223,7 +226,7 @@ class Lockstep {
         if (exit) {
           got.code = exit->code;
           got.save = exit->save;
-          // A rank that leaves to restart elsewhere has no diagnosis yet.
+          // A rank that leaves to restart on another device has no diagnosis yet.
           const auto known =
               exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
           if (exit->diagnosis != known) {
@@ -245,7 +248,8 @@ class Lockstep {
     return expected;
   }
 
-  /// Saves like the job: the common part once and an object for each rank, or nothing at all.
+  /// Saves what the job would save: the common part once and an object for each rank, or nothing at
+  /// all.
   void save() {
     disk_ = {.kind = walk_.stored(),
              .walk = walk_,
@@ -265,7 +269,7 @@ class Lockstep {
     edge();
   }
 
-  /// Starts a new process on these devices; what was not stored is gone.
+  /// Starts a new process on these devices; state that was not stored is lost.
   void restart(Mode mode, const std::vector<Place>& places, const Layout& layout, bool crashed) {
     const bool same = layout == disk_.layout;
     walk_ = Walk::restarted(disk_.walk, crashed ? nullptr : &walk_, mode, disk_.kind, same);
@@ -364,7 +368,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// Compares what a save at this point would store.
+  /// Compares what the machine and the table would store if a save came at this point.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -388,8 +392,8 @@ class Lockstep {
     if (expected == Stored::kSentinel) compare_sentinel(machine);
   }
 
-  /// Requires that the machine stores an idle state without a batch between iterations, even after
-  /// a rejected one.
+  /// Requires that between iterations the machine stores an idle state without a batch, even after
+  /// a rejected iteration.
   void compare_sentinel(const RerunMachine& machine) {
     static const Value idle =
         Dict{{"rerun_requested", false},
@@ -415,7 +419,7 @@ class Lockstep {
     return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
   }
 
-  /// Requires that the data come from the buffers or from the cursor, never both.
+  /// Requires that the data comes either from the buffers or from the cursor, never from both.
   void compare_data(std::size_t rank, bool taken) {
     const std::int64_t consumed = kBatch * disk_.iteration;
     const DataPosition expected = taken
@@ -479,8 +483,8 @@ void expect_same(const Account& account) {
       << " differences: " << testing::PrintToString(account.differences);
 }
 
-/// Any subset of the ranks rejects; each result is fatal or not, and recurs or not. After a restart
-/// each suspicious rank is on its old device or another.
+/// Any subset of the ranks rejects a result. Each result is fatal or not, and recurs or does not.
+/// After a restart, each suspicious rank is on its old device or on another one.
 void one_rejected_iteration(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.save();
@@ -510,15 +514,16 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
     if (world.suspect(r)) {
       sight = {choices.yes() ? Saw::kSame : Saw::kOther, places[r], Kind::kFatal};
       if (world.ranks() == 2 && choices.yes())
-        sight.kind = Kind::kMild;  // with more ranks there are too many stories
+        sight.kind = Kind::kMild;  // more kinds would give too many stories
     }
     world.see(r, sight);
   }
   world.end();
 }
 
-/// Any ranks reject. At up to three restarts all, only the first, or none of them are on their old
-/// devices, perhaps after a restart elsewhere; then all are elsewhere.
+/// Any ranks reject a result. At each of up to three restarts, all, only the first, or none of
+/// these ranks are on their old devices, perhaps after a restart on other devices; finally all are
+/// on other devices.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -551,8 +556,8 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Any possible result in any state, randomly fatal or not, or none at all; also iterations and
-/// restarts between them.
+/// In any state, each rank has any possible result, fatal or not at random, or none at all. Other
+/// iterations and restarts come in between.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
   std::vector<Place> places(world.ranks(), Place::kElsewhere);
@@ -565,7 +570,7 @@ void anything(Choices& choices, Lockstep& world) {
       for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
         Sight sight;
         if (first && choices.yes()) {
-          const bool off = world.walk().mode() == Mode::kOff;  // else it matters later
+          const bool off = world.walk().mode() == Mode::kOff;  // otherwise it matters later
           sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
         }
         if (!first && world.suspect(r)) {
@@ -582,10 +587,10 @@ void anything(Choices& choices, Lockstep& world) {
   }
 }
 
-/// More edges than a story has, so that the last edge of each is included.
+/// More edges than any story has, so that a crash can also come at a story's last edge.
 constexpr std::size_t kEdges = 40;
 
-/// The process dies at any edge; the job continues from what was stored by then.
+/// The process dies at any edge, and the job continues from what was stored before.
 void crash_anywhere(Choices& choices, Lockstep& world) {
   world.die_after(choices.pick(kEdges));
   try {
@@ -608,7 +613,8 @@ void crash_anywhere(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// A job of any mode and another layout loads a checkpoint of any mode, idle or with a fault.
+/// A job with any mode and with another layout loads a checkpoint of any mode, idle or with a
+/// fault.
 void loads_of_all_kinds(Choices& choices, Lockstep& world) {
   static const std::vector<Layout> layouts = [] {
     const auto with = [](auto change) {
@@ -649,9 +655,9 @@ void loads_of_all_kinds(Choices& choices, Lockstep& world) {
 TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
   const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
   expect_same(account);
-  // There are 5 ways for each rank. Stories with a result that recurred, and without one that is
-  // not fatal, end in a fault save. From there, a recurring result continues in 4 ways and any
-  // other in 2.
+  // Each rank has 5 possible results. A story ends in a fault save if some result recurred and none
+  // was found not to be fatal. From there, a recurring result continues in 4 ways and any other in
+  // 2 ways.
   EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
   EXPECT_GT(account.comparisons, 100'000);
 }
@@ -659,8 +665,8 @@ TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
 TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
   const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
   expect_same(account);
-  // Either no rank rejects, or any subset does: 3 ways for each of up to 3 restarts, and 2 at the
-  // end for each rank.
+  // Either no rank rejects, or any subset does. There are 3 ways for each of up to 3 restarts, and
+  // 2 ways at the end for each rank.
   EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
 }
 
@@ -734,7 +740,7 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
   EXPECT_EQ(checked, 6 * 32) << "every state in which a run can end, with all votes";
 }
 
-/// Machines with one wrong decision: each must differ from the table in some story.
+/// Machines with one wrong decision each. Each of them must differ from the table in some story.
 TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
   using S = RerunState;
   struct Broken {

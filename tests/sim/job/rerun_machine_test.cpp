@@ -1,4 +1,4 @@
-// Tests each part of the rerun machine separately.
+// Tests each part of the rerun machine alone.
 
 #include "sim/job/rerun/rerun_machine.hpp"
 
@@ -231,7 +231,8 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
   const Value object = stored.encode_object({});
   const auto* entries = object.as<Dict>();
   for (std::size_t e = 0; e < entries->size(); ++e) {
-    if ((*entries)[e].first == Value("data_iterator_checkpoints")) continue;  // the job's
+    if ((*entries)[e].first == Value("data_iterator_checkpoints"))
+      continue;  // not the machine's: belongs to the job
     Dict lacking = *entries;
     lacking.erase(lacking.begin() + static_cast<std::ptrdiff_t>(e));
     Dict other = *entries;
@@ -239,7 +240,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
     for (const auto& wrong : {lacking, other}) {
       const bool number =
           wrong.size() == entries->size() && (*entries)[e].first == Value("initial_result");
-      if (number) continue;  // any number is accepted there
+      if (number) continue;  // any number is accepted in this entry
       RerunMachine machine = machine_of();
       EXPECT_EQ(code_of([&] { machine.restore(stored.snapshot(), wrong); }), Code::kLoadRejected)
           << (*entries)[e].first;
@@ -252,7 +253,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
             Code::kLoadRejected);
 }
 
-// --- its parts -----------------------------------------------------------------------------------
+// --- parts of the machine ------------------------------------------------------------------------
 
 TEST(LargeValues, TenTimesTheLargestOfAHundredSamplesIsUnexpected) {
   LargeValues values;

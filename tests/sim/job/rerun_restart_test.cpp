@@ -1,4 +1,5 @@
-// The rerun machine's state in a job's checkpoints: what a restart takes, finds out and tells.
+// Tests the rerun machine's state in a job's checkpoints: what a restart takes from it, finds out
+// and reports.
 
 #include <gtest/gtest.h>
 
@@ -168,7 +169,7 @@ TEST(RerunRestart, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) 
 }
 
 TEST(RerunRestart, TheBatchIsReadFromTheBuffersOrFromTheCursorAndNeverTwice) {
-  // The re-run decides to continue: its result differs and is no longer fatal.
+  // The re-run decides to continue, because its result differs and is no longer fatal.
   JobPolicy policy;
   policy.rerun.judged = [](const Reached& reached) {
     Reached mild = reached;
@@ -267,7 +268,7 @@ TEST(RerunRestart, AJobFromBeforeTheMachineLooksAtNoResult) {
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
 }
 
-// --- the operator, and iterations to skip -------------------------------------------------------
+// --- messages for the operator, and iterations to skip ------------------------------------------
 
 TEST(RerunRestart, EachRestartFromTheFaultCheckpointIsCountedAndTold) {
   Setting setting = with({Wrong::kOnDevice});
@@ -290,8 +291,8 @@ struct Placed {
   std::string nodes;
 };
 
-/// Runs a life in which rank 6's device returns NaN for the loss. Returns the log and what would be
-/// saved.
+/// Runs a life in which rank 6's device returns NaN for the loss. Returns the log; sets `saved` to
+/// the state that a save would have.
 std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   const bool again = !saved.tensors.empty();
   std::vector<StateDict> dicts(4);

@@ -12,7 +12,7 @@ constexpr Mode kOff = Mode::kOff;
 constexpr Mode kV = Mode::kValidate;
 constexpr Mode kR = Mode::kReport;
 
-/// Returns the only matching row; with several or none the table is wrong.
+/// Returns the index of the only matching row. If none or several match, the table is wrong.
 template <class Row, class Holds>
 std::size_t the_row(const std::vector<Row>& rows, const Holds& holds) {
   std::size_t found = rows.size();
@@ -63,15 +63,15 @@ std::vector<WorldRow> world_rows() {
       //                 rerun  go_on  check  restart stop   next        move     code save   put_back
       {kOff, kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
       {kOff, kFirstPass, any,   any,   any,   any,    false, kIdle,      kUpdate},
-      {kOff, kFirstPass, any,   any,   any,   any,    true,  kIdle,      kLeave,  1},                  // an error, on all ranks
+      {kOff, kFirstPass, any,   any,   any,   any,    true,  kIdle,      kLeave,  1},                  // error on all ranks
       {kV,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
       {kV,   kFirstPass, false, any,   any,   any,    any,   kIdle,      kUpdate},
       {kV,   kFirstPass, true,  any,   any,   any,    any,   kInPlace,   kRun,    0,  false, true},
-      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // beats a checkpoint
+      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // precedes a checkpoint
       {kV,   kInPlace,   any,   false, true,  any,    any,   kPending,   kLeave,  16, true,  true},
       {kV,   kInPlace,   any,   false, false, any,    any,   kInPlace,   kLeave,  17, false, true},
       {kV,   kPending,   any,   any,   any,   any,    any,   kFromDisk,  kRun},
-      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // beats continuing
+      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // precedes continuing
       {kV,   kFromDisk,  any,   true,  any,   false,  any,   kIdle,      kUpdate},
       {kV,   kFromDisk,  any,   false, any,   false,  any,   kFromDisk,  kLeave,  17},
       {kR,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
@@ -128,7 +128,7 @@ std::set<std::pair<std::size_t, std::size_t>> possible_pairs() {
   for (std::size_t a = 0; a < rows.size(); ++a) {
     std::set<State> then{rows[a].next};
     if (rows[a].move == Move::kLeave) {
-      then.clear();  // what may be stored: its own fault save, the one it came from, or an old one
+      then.clear();  // next come the rows whose state may have been stored
       if (rows[a].mode == kV) then.insert(State::kPending);
       if (!rows[a].save && rows[a].state != State::kFromDisk) then.insert(State::kIdle);
     }
@@ -174,7 +174,8 @@ std::string Walk::see(std::size_t rank, const Sight& sight) {
   static const auto rows = rank_rows();
   Rank& self = ranks_[rank];
   if (mode_ == Mode::kValidate) {
-    // There may be no checkpoint yet to fall back on, and only the first rejected result counts.
+    // A result is ignored if there may be no checkpoint yet to fall back on, or if an earlier
+    // result was rejected.
     if (state_ == State::kFirstPass && (first_iteration_ || self.rerun)) return "";
     if (state_ != State::kFirstPass && !self.suspect) return "";
   }
@@ -237,7 +238,7 @@ Walk Walk::restarted(const Walk& stored, const Walk* left, Mode own, Stored foun
   fresh.ranks_ = stored.ranks_;
   for (auto& rank : fresh.ranks_) {
     rank.blame = Blame::kNone;
-    rank.suspect = rank.checkpoint;  // settled if it did not recur in place
+    rank.suspect = rank.checkpoint;  // false if the result did not recur in place, which settles it
   }
   return fresh;
 }

@@ -3,8 +3,9 @@
 // from the documentation of Megatron's machine, not from the machine under test. It has its own
 // types, so it does not depend on the names of that machine.
 //
-// An iteration consists of a few passes of forward and backward. Between passes all ranks ask for
-// the next move together, and in each pass every rank shows the results that it validated:
+// An iteration consists of a few passes of forward and backward. Between passes all ranks call
+// ask() for the next move together, and in each pass every rank reports with see() the results that
+// it validated:
 //
 //   ask -> kRun   see, see, see ...   ask -> kRun ... ask -> kUpdate, kLeave
 //
@@ -23,22 +24,29 @@
 namespace reprise::sim::rerun_table {
 
 enum class Mode { kOff, kValidate, kReport };
-enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  // 0-5, as on disk
+enum class State {
+  kIdle,
+  kFirstPass,
+  kInPlace,
+  kPending,
+  kFromDisk,
+  kAgain
+};  // numbered 0-5, as on disk
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
-/// One rank's view of a result: the first pass accepts or rejects it; a later pass compares the
-/// result of the rejected call with the earlier one.
+/// How one rank sees a result: the first pass accepts or rejects it; a later pass compares the
+/// result of the rejected call with the earlier result.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
 enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or another
-enum class Kind { kFatal, kMild };        ///< meaning of a rejected result: stop, or a warning
+enum class Kind { kFatal, kMild };        ///< a rejected result stops the job, or is a warning
 enum class Want { kNothing, kRerun, kContinue, kCheckpoint, kRestart, kStop };
 inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kCheckpoint,
                                       Want::kRestart, Want::kStop};
 enum class Blame { kNone, kTransient, kPersistent, kCorrect };
 enum class Move { kRun, kUpdate, kLeave };
 
-/// An open cell matches anything.
+/// A cell of a row; an open cell matches anything.
 template <class T>
 struct Cell {
   bool open = true;
@@ -57,13 +65,13 @@ struct RankRow {
   Cell<Kind> kind;
   Want want;
   Blame blame;
-  std::string_view line;  ///< status in the log of rejected results; empty: no line
+  std::string_view line;  ///< status in the log of rejected results; empty if no line is written
 };
 
 struct WorldRow {
   Mode mode;
   State state;
-  /// True if any rank wants it.
+  /// True if any rank wants a re-run.
   Cell<bool> rerun;
   Cell<bool> go_on;
   Cell<bool> checkpoint;
@@ -71,14 +79,14 @@ struct WorldRow {
   Cell<bool> stop;
   State next;
   Move move;
-  int code = 0;           ///< kLeave: the exit code
-  bool save = false;      ///< kLeave: save a checkpoint first
-  bool put_back = false;  ///< restores iterators, and random states to those before the first pass
+  int code = 0;           ///< exit code, if the move is kLeave
+  bool save = false;      ///< true to save a checkpoint before leaving, if the move is kLeave
+  bool put_back = false;  ///< restores iterators, and the random states from before the first pass
 
   bool holds(Mode in, State at, const std::set<Want>& wanted) const;
 };
 
-/// The form in which a machine in that state may be saved.
+/// The form in which a machine in a given state may be saved.
 enum class Stored { kNothing, kSentinel, kContext, kForbidden };
 struct SaveRow {
   Cell<Mode> mode;
@@ -86,14 +94,14 @@ struct SaveRow {
   Stored stored;
 };
 
-/// The reaction of a machine in `own` mode to a checkpoint, depending on whether world, TP, PP, DP,
-/// EP, CP and rank order are all the same.
+/// How a machine in `own` mode reacts to a checkpoint, depending on whether world, TP, PP, DP, EP,
+/// CP and rank order are all the same.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  bool taken;  ///< takes state 3 with its context, mode and iteration; else fresh
-  bool told;   ///< a line reports that a pending rerun was ignored
+  bool taken;  ///< true if it takes state 3 with context, mode and iteration; else fresh
+  bool told;   ///< true if a line reports that a pending rerun was ignored
 };
 
 std::vector<RankRow> rank_rows();
@@ -101,7 +109,7 @@ std::vector<WorldRow> world_rows();
 std::vector<SaveRow> save_rows();
 std::vector<LoadRow> load_rows();
 
-/// The result that one rank showed in a pass.
+/// The result that one rank saw in a pass.
 struct Sight {
   Saw saw = Saw::kAccepted;
   Place place = Place::kElsewhere;
@@ -123,13 +131,13 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 struct Tally {
   std::set<std::size_t> rank_rows;
   std::set<std::size_t> world_rows;
-  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< consecutive world rows
+  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< pairs of consecutive world rows
 };
-/// Returns the pairs that the table allows: in one life, or across a restart in the same mode from
-/// the state that the previous row left.
+/// Returns the pairs of world rows that the table allows: within one life, or across a restart in
+/// the same mode from the state that the first row left.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
-/// Walks through the rows for a world of some ranks.
+/// Walks through the rows of the table for a world of some ranks.
 class Walk {
  public:
   Walk(Mode mode, std::size_t ranks, Tally& tally);
@@ -137,7 +145,7 @@ class Walk {
   Mode mode() const { return mode_; }
   State state() const { return state_; }
   Verdict ask();
-  /// Returns the status for the log; empty if nothing is written.
+  /// Returns the status for the log; empty if no line is written.
   std::string see(std::size_t rank, const Sight& sight);
   Blame blame(std::size_t rank) const { return ranks_[rank].blame; }
   bool wants(std::size_t rank, Want want) const;
@@ -146,8 +154,8 @@ class Walk {
   /// True if this rank has recorded the device of that result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
-  /// Returns a new process in `own` mode that reads `stored`, which was saved as `found`. `left` is
-  /// the previous walk, if it left by itself.
+  /// Returns the walk of a new process in `own` mode that reads `stored`, which was saved in the
+  /// form `found`. `left` is the previous walk if it left without a crash, otherwise null.
   static Walk restarted(const Walk& stored, const Walk* left, Mode own, Stored found,
                         bool same_layout);
 
@@ -163,8 +171,8 @@ class Walk {
   Mode mode_;
   State state_ = State::kIdle;
   std::vector<Rank> ranks_;
-  std::optional<std::size_t> last_;  ///< world row
-  bool first_iteration_ = true;      ///< first of this process; a failed iteration does not end it
+  std::optional<std::size_t> last_;  ///< index of the last world row
+  bool first_iteration_ = true;      ///< true until this process completes an iteration
 };
 
 }  // namespace reprise::sim::rerun_table

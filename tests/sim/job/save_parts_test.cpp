@@ -1,4 +1,4 @@
-// Saves without the optimizer or the random states, and jobs that load them.
+// Tests saves without the optimizer or the random states, and jobs that load them.
 
 #include <gtest/gtest.h>
 

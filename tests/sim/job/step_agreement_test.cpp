@@ -1,4 +1,4 @@
-// Agreement among the ranks of a world of modules, for any distribution of modules.
+// Tests the agreement among the ranks of a world, for any distribution of modules over the ranks.
 
 #include "sim/job/data/step_agreement.hpp"
 
@@ -14,18 +14,18 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::int64_t kUnit = 1 << 20;  // unit of squares
+constexpr std::int64_t kUnit = 1 << 20;  // unit of the squares
 
 /// The ranks of a module, and what each of them knows.
 struct TestModule {
   std::vector<GlobalRank> ranks;
   bool overflow = false;
   double loss_scale = 1;
-  std::vector<std::int64_t> squares;  ///< one per rank, in order
+  std::vector<std::int64_t> squares;  ///< one per rank, in the order of the ranks
   std::vector<std::int64_t> zeros;
 };
 
-/// Runs the agreement on every rank of a world; a deadlock is a failure.
+/// Runs the agreement on every rank of a world. A deadlock makes the test fail.
 std::vector<StepAgreement> agreed(std::int32_t world_size, const std::vector<TestModule>& modules) {
   std::vector<StepAgreement> all(static_cast<std::size_t>(world_size));
   SimStore store;
@@ -139,7 +139,7 @@ TEST(StepAgreement, found_inf_on_one_rank_of_a_module_is_enough) {
 }
 
 TEST(StepAgreement, a_rank_that_has_no_part_in_any_module_takes_part_and_learns_the_same) {
-  const auto all = agreed(8, side_by_side_modules());  // 6 and 7 are stubs
+  const auto all = agreed(8, side_by_side_modules());  // ranks 6 and 7 have no module
   for (const auto& step : all) {
     EXPECT_EQ(step.gradient_norm(), 5);
     EXPECT_EQ(step.zeros(), 113);

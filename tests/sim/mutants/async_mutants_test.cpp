@@ -1,5 +1,5 @@
-// Mutants of saves during training are visible in some setups, and invisible if their needs are not
-// met.
+// Tests that mutants of saves during training show in some setups, and do not show if their needs
+// are not met.
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,13 @@
 namespace reprise::sim::async_mutants_test {
 namespace {
 
-/// Two ranks train 1 step, save, wait for the save, train 1, save, train `beside`; a new job loads.
+/// Two ranks train 1 step, save, wait for the save, train 1 step, save, and train `beside` steps.
+/// Then a new job loads.
 struct Course {
   std::int64_t beside = 0;
-  bool finalizes = true;  ///< finalizes before it exits
-  bool dies = false;      ///< dies instead; its writes are complete by then
-  bool moves = false;     ///< its tensors move before the second save
+  bool finalizes = true;  ///< true if the job finalizes before it exits
+  bool dies = false;      ///< true if the job dies instead; its writes are complete by then
+  bool moves = false;     ///< true if the job's tensors move before the second save
   std::uint64_t batch = std::uint64_t{1} << 20U;
 };
 
@@ -49,7 +50,7 @@ JobConfig config(std::uint64_t seed) {
           .training = {.seed = seed}};
 }
 
-/// Returns the uninterrupted job on one rank.
+/// Returns the state of the uninterrupted job on one rank after that many steps.
 std::shared_ptr<const GlobalState> twin(std::int64_t steps) {
   static std::map<std::int64_t, std::shared_ptr<const GlobalState>> known;
   if (const auto found = known.find(steps); found != known.end()) return found->second;
@@ -66,7 +67,7 @@ class Lives {
  public:
   Lives(const Course& course, const Policies& policies) : course_(course), policies_(policies) {}
 
-  /// Returns the codes of all findings, each with its message.
+  /// Runs the lives. Returns the codes of all findings, each with its message.
   std::map<std::string, std::string> run() {
     live([this](Ports& ports) { train_and_save(ports); });
     live([this](Ports& ports) { load_and_compare(ports); });

@@ -1,4 +1,4 @@
-// Wrong caches show only with several saves and loads in one life, so each has a script.
+// Wrong caches show only with several saves and loads in one life, so each mutant has a script.
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@
 namespace reprise::sim::cache_mutants_test {
 namespace {
 
-/// One thing that all ranks do.
+/// One step that all ranks do together.
 struct Act {
   enum class What : std::uint8_t { kTrain, kSave, kLoad } what = What::kSave;
   SaveParts parts = {};
   const char* kind = "training";
-  bool fails = false;  ///< the ranks' common states differ on purpose
+  bool fails = false;  ///< makes the ranks' common states differ, so that the save fails
 };
 
 const Act kTrain{.what = Act::What::kTrain};
@@ -59,7 +59,7 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-/// Runs a script and collects its results by code.
+/// Runs a script and collects its findings by code.
 class Script {
  public:
   Script(std::vector<Act> acts, const Policies& policies)
@@ -176,7 +176,8 @@ TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
   }
 }
 
-/// A plan has two defences against another structure, and each one works without the other.
+/// A plan that was made for another structure is caught by two defences, and each one works without
+/// the other.
 TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_no_place_for) {
   for (const bool signature : {true, false}) {
     Policies policies;

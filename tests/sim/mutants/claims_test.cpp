@@ -1,5 +1,5 @@
-// Scenarios, tests and mutants named in docs/claims.md exist, each line's tests catch its mutants,
-// and no mutant is missing.
+// Tests that the scenarios, tests and mutants named in docs/claims.md exist, that each line's tests
+// catch its mutants, and that no mutant is missing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-/// One line of a table on the page.
+/// One row of a table on the page.
 struct Claim {
   std::string text;
   std::vector<std::string> shown_by;
@@ -75,7 +75,8 @@ std::vector<Claim> claims_in(const std::string& page) {
   return claims;
 }
 
-/// Maps "Suite.name" of every test in the tree to the text of its file.
+/// Returns the text of each test's file by the test's name, "Suite.name", for every test in the
+/// tree.
 std::map<std::string, std::string> tests_of_the_tree() {
   static const std::regex kTest(R"(\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\))");
   std::map<std::string, std::string> tests;
@@ -89,8 +90,8 @@ std::map<std::string, std::string> tests_of_the_tree() {
   return tests;
 }
 
-/// Returns the text that must contain a mutant of the line: the mutants that the scenario declares,
-/// or the test's file; empty if neither exists.
+/// Returns the text in which a row's mutant must occur: for a scenario, the mutants that it
+/// declares; for a test, its file. Empty if there is neither.
 std::string text_of_evidence(const std::string& name,
                              const std::map<std::string, std::string>& tests) {
   if (const auto test = tests.find(name); test != tests.end()) return test->second;
@@ -100,7 +101,7 @@ std::string text_of_evidence(const std::string& name,
   return "caught:" + text.substr(std::min(text.find("\ncaught:"), text.size()));
 }
 
-/// True if the text contains the whole name: "a/b" does not contain "a".
+/// True if the text contains the whole name of the mutant; "a/b" does not contain "a".
 bool names(const std::string& text, std::string_view mutant) {
   const auto is_part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '/';

@@ -1,4 +1,4 @@
-// Loads that search for the keys of modules in a form other than the checkpoint's.
+// Tests loads that search for the keys of modules in a form other than the checkpoint's.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Two lives of a job in a simulated world, with the real engine: one trains and saves, a new one
-// loads and continues. Collects refusals of the engine and rulings of the judges.
+// Runs two lives of a job in a simulated world, with the real engine: the first trains and saves,
+// the second loads and continues. Collects the engine's refusals and the judges' rulings.
 
 #include <algorithm>
 #include <map>
@@ -20,22 +20,22 @@
 
 namespace reprise::sim {
 
-/// The job that saves and the job that loads.
+/// Settings of the job that saves and of the job that loads.
 struct Lives {
   const char* model = "gpt-tiny";
   const char* save = "tp2 dp2";
   const char* sharding = "fully_reshardable";
-  const char* load = "";           ///< empty: same as save
-  const char* load_sharding = "";  ///< empty: same as sharding
+  const char* load = "";           ///< layout of the load; empty if the same as `save`
+  const char* load_sharding = "";  ///< sharding of the load; empty if the same as `sharding`
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
-  std::vector<std::int32_t> ranks = {};         ///< of both jobs; empty: 0 .. n-1
-  std::vector<ModuleConfig> modules = {};       ///< of both jobs, instead of model and layout
-  std::vector<ModuleConfig> load_modules = {};  ///< of the loading job, if different
-  bool plain_first_at_load = false;             ///< another order of parameter groups
+  std::vector<std::int32_t> ranks = {};         ///< ranks of both jobs; if empty, 0 .. n-1
+  std::vector<ModuleConfig> modules = {};       ///< modules of both jobs; replace model and layout
+  std::vector<ModuleConfig> load_modules = {};  ///< modules of the loading job, if they differ
+  bool plain_first_at_load = false;             ///< true if parameter groups are reordered
   bool random_by_dp = false;
   std::vector<std::string> lacks = {};  ///< groups that neither job passes to its calls
-  bool trains_before_load = false;      ///< the loading job has trained before
+  bool trains_before_load = false;      ///< true if the loading job has already trained
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -83,7 +83,7 @@ class MutantWorld {
     return verdicts_;
   }
 
-  /// True after run() if a checkpoint was written, whatever its content.
+  /// True if run() wrote a checkpoint, whatever its content.
   bool saved() const { return saved_; }
 
  private:
@@ -154,7 +154,7 @@ class MutantWorld {
     job.take(request.wanted);
   }
 
-  /// Requires that each rank's host stream belongs to its own place.
+  /// Requires that each rank's host stream is the stream of that rank's place.
   void judge_streams(TrainingJob& job) {
     for (const auto& leaf : job.live_state().objects) {
       if (leaf.key != kRngKey) continue;
@@ -187,7 +187,7 @@ class MutantWorld {
     GlobalState state;
   };
 
-  /// Returns the uninterrupted job, on one rank, with right policies.
+  /// Returns the state of the uninterrupted job, on one rank and with right policies.
   static const TwinState& twin_of(const Lives& lives, Step step) {
     static std::map<std::string, std::vector<TwinState>> known;
     std::string name = lives.model;

@@ -10,7 +10,8 @@
 namespace reprise::sim::mutants_test {
 namespace {
 
-/// A setup in which a mutant shows, and one that does not meet its `needs`, where it must not show.
+/// A setup in which a mutant shows. `hidden` is a setup that does not meet the mutant's `needs`,
+/// where it must not show.
 struct Row {
   std::string_view mutant;
   Lives shown;
@@ -244,25 +245,25 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
 /// True for mutants that need more than one save and one load.
 bool has_own_test(std::string_view name) {
   constexpr std::string_view kOwn[] = {"rerun-",
-                                       "strict-idle-rerun",  // rerun_mutants_test
+                                       "strict-idle-rerun",  // in rerun_mutants_test
                                        "distribution-cache-",
                                        "load-metadata-cache-",
                                        "plan-cache-",
-                                       "rerun-stale-plan/no-signature",  // cache_mutants_test
+                                       "rerun-stale-plan/no-signature",  // in cache_mutants_test
                                        "cpu-tensor-aliased",
                                        "commit-not-polled",
                                        "finalize-reads-live-step",
                                        "ipc-pointer-stale",
                                        "last-save-killed",
-                                       "staging-",                  // async_mutants_test
-                                       "empty-shard-materialised",  // scenarios/placements
+                                       "staging-",                  // in async_mutants_test
+                                       "empty-shard-materialised",  // in scenarios/placements
                                        "load-peak",
-                                       "load-read-by-each",  // tests/sim/faults
+                                       "load-read-by-each",  // in tests/sim/faults
                                        "fallback-",
                                        "same-step-",
                                        "retention-",
-                                       "store-",          // tests/sim/world
-                                       "mimo-bare-keys",  // module_keys_mutants_test
+                                       "store-",          // in tests/sim/world
+                                       "mimo-bare-keys",  // in module_keys_mutants_test
                                        "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
@@ -284,8 +285,8 @@ TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
   EXPECT_THROW(mutant_named("lazy-state-templat"), Error);
 }
 
-/// Without the proof at the save, a checkpoint with a gap is written; the load proves again and
-/// refuses it.
+/// Without the proof of cover, a save writes a checkpoint with a gap. The load makes its own proof
+/// and refuses the checkpoint.
 TEST(Mutants, WhatTheSaveLetsPassTheLoadRefuses) {
   for (const std::string_view name :
        {"packed-group-not-canonical", "validation-skipped-or-vacuous"}) {

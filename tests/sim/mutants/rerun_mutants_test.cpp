@@ -1,5 +1,5 @@
-// Wrong rerun machines: two lives with the real engine, compared with the same two lives under
-// right decisions.
+// Tests wrong rerun machines: runs two lives with the real engine, and compares them with the same
+// two lives under right decisions.
 
 #include <gtest/gtest.h>
 
@@ -28,18 +28,19 @@ constexpr double kSpike = 1e12;
 struct Bad {
   std::int32_t rank = 1;
   double value = kNaN;
-  bool again = true;  ///< also in the re-run on the same device
+  bool again = true;  ///< true if the re-run on the same device gives the bad result, too
 };
 
-/// A life that trains, saves twice and fails, and a life that begins from what it left.
+/// A life that trains, saves twice and fails, and a second life that starts from what the first one
+/// left.
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
-  const char* next_layout = "";  ///< empty: as before
+  const char* next_layout = "";  ///< layout of the second life; empty if it is the same
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
-  bool told = true;  ///< the second life knows about an earlier restart
+  bool told = true;  ///< true if the second life knows about an earlier restart
   RerunMode mode = RerunMode::kValidateResults;
 };
 
@@ -97,7 +98,8 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Everything that each rank showed in a story; the key names the defect if it differs.
+/// Everything that each rank showed in a story. The key is the code of the defect that a difference
+/// means.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
@@ -215,12 +217,12 @@ class Telling {
   Story story_;
   Policies policies_;
   SimStore store_;
-  std::map<Step, std::vector<AuditPage>> pages_;  ///< per save
+  std::map<Step, std::vector<AuditPage>> pages_;  ///< pages of each save
   Shown shown_;
 };
 
-/// Returns the differences from the story under right decisions; errors appear under their own
-/// codes.
+/// Returns the codes of all differences from the story under right decisions. Errors appear under
+/// their own codes.
 std::set<std::string> verdicts_with(std::string_view mutant, const Story& story) {
   Policies wrong;
   mutant_named(mutant).apply(wrong);
