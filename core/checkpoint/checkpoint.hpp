@@ -21,7 +21,7 @@ namespace reprise {
 /// The result of resolving a path.
 struct Location {
   std::string directory;               ///< directory of the `.metadata`, within the store
-  std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
+  std::optional<Step> step;            ///< step in an `iter_%07d` name or in the tracker
   std::optional<std::string> tracker;  ///< path of the tracker that was followed
 };
 
@@ -76,8 +76,8 @@ class Checkpoint {
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
   std::string display(FileIndex file) const;
-  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
-  /// the file and the item that needs it.
+  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND,
+  /// naming the file.
   ReadFile& file(FileIndex file);
 
   /// Makes reads try `at_hand` first from now on; null ends this. `at_hand` is borrowed. Files that

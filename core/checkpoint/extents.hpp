@@ -27,7 +27,7 @@ std::vector<StoredItem> items_by_place(const Catalog& catalog);
 
 struct Overlap {
   StoredItem item;        ///< first item that begins within another
-  StoredItem met;         ///< the item it begins in
+  StoredItem met;         ///< the item in which `item` begins
   std::size_t count = 0;  ///< number of items that begin within another
 };
 

@@ -24,8 +24,7 @@ namespace reprise {
 inline constexpr std::string_view kSavingSuffix = ".saving";
 inline constexpr std::string_view kReplacedSuffix = ".replaced";
 inline constexpr std::string_view kRemovingSuffix = ".removing";
-inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file, always followed by a
-                                                         ///< token
+inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file; a token follows it
 
 /// Parts of a set-aside name.
 struct AsideName {

@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
 /// Iterations to keep when the tracker names `newest`, which was saved just now.
 struct Kept {
   Step newest;
-  std::int32_t count = 1;          ///< at least 1
+  std::int32_t count = 1;          ///< number to keep; at least 1
   std::vector<Step> damaged = {};  ///< see CommitTarget::damaged
 };
 
@@ -39,8 +39,8 @@ struct Kept {
 /// iterations. `present` is as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-/// Returns no steps without `target.keep` or if no tracker names an iteration. Foreign files are
-/// kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
+/// Returns the steps; none if `target.keep` is not set or no tracker names an iteration. Foreign
+/// files are kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

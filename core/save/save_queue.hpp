@@ -75,7 +75,7 @@ class SaveQueue {
 
   std::size_t in_flight_max_;
   Begin begin_;
-  std::deque<InFlight> saves_;  ///< oldest first
+  std::deque<InFlight> saves_;  ///< saves in flight, oldest first
 };
 
 /// Steps to run before the job exits, whatever its exit code, so that its saves are committed.

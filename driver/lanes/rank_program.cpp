@@ -561,7 +561,7 @@ class RankProgram {
   SaveQueue saves_;
   sim::LoadRequest request_;           ///< request of the last load
   bool arrived_ = false;               ///< true once the request has been filled
-  std::vector<Step> damaged_;          ///< iterations skipped as damaged, not saved again yet
+  std::vector<Step> damaged_;          ///< iterations skipped as damaged and not saved again yet
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;

@@ -87,7 +87,7 @@ struct LoadAction {
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
-  bool fatal = true;                          ///< true for a value that isn't finite; false: spike
+  bool fatal = true;                          ///< true if not finite, false for a spike
   sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
   std::int64_t run = 0;  ///< for transient_error: 0 for the first run, 1 for the first re-run
@@ -148,7 +148,7 @@ struct ForeignProgram {
   std::vector<std::string> command;
   int exits = 0;                       ///< exit code that the program must have
   std::optional<std::int64_t> leaves;  ///< step of a checkpoint that the program must commit
-  std::int64_t seconds = 120;          ///< time limit
+  std::int64_t seconds = 120;          ///< time limit of the program
 
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
 };
@@ -188,7 +188,7 @@ struct IncarnationPlan {
   std::optional<Code> fails = {};               ///< code with which all ranks must refuse its load
   std::string fails_says = {};  ///< text that every rank's message must contain in that case
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
-  std::optional<ForeignProgram> foreign = {};  ///< if set, only damage may follow
+  std::optional<ForeignProgram> foreign = {};  ///< another program; only damage may follow it
 
   /// Returns the number of ranks of the world, members or not.
   std::int32_t world_size() const;
@@ -204,8 +204,8 @@ struct IncarnationPlan {
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
   std::vector<CacheKind> plans;  ///< caches that are kept between saves
-  bool optimizer = true;         ///< false if no save includes the optimizer, whatever it asks for
-  bool random = true;            ///< false if no save includes random states, whatever it asks for
+  bool optimizer = true;         ///< false if no save includes the optimizer, even on request
+  bool random = true;            ///< false if no save includes random states, even on request
   std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0 for all
   bool falls_back = false;       ///< true to load the newest whole one if the tracker's is damaged
   bool checks = false;           ///< true to verify checksums when reading
@@ -234,8 +234,9 @@ struct Expectation {
   std::string refusal_says;          ///< text that every rank's message must contain
   std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
   bool every_rank_owns = true;       ///< false if a rank may own nothing
-  std::vector<Outcome> outcomes = {Outcome::kContinued};  ///< allowed for the lives after it
-  std::optional<std::int64_t> loaded_step;                ///< step that the last life must load
+  std::vector<Outcome> outcomes = {Outcome::kContinued};  ///< allowed outcomes of the lives after
+                                                          ///< the first
+  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
   std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
   std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
@@ -281,9 +282,8 @@ struct Scenario {
   std::string proves;
   std::vector<std::string> tags;
   std::string model;
-  sim::Sharding optimizer_sharding =
-      sim::Sharding::kFullyReshardable;  ///< sharding of the first life
-  std::int64_t shard_dim = 0;            ///< dimension along which the optimizer's boxes are cut
+  sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;  ///< used by the first life
+  std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are cut
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp

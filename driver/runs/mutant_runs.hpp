@@ -17,7 +17,7 @@ struct Trial {
   std::string scenario;
   bool caught = false;
   bool asked = true;   ///< false if the mutant was never called, so that nothing could catch it
-  std::string code;    ///< code of the failure that caught it
+  std::string code;    ///< code of the failure that caught the mutant
   std::string reason;  ///< reason of the verdict, or why the trial does not count
 };
 

@@ -28,10 +28,9 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&,
-                                  const LaneOptions&);        ///< the check; see failure_of()
-  Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
-  std::uint64_t cases;                                        ///< default number of cases
+  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
+  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< draws a case
+  std::uint64_t cases;  ///< default number of cases
 };
 
 /// Returns the properties:
@@ -70,7 +69,7 @@ struct PropertyRequest {
   std::string out;  ///< directory for counterexamples; if empty, they are not written
 };
 
-/// Shrinks a scenario that fails with `failing`'s verdict and code, and writes it as
+/// Shrinks `failing`, keeping the verdict and code of `failure`, and writes the result as
 /// <out>/<property>-<code>-<hash>.yaml.
 Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
                                const PropertyRequest& request);

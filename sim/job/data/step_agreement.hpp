@@ -26,7 +26,7 @@ struct ModuleStep {
 
 struct StepAgreement {
   bool overflow = false;            ///< true if some module overflowed; in that case nobody updates
-  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; without groups
+  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; their groups are not set
 
   /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;

@@ -33,7 +33,7 @@ struct RunIdentity {
 
 /// Parts of the training state that a save holds besides the weights.
 struct SaveParts {
-  bool optimizer = true;  ///< optimizer with its schedule and loss scale
+  bool optimizer = true;  ///< true to include the optimizer, schedule and loss scale
   bool random = true;
 
   friend bool operator==(const SaveParts&, const SaveParts&) = default;

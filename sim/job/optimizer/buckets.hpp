@@ -40,8 +40,7 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Ranks that a bucket can be laid out for; the right number is that of the ranks that reduce it
-/// together.
+/// Numbers of ranks for which a bucket can be laid out; `instance` is the right one.
 struct BucketGroup {
   std::int32_t instance = 1;  ///< number of ranks of one optimizer instance, which share the bucket
   std::int32_t all = 1;       ///< number of ranks of all instances
