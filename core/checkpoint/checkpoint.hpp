@@ -26,9 +26,9 @@ struct Location {
 };
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
-/// or a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
-/// crash left `<directory>.replaced`, returns the latter. Throws NOT_FOUND, INCOMPLETE_SELECTED
-/// (payload without metadata) or TRACKER_DANGLING if there is none.
+/// or a root whose latest_checkpointed_iteration.txt refers to one. If that directory is missing
+/// and a crash left `<directory>.replaced`, returns the latter. Throws NOT_FOUND,
+/// INCOMPLETE_SELECTED (payload without metadata) or TRACKER_DANGLING if there is none.
 Location locate(Store& store, const std::string& path);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
 /// tracker nor anything that was a checkpoint. Leftovers of a save that died do not count.
@@ -115,8 +115,8 @@ class Checkpoint {
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.
   std::optional<Bytes> small_file(std::string_view name) const;
-  /// True if metadata.json names Megatron's format, but the common state that this format requires
-  /// is missing.
+  /// True if metadata.json says that the format is Megatron's, but the common state that this
+  /// format requires is missing.
   bool lost_common() const;
   /// Throws NOT_STORED if lost_common().
   void require_common_if_megatron() const;

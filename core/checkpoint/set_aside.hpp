@@ -30,7 +30,7 @@ inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file; 
 struct AsideName {
   std::string base;         ///< name of the checkpoint
   std::string_view suffix;  ///< one of the four suffixes
-  std::string token;        ///< empty if the name has none
+  std::string token;        ///< token; empty if the name has none
 };
 /// Parses `name`; returns nothing if it is not a set-aside name.
 std::optional<AsideName> aside_name(std::string_view name);

@@ -52,7 +52,7 @@ struct LoadReport {
   /// largest object plus a constant. If records are read once for all ranks, also includes this
   /// rank's part of the exchange.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if it was cached
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
   KeyMismatch returned;                ///< mismatched keys that the strict mode returns
   std::vector<std::string> excused;

@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-/// Returns the iteration that the tracker names, if any.
+/// Returns the iteration in the tracker, if there is one.
 std::optional<Step> tracked(Store& store, const std::string& root) {
   if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
   return stored_tracker(store, root).step;

@@ -139,7 +139,7 @@ Rulings judge_contents(Store& store, const IncarnationRecord& life) {
     if (!save.certain || is_replaced(life, number)) continue;
     const std::string directory = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
     try {
-      if (!holds_metadata(store, directory)) continue;  // retention removed it
+      if (!holds_metadata(store, directory)) continue;  // retention removed the checkpoint
       Stored stored(Checkpoint::open(store, directory));
       for (const auto& rank : life.ranks) {
         if (number < rank.audits.size()) compare(stored, rank.audits[number], save, rulings);

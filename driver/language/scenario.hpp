@@ -113,11 +113,11 @@ struct FaultAction {
   std::string phase;  ///< if empty, any phase
   std::string step;   ///< step of the phase's protocol; if empty, the whole phase
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
-  std::int64_t nth = 0;                    ///< number of matching events that pass before it fires
+  std::int64_t nth = 0;                    ///< matching events that pass before the fault fires
   std::optional<sim::FileKind> file = {};  ///< file that the call must concern; if empty, any file
   std::int64_t delay_ms = 0;               ///< for the kinds late and lost
   std::int64_t bit = 0;                    ///< for the kinds flip_write and flip_read
-  Fires fires = Fires::kYes;               ///< kMaybe if it need not fire
+  Fires fires = Fires::kYes;               ///< kMaybe if the fault need not fire
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
@@ -147,7 +147,7 @@ struct ForeignProgram {
   /// and the tracker, {reprise} by the path of this program.
   std::vector<std::string> command;
   int exits = 0;                       ///< exit code that the program must have
-  std::optional<std::int64_t> leaves;  ///< step of a checkpoint that the program must commit
+  std::optional<std::int64_t> leaves;  ///< step that the program must commit a checkpoint of
   std::int64_t seconds = 120;          ///< time limit of the program
 
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
@@ -173,7 +173,7 @@ struct IncarnationPlan {
   sim::CheckpointFormat format = sim::CheckpointFormat::kTorchDist;
   sim::RerunTemplate rerun_template = sim::RerunTemplate::kAsStored;
   sim::Wrapping iterators = sim::Wrapping::kWrapped;
-  bool other_device = false;        ///< true if it runs on other devices than the life before
+  bool other_device = false;        ///< true if this life runs on other devices than the last one
   std::string run = {};             ///< name of the run; if empty, the scenario's name
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
@@ -182,11 +182,11 @@ struct IncarnationPlan {
   Registry fallback = Registry::kForbidden;
   sim::GroupSet forbids = {};  ///< global groups that must not be used
   bool skips = false;          ///< true to skip iterations that the log of rejected results lists
-  sim::LoadChoice load = {};   ///< parts and modules that its loads leave out
+  sim::LoadChoice load = {};   ///< parts and modules that loads of this life leave out
   bool plain_first = false;    ///< true if an optimizer's plain parameter group comes first
   sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< form of the modules' keys
-  std::optional<Code> fails = {};               ///< code with which all ranks must refuse its load
-  std::string fails_says = {};  ///< text that every rank's message must contain in that case
+  std::optional<Code> fails = {};               ///< code with which all ranks must refuse the load
+  std::string fails_says = {};  ///< text that each rank's message must contain if a load is refused
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
   std::optional<ForeignProgram> foreign = {};  ///< another program; only damage may follow it
 
@@ -210,7 +210,7 @@ struct CheckpointPlan {
   bool falls_back = false;       ///< true to load the newest whole one if the tracker's is damaged
   bool checks = false;           ///< true to verify checksums when reading
   bool reads_once = false;       ///< true to read payload once for all ranks that need it
-  bool async = false;            ///< true to train during saves; a save action may override it
+  bool async = false;            ///< true to train during saves; a save action may override this
   bool late = false;  ///< true if background work runs only when waited for, on the simulated lane
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default

@@ -45,11 +45,11 @@ struct SavePoint {
   std::optional<std::int64_t> parent_step =
       {};  ///< step of the checkpoint from which the saving job was loaded
   Ages ages = {};
-  bool certain = true;           ///< false if the save did not finish; it may exist anyway
-  bool damaged = false;          ///< true if its files were damaged later, or by a store that lied
-  bool random = true;            ///< true if it holds the random streams
-  bool optimizer = true;         ///< true if it holds the optimizers' state
-  bool release = false;          ///< true if it was renamed to a release
+  bool certain = true;           ///< false if the save did not finish; its checkpoint may exist
+  bool damaged = false;          ///< true if the files were damaged later, or by a store that lied
+  bool random = true;            ///< true if the save holds the random streams
+  bool optimizer = true;         ///< true if the save holds the optimizers' state
+  bool release = false;          ///< true if the checkpoint was renamed to a release
   std::int64_t beside = 0;       ///< steps that the job trained while the save was in flight
   std::vector<Turn> turns = {};  ///< turns of the saving job, in order
 
@@ -84,7 +84,7 @@ class Position {
   const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
   std::size_t incarnation() const { return incarnation_; }
   void train(std::int64_t steps);
-  void skip();  ///< advances by one iteration that leaves the streams unchanged
+  void skip();  ///< advances by an iteration that leaves the streams unchanged
   void load(const SavePoint& saved);
   SavePoint save(const SaveAction& action = {}) const;
 

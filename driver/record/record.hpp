@@ -51,7 +51,7 @@ struct SaveEvidence {
   std::optional<RulingCode> code = {};
   Inventory live;         ///< keys that this rank had to save
   Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
-  bool reused = false;    ///< true if it used a cached plan
+  bool reused = false;    ///< true if the save used a cached plan
   Inventory padded = {};  ///< tensors of which this rank holds undefined elements
 };
 
@@ -67,7 +67,7 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  bool read_began = false;          ///< true once the last load reads; then a refusal poisons
+  bool read_began = false;          ///< true once the last load reads; a refusal then poisons
                                     ///< tensors
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended

@@ -31,7 +31,7 @@ struct PropertyTrial {
   std::string property;
   std::uint64_t cases = 0;      ///< number of cases run
   std::uint64_t asked = 0;      ///< number of cases that called the mutant
-  std::optional<Trial> caught;  ///< trial that caught it, with a name such as "case 3 of seed 1"
+  std::optional<Trial> caught;  ///< trial that caught the mutant; its name has case and seed
 };
 
 struct MutantOutcome {

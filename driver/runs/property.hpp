@@ -16,7 +16,8 @@
 
 namespace reprise::driver {
 
-/// Describes how a scenario broke a property. Two failures are alike if verdict and code are equal.
+/// Describes how a scenario broke a property. Two failures count as the same if verdict and code
+/// are equal.
 struct Failure {
   std::string verdict;
   std::string code;    ///< code of the first problem
@@ -35,13 +36,11 @@ struct Property {
 
 /// Returns the properties:
 ///
-///   continuity    the scenario passes with elements compared on every rank that owns any, without
-///   a
-///                 difference, or is refused exactly as the requirements say
+///   continuity    the scenario passes with elements compared on every rank that owns any, and
+///                 without a difference, or is refused exactly as the requirements say
 ///   layout-free   the final state has the digest of the same scenario on one rank
 ///   stored-alike  the tensors that the first incarnation stores have the same bytes on disk as
-///   those
-///                 that it stores in the last one's layout
+///                 those that it stores in the last one's layout
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
 std::span<const Property> properties();

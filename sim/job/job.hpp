@@ -76,10 +76,10 @@ class TrainingJob {
   /// start from the weights.
   ///
   /// Throws the same error on all ranks: FOREIGN_CHECKPOINT for another model's checkpoint, or for
-  /// another run's unless JobIdentity::adopts names that run (with a note); LAYOUT_MISMATCH for
+  /// another run's unless JobIdentity::adopts lists that run (with a note); LAYOUT_MISMATCH for
   /// dp_reshardable state of other model-parallel sizes; UNSUPPORTED for a sharding that this job
   /// can't read; NOT_STORED or NOT_REQUESTED for modules that one side lacks unless JobConfig::load
-  /// names them.
+  /// lists them.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
   LoadRequest load_request(const Stored& stored) { return load_request(stored, given_groups()); }
   LoadRequest load_request(const Value* stored_common = nullptr) {

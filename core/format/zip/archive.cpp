@@ -26,7 +26,7 @@ constexpr std::array<unsigned char, kItemKindBytes> kLegacyMagic = {
     0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 
 constexpr std::uint32_t kZstdMagic = 0xfd2fb528;
-constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // limit of its own readers
+constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // limit of safetensors' readers
 
 std::uint16_t u16(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint16_t>(bytes.subspan(at));

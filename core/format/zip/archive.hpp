@@ -40,7 +40,7 @@ struct Record {
   std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
   std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
-  std::uint32_t crc = 0;            ///< stored checksum; wrong if torch was told not to compute it
+  std::uint32_t crc = 0;            ///< stored checksum, which torch may have been told to omit
   bool utf8 = false;                ///< the directory marks the name as UTF-8
   std::uint64_t entry_offset = 0;   ///< offset of its central directory entry in the slice
 };

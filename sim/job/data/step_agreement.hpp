@@ -18,7 +18,7 @@ namespace reprise::sim {
 /// What a rank knows about a module of its job.
 struct ModuleStep {
   Communicator* group = nullptr;  ///< ranks of the module; null if this rank is not one of them
-  bool overflow = false;          ///< true if its gradients are not finite
+  bool overflow = false;          ///< true if gradients of the module are not finite
   double loss_scale = 0;
   std::int64_t squares = 0;  ///< sum of squares of gradients, each counted once, in units of 2^-20
   std::int64_t zeros = 0;    ///< number of zero gradients

@@ -38,7 +38,7 @@ struct StepOutcome {
 /// Samples that an iteration used.
 struct AppliedSamples {
   SampleRange samples;
-  bool skipped = false;  ///< true if they were consumed without training
+  bool skipped = false;  ///< true if the samples were consumed without training
 
   friend bool operator==(const AppliedSamples&, const AppliedSamples&) = default;
 };

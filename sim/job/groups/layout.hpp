@@ -84,9 +84,9 @@ std::string to_string(const Layout& layout);
 
 /// Ranks over which a size spreads its parts or copies.
 enum class Spread : std::uint8_t {
-  kOwnRanks,     ///< takes ranks: makes the world that many times larger
+  kOwnRanks,     ///< takes ranks: multiplies the world by the size
   kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
-  kWithinRank,   ///< neither takes nor divides ranks: all of it is on each rank
+  kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
 };
 
 /// The tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies of

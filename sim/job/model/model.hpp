@@ -59,7 +59,7 @@ struct ParameterSpec {
   bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
-  bool norm = false;  ///< true if its elements start near 1 instead of near 0
+  bool norm = false;  ///< true if elements start near 1 instead of near 0
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
   /// Set for the tensor of a single expert: the expert's number and the number of experts. The

@@ -31,7 +31,7 @@ struct RunIdentity {
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
-/// Parts of the training state that a save holds besides the weights.
+/// Parts of the training state that a save holds in addition to the weights.
 struct SaveParts {
   bool optimizer = true;  ///< true to include the optimizer, schedule and loss scale
   bool random = true;

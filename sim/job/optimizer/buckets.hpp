@@ -24,7 +24,7 @@ struct BucketSizes {
 
 struct BucketEntry {
   std::size_t parameter = 0;  ///< position in `sizes`
-  Interval range;             ///< range of its elements in the bucket
+  Interval range;             ///< the parameter's elements in the bucket
 
   friend bool operator==(const BucketEntry&, const BucketEntry&) = default;
 };

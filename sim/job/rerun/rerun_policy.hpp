@@ -51,7 +51,7 @@ RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 /// A result that was rejected in the initial run and computed again in a later run.
 struct Reached {
   RerunState state = RerunState::kRerunningInPlace;  ///< rerunning in place or from a checkpoint
-  bool reproduced = false;                           ///< true if it is within the tolerance
+  bool reproduced = false;                           ///< true if within the tolerance
   bool fatal = true;
   bool same_device = false;  ///< true if this run used the device of the suspicious run
 };

@@ -93,7 +93,7 @@ struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  bool taken;  ///< true if it takes state 3 with context, mode and iteration; else fresh
+  bool taken;  ///< true to take state 3 with context, mode and iteration; false: fresh
   bool told;   ///< true if a line reports that a pending rerun was ignored
 };
 
