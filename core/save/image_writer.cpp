@@ -279,7 +279,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // drops this reference first, so that the batch can be reused with its memory
+    held.reset();  // releases the batch for reuse
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});

@@ -107,7 +107,7 @@ std::size_t saves_in(const IncarnationRecord& life) {
   return saves;
 }
 
-/// True if a later save of the same step replaced the save of that number.
+/// True if a later save of the same step replaced save `number`.
 bool is_replaced(const IncarnationRecord& life, std::size_t number) {
   for (std::size_t later = number + 1; later < saves_in(life); ++later) {
     if (save_of(life, later).step == save_of(life, number).step) return true;

@@ -473,7 +473,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // a blocking save ends here
+    if (!async) {  // the job waits for the save
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {

@@ -294,7 +294,7 @@ struct Scenario {
   /// Lives of a trainer, in place of the job and its incarnations.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
-  std::vector<std::string> caught;  ///< mutants that this scenario declares to catch
+  std::vector<std::string> caught;  ///< mutants that this scenario must catch
   std::vector<LaneKind> lanes;
   std::string lanes_reason;  ///< reason for not running on all lanes
   std::optional<Recorded> recorded;

@@ -67,8 +67,8 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  bool read_began = false;          ///< true once the last load reads; a refusal then poisons
-                                    ///< tensors
+  bool read_began = false;          ///< true once the last load has begun to read; a refusal then
+                                    ///< leaves poisoned tensors
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
   int exit_code = 0;                ///< code with which the job wanted to end

@@ -1,5 +1,5 @@
 #pragma once
-// Runs each mutant in the scenarios that declare to catch it, and in random scenarios.
+// Runs each mutant in the scenarios that declare it, and in random scenarios.
 
 #include <cstdint>
 #include <optional>

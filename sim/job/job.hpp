@@ -58,8 +58,8 @@ class TrainingJob {
   /// parameter's compute copy and its share of the optimizer, in whatever form checkpoints keep
   /// them.
   StateDict model_space();
-  /// own_groups() returns the job's own process groups; the other function returns those that its
-  /// saves and loads use unless a caller passes others.
+  /// own_groups() returns the job's own process groups; given_groups() returns those that its saves
+  /// and loads use unless a caller passes others.
   JobGroups own_groups() const;
   JobGroups given_groups() const;
   /// Returns the state to save. Leaves point into the job's memory and stay valid until the next

@@ -54,7 +54,7 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
 
 // --- removed checkpoints ------------------------------------------------------------------------
 
-/// Returns all numbers in the names but the highest `spared` ones, ignoring the tracker.
+/// Returns all steps except the highest `spared` ones. The tracker is ignored.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {

@@ -188,8 +188,8 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select the parts of the whole state: `saved` those that a save writes, the other those that a
-  /// load requests.
+  /// Select the parts of the whole state: `saved` those that a save writes, `requested` those that
+  /// a load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
   /// Choose the groups of a save and of a load, and check that all ranks agree on them.

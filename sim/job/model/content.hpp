@@ -38,8 +38,8 @@ REPRISE_HD constexpr float initial_value(const Stream& parameter, std::int64_t i
   return norm ? 1.0F + noise : noise;
 }
 
-/// The effect of one step's batch on a parameter. `loss` is the step's loss over the whole model: a
-/// wrong element anywhere changes every gradient.
+/// The effect of one step's batch on a parameter. `loss` is the step's loss over the whole model,
+/// so that a wrong element anywhere changes every gradient.
 struct Batch {
   std::int64_t iteration = 0;
   std::int64_t consumed_samples = 0;
