@@ -234,8 +234,8 @@ struct Expectation {
   std::string refusal_says;          ///< text that every rank's message must contain
   std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
   bool every_rank_owns = true;       ///< false if a rank may own nothing
-  std::vector<Outcome> outcomes = {Outcome::kContinued};  ///< allowed outcomes of the lives after
-                                                          ///< the first
+  std::vector<Outcome> outcomes = {
+      Outcome::kContinued};                          ///< outcomes allowed for lives after the first
   std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
   std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
   std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives
