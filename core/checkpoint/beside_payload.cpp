@@ -69,7 +69,7 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are written anew or that an earlier save left.
+  /// True for top-level files that are rewritten or that an earlier save left.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

@@ -15,8 +15,7 @@ struct BesidePayload {
     std::string name;  ///< relative to the checkpoint's directory; may contain '/'
     std::uint64_t bytes = 0;
   };
-  std::vector<std::string> directories;  ///< relative to that directory; each comes after its
-                                         ///< parent
+  std::vector<std::string> directories;  ///< relative to that directory; each follows its parent
   std::vector<File> files;
   /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
   /// an earlier save.

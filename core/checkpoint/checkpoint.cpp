@@ -21,7 +21,7 @@ constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
 /// writes 200 MB.
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
 
-/// A range of an open file; its checkpoint reopens the file if it was closed meanwhile.
+/// A range of an open file. If the file has been closed, its checkpoint reopens it.
 class FileSlice final : public ItemSource {
  public:
   FileSlice(Checkpoint& checkpoint, FileIndex file, ByteRange range, ErrorPlace place)
@@ -215,7 +215,7 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    throw Error(Code::kUnsupported, error.message(), error.place());  // it may still be valid
+    throw Error(Code::kUnsupported, error.message(), error.place());  // the file may still be valid
   }
 }
 

@@ -55,8 +55,8 @@ class Checkpoint {
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
   std::string display(FileIndex file) const;
-  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
-  /// the file and the item that needs it.
+  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND,
+  /// naming the file.
   ReadFile& file(FileIndex file);
 
   /// Makes reads try `at_hand` first from now on; null ends this. `at_hand` is borrowed. Files that
@@ -94,8 +94,8 @@ class Checkpoint {
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.
   std::optional<Bytes> small_file(std::string_view name) const;
-  /// True if metadata.json names Megatron's format, but the common state that this format requires
-  /// is missing.
+  /// True if metadata.json says that the format is Megatron's, but the common state that this
+  /// format requires is missing.
   bool lost_common() const;
   /// Throws NOT_STORED if lost_common().
   void require_common_if_megatron() const;

@@ -26,7 +26,7 @@ class ChecksumTally {
   };
   struct Counts {
     Count all;
-    Count elements;  ///< the part of `all` that holds tensor elements
+    Count elements;  ///< counts of the records in `all` that hold elements
 
     /// True if no element record has a checksum, or no record at all has one.
     bool may_be_switched_off() const;

@@ -80,7 +80,8 @@ std::optional<TensorItem> ChunkReader::match(const TensorFrame& frame) {
   return frame.match(head_, tail_);
 }
 
-/// Returns nothing if the item has another frame; targets may have been written to by then.
+/// Reads an item that should have this frame. Returns nothing if it has another frame; in that case
+/// the targets may already have been written.
 std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
                                                       std::span<const RegionTarget> targets) {
   const TensorFrame& frame = framed.frame;
@@ -173,7 +174,7 @@ void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t 
 
 std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                                        std::span<const RegionTarget> targets) {
-  if (resources_.checksums != nullptr) {  // first: a changed byte may be why parsing fails
+  if (resources_.checksums != nullptr) {  // count first: a changed byte may be why parsing fails
     const auto slice = resources_.checkpoint.slice(tensor.key, chunk.file, chunk.range);
     resources_.checksums->add(*slice, tensor.key);
     resources_.checksums->require_no_damage();

@@ -19,7 +19,7 @@ namespace reprise {
 struct ReaderResources {
   Checkpoint& checkpoint;
   Device& device;                      ///< device whose memory is read into
-  MutableByteSpan staging;             ///< its size bounds the memory used by one read
+  MutableByteSpan staging;             ///< staging; its size bounds the memory used by one read
   ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole and counted here
 };
 

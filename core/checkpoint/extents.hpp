@@ -27,7 +27,7 @@ std::vector<StoredItem> items_by_place(const Catalog& catalog);
 
 struct Overlap {
   StoredItem item;        ///< first item that begins within another
-  StoredItem met;         ///< the item it begins in
+  StoredItem met;         ///< the item in which `item` begins
   std::size_t count = 0;  ///< number of items that begin within another
 };
 
@@ -41,8 +41,8 @@ std::string words_of(const Overlap& overlap);
 
 /// Throws EXTENT_MISMATCH for the first file in which two items share bytes, with both keys, file
 /// and offset. Guards code that reads every item of a checkpoint: otherwise a few bytes of metadata
-/// could name the bytes of a large file again and again. No writer lets two items share bytes. O(n
-/// log n), from the metadata only.
+/// could refer to the bytes of a large file again and again. No writer lets two items share bytes.
+/// O(n log n), from the metadata only.
 void require_apart(const Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -169,8 +169,7 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // excess of one more step,
-                                                                        // in 1/20 elements
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // 20 span <= 21 elements
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
       block.span += (count - 1) * strides[d];

@@ -24,14 +24,13 @@ namespace reprise {
 inline constexpr std::string_view kSavingSuffix = ".saving";
 inline constexpr std::string_view kReplacedSuffix = ".replaced";
 inline constexpr std::string_view kRemovingSuffix = ".removing";
-inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file, always followed by a
-                                                         ///< token
+inline constexpr std::string_view kNextSuffix = ".tmp";  ///< suffix of a file; a token follows it
 
 /// Parts of a set-aside name.
 struct AsideName {
   std::string base;         ///< name of the checkpoint
   std::string_view suffix;  ///< one of the four suffixes
-  std::string token;        ///< empty if the name has none
+  std::string token;        ///< token; empty if the name has none
 };
 /// Parses `name`; returns nothing if it is not a set-aside name.
 std::optional<AsideName> aside_name(std::string_view name);

@@ -40,12 +40,12 @@ class View {
 
  private:
   const TensorItem& item_;
-  std::vector<std::size_t> dims_;  ///< sorted by stride, largest first
+  std::vector<std::size_t> dims_;  ///< dimensions, sorted by stride, largest first
 };
 
 /// Adds the bytes that no element of the view covers. Most items have no such bytes.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
-  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // multiple of all widths
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of every width
   if (crc.seen() == item.data_bytes) return;
   const View view(item);
   const std::uint64_t width = size_of(item.dtype);

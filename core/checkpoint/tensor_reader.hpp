@@ -1,5 +1,5 @@
 #pragma once
-// Reads arbitrary boxes of a stored tensor, whatever its chunks are. For `diff` and `reshard`,
+// Reads arbitrary boxes of a stored tensor, whatever its chunks are. Used by `diff` and `reshard`,
 // which do not involve ranks.
 
 #include <optional>

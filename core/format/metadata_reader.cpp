@@ -58,7 +58,7 @@ class Texts {
 
   const pickle::Graph& graph_;
   std::map<std::string_view, std::uint32_t> by_text_;
-  std::map<NodeId, std::uint32_t> by_node_;  ///< long texts
+  std::map<NodeId, std::uint32_t> by_node_;  ///< numbers of long texts
 };
 
 class TextIndex {
@@ -80,7 +80,7 @@ class TextIndex {
 
  private:
   Texts& texts_;
-  std::vector<std::optional<std::uint32_t>> values_;  ///< by the text's number
+  std::vector<std::optional<std::uint32_t>> values_;  ///< values by the text's number
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -170,7 +170,7 @@ class TablesReader {
   /// Copies the text and charges the budget, because shared text could be copied endlessly.
   std::string text(NodeId node, const char* what);
   void charge_text(std::size_t bytes, NodeId at);
-  /// Checks keys and paths, because messages repeat them for each faulty chunk.
+  /// Limits the length of a key or path, because messages repeat it for each faulty chunk.
   void check_length(NodeId text, const char* what);
   void check_volume(const Dims& extents, NodeId key);
   std::string shown(NodeId key) const { return std::string(graph_.text(key).substr(0, 200)); }
@@ -217,7 +217,7 @@ void TablesReader::check_length(NodeId text, const char* what) {
 }
 
 void TablesReader::check_volume(const Dims& extents, NodeId key) {
-  constexpr std::size_t kLargestElement = 16;  // bytes
+  constexpr std::size_t kLargestElement = 16;  // in bytes
   if (!too_large(kLargestElement, extents)) return;
   objects_.fail(
       Code::kLimit,
@@ -295,11 +295,11 @@ std::uint32_t TablesReader::next_place() const {
   return static_cast<std::uint32_t>(tables_.tensors.size() + tables_.objects.size());
 }
 
-/// Limits the length of a key or path, because messages repeat it for each faulty chunk.
+/// True for a member of the enum, given by number or, in some Python versions, by name.
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);
-  if (type == "getattr") return true;  // known enum and member, or already refused
+  if (type == "getattr") return true;  // enum and member are known, or were refused before
   if (!type.ends_with("MEM_FORMAT_ENCODING")) return false;
   const auto args = graph_.tuple(graph_.instance(node).args);
   return args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger &&
@@ -531,7 +531,7 @@ void TablesReader::read_storage_meta(NodeId meta) {
 
 std::string TablesReader::read_checkpoint_id(NodeId id) {
   if (graph_.kind(id) != Kind::kInstance) return text(id, "checkpoint_id");
-  std::string joined;  // pathlib parts; the first may be "/"
+  std::string joined;  // parts of a pathlib path; the first may be "/"
   for (const NodeId part : graph_.tuple(graph_.instance(id).args)) {
     if (!joined.empty() && joined.back() != '/') joined += '/';
     joined += text(part, "a part of checkpoint_id");

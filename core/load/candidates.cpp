@@ -74,7 +74,7 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
-    if (!first.tracker || !first.step) return found;  // the path was explicit
+    if (!first.tracker || !first.step) return found;  // explicit path
     found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;
   } catch (const Error& error) {

@@ -22,17 +22,17 @@ namespace reprise {
 /// Stage that a load has reached.
 enum class LoadStage : std::uint8_t {
   kLocate,   ///< finding a checkpoint
-  kOpen,     ///< reading its metadata and checking that its files exist
+  kOpen,     ///< reading the checkpoint's metadata, checking that its files exist
   kKeys,     ///< comparing wanted keys with stored keys
-  kContent,  ///< reading its content
+  kContent,  ///< reading the checkpoint's content
 };
 
 /// True if an error in that stage means that the checkpoint is damaged.
 bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
-  std::vector<Location> locations;       ///< in the order in which to try them
-  std::vector<std::string> passed_over;  ///< why the list lacks the tracker's iteration, if it does
+  std::vector<Location> locations;       ///< locations, in the order in which to try them
+  std::vector<std::string> passed_over;  ///< why the tracker's iteration is not in the list
   /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
   /// load that fell back may have left them, or somebody changed the tracker.
   std::vector<std::string> notes = {};

@@ -134,8 +134,8 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state to show to the job, and checks its checksums if all are checked; the
-  /// load later delivers the same value. Null if there is none.
+  /// Reads the common state to show to the job. If the load verifies checksums, verifies those of
+  /// the common state, too. The load later delivers the same value. Null if there is none.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -321,7 +321,7 @@ class Loading {
         poison();
         throw;
       }
-      agree_on(group_, poison);  // either all ranks try the next candidate, or none
+      agree_on(group_, poison);  // either all ranks try the next candidate, or none does
       require_in_place(checkpoint);
       throw Damage{error};
     }
@@ -343,7 +343,7 @@ class Loading {
   }
 
   /// Returns null if each rank reads for itself. Otherwise collective: allocates what this rank
-  /// needs to take part, on all ranks or none, and creates the communicators last.
+  /// needs to take part, on all ranks or on none, and creates the communicators last.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
@@ -355,7 +355,8 @@ class Loading {
     return exchange;
   }
 
-  /// Reads records shared with other ranks first, round by round; then those only this rank needs.
+  /// Reads records shared with other ranks first, round by round; then the records that only this
+  /// rank needs.
   void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
                   RecordExchange* exchange) const {
     begin_phase(ports_.trace, phase::kRead);
@@ -401,8 +402,7 @@ class Loading {
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
   std::optional<Common> shown_;     ///< common state of the current candidate
-  std::set<std::string> poisoned_;  ///< keys with poisoned memory, which another candidate must
-                                    ///< load
+  std::set<std::string> poisoned_;  ///< keys with poisoned memory that another candidate must load
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Load: reads and validates metadata, takes the wanted keys from the template, and reads each
-// needed element once, either on each rank that needs it or on one rank for all.
+// Loads a checkpoint: reads and validates metadata, takes the wanted keys from the template, and
+// reads each needed element once, either on each rank that needs it or on one rank for all.
 
 #include <functional>
 #include <optional>
@@ -19,7 +19,7 @@
 namespace reprise {
 
 struct LoadSettings {
-  std::string path;  ///< resolved as in locate()
+  std::string path;  ///< checkpoint or root, resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
   /// Keys that may be missing on one side, in the checkpoint or in the request. The report lists
   /// each one that was.
@@ -48,11 +48,11 @@ struct LoadReport {
   /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
   /// within a call.
   std::uint64_t bound_staging = 0;
-  /// The same limit for a rank without tensor parts other than single-element tensors: its largest
-  /// object plus a constant. If records are read once for all ranks, also includes this rank's part
-  /// of the exchange.
+  /// Like bound_staging, but for a rank without tensor parts other than single-element tensors: its
+  /// largest object plus a constant. If records are read once for all ranks, also includes this
+  /// rank's part of the exchange.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if it was cached
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
   KeyMismatch returned;                ///< mismatched keys that the strict mode returns
   std::vector<std::string> excused;

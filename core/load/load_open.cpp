@@ -170,7 +170,7 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
 /// have it.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
-  if (!found.locations.front().tracker) return;  // not found by a tracker
+  if (!found.locations.front().tracker) return;  // no tracker was followed
   const TrackedSteps tracked = tracked_by_all(store, group, options);
   const bool alike = std::all_of(tracked.begin(), tracked.end(),
                                  [&](const auto& step) { return step == tracked.front(); });

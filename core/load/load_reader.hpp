@@ -34,7 +34,7 @@ class ShareReader {
   ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
               ChecksumTally* checksums);
 
-  /// Performs the read and returns its element bytes.
+  /// Performs one read. Returns the number of element bytes read.
   std::uint64_t read(const ChunkRead& read);
   /// Returns the stored value, without the one-element list it is wrapped in.
   Value object(const StoredObject& stored);

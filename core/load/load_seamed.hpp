@@ -9,13 +9,13 @@
 
 namespace reprise {
 
-/// Same as load, with seams.
+/// Does the same as load, with seams.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask, const LoadSeams& seams);
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options, const LoadSeams& seams);
 
-/// Same as read_common, with seams.
+/// Does the same as read_common, with seams.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const LeaderSeams& seams);
 

@@ -50,8 +50,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. Of ranks with equal needs only one sends them, so that the data sent does not grow
-/// with the number of replicas.
+/// Collective. Of several ranks with equal needs, only one sends its needs, so that the data sent
+/// does not grow with the number of replicas.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {

@@ -26,11 +26,11 @@ class ShareFill {
   void poison() { reader_.poison(plan_); }
 
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// Returns values in the order of plan.objects, once they have been read.
+  /// Returns the objects' values in the order of plan.objects; they must have been read before.
   std::vector<Value>& objects() { return objects_; }
 
  private:
-  /// Indices into the plan's lists.
+  /// The targets of a record, as indices into the plan's lists.
   struct Needs {
     std::vector<std::size_t> tensors;
     std::vector<std::size_t> objects;

@@ -167,8 +167,8 @@ ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
               try {
                 swap_back(store, target);
               } catch (const std::exception&) {
-                // Keep both; no later save may remove the old one before another one has been
-                // confirmed there.
+                // Keep both directories: no later save may remove the old checkpoint before another
+                // one has been confirmed in its place.
                 target.claim.unsettled = true;
               }
               throw;

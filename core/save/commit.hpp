@@ -12,8 +12,7 @@
 //     swap_in              publishes as iter_0000010, replacing an existing one
 //     sync_parent          <- from here on the checkpoint exists
 //     confirm              reads the new name again instead of trusting the store's success
-//     tracker              latest_checkpointed_iteration.txt, written to a side file, then
-//     published
+//     tracker              latest_checkpointed_iteration.txt, written to a side file and published
 //     remove_replaced      removes the old checkpoint; a failure here does not fail the save
 //
 // If a step fails between swap_in and confirm, the old checkpoint is put back. If a store cannot

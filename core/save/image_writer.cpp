@@ -50,7 +50,7 @@ struct ImageWriter::Batch {
   std::vector<Mark> marks;   ///< elements and tails in the order of the image
 };
 
-/// State of the checksum and write work, which background tasks do and partly the caller. Batches
+/// State of the checksum and write work, which background tasks and partly the caller do. Batches
 /// are processed in order and each task waits for the one before it, so no two threads use this
 /// state at once.
 struct ImageWriter::File {
@@ -58,7 +58,7 @@ struct ImageWriter::File {
 
   /// First error; later batches are not written.
   std::exception_ptr failure;
-  std::atomic<bool> failed = false;  ///< set after `failure`, which then never changes
+  std::atomic<bool> failed = false;  ///< set once `failure` has its final value
 
   std::unique_ptr<WriteFile> out;
   Checksums checksums = Checksums::kNone;
@@ -138,7 +138,7 @@ std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOpti
   return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
 }
 
-/// Lays out items into batches; hands each over when it is full.
+/// Lays out items into batches; hands over each batch when it is full.
 class ImageWriter::Filler {
  public:
   Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
@@ -174,7 +174,7 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // `batch_` keeps it alive until its copies have settled
+    writer_.hand_over(batch_, source_);  // `batch_` keeps the batch alive until its copies settle
     batch_.reset();
   }
 
@@ -197,7 +197,7 @@ class ImageWriter::Filler {
     return layout;
   }
 
-  static constexpr std::size_t kLayoutsMax = 256;  // of about 2 KiB each
+  static constexpr std::size_t kLayoutsMax = 256;  // each takes about 2 KiB
 
   ImageWriter& writer_;
   ContentSource& source_;
@@ -279,7 +279,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // drops this reference first, so that the batch can be reused with its memory
+    held.reset();  // releases the batch for reuse
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});

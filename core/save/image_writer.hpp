@@ -102,13 +102,11 @@ class ImageWriter {
   StageSeams seams_;
   std::shared_ptr<File> file_;
   std::deque<InFlight> in_flight_;  ///< batches, oldest first
-  std::shared_ptr<Task> last_;      ///< most recently started task; each waits for the previous
-                                    ///< task
+  std::shared_ptr<Task> last_;      ///< last started task; each waits for the previous one
   bool staged_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
-  std::uint64_t peak_bytes_ = 0;               ///< total size of all batches; freed only with the
-                                               ///< writer
+  std::uint64_t peak_bytes_ = 0;               ///< size of all batches; freed only with the writer
   WrittenFile written_;
 };
 

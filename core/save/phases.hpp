@@ -69,7 +69,7 @@ inline void end_phase(Trace& trace, std::string_view phase, PhaseTotals totals =
                .moment = Moment::kEnd});
 }
 
-/// Runs the steps in order and traces each. Stops at the first that throws.
+/// Runs the steps in order and traces each of them. Stops at the first step that throws.
 void run_protocol(const std::vector<ProtocolStep>& steps, std::string_view phase, Trace& trace);
 
 }  // namespace reprise

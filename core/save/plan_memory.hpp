@@ -38,8 +38,7 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save may turn it into
-                                          ///< a plan
+  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save may plan by it
   std::optional<Read> read;
   std::uint64_t replans = 0;
   std::uint64_t reuses = 0;

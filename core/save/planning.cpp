@@ -19,7 +19,7 @@ namespace {
 using Memory = PlanCache::Memory;
 using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
-constexpr std::size_t kNamed = 8;  ///< limit on the keys that the log names, per kind of change
+constexpr std::size_t kNamed = 8;  ///< limit on the keys that the log lists, per kind of change
 
 std::uint64_t hash_of_memory(const Memory& memory) {
   std::uint64_t hash = 0;

@@ -49,7 +49,7 @@ class LeafIndex {
   std::vector<const TensorLeaf*> leaves_;
 };
 
-/// True if there are only objects and single elements, which any rank may have to write.
+/// True if all items are objects or single elements, which any rank may have to write.
 bool is_small(const std::vector<ImageItem>& items) {
   return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
     return !item.content.empty() || volume(item.extent) <= 1;

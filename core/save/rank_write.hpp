@@ -68,12 +68,12 @@ class RankWrite {
   WriteCosts costs_;
 };
 
-/// Collective. Returns every rank's written file for the commit, or nothing if any rank is still
-/// writing; that is found out by a small collective. If a rank's write failed, throws its error on
-/// all ranks.
+/// Collective. First finds out with a small collective whether all ranks have finished writing, and
+/// returns nothing if not. Otherwise returns every rank's written file for the commit. If a rank's
+/// write failed, throws its error on all ranks.
 std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
-/// Collective. Returns every rank's written file. Every rank must have waited for its own file
-/// before.
+/// Collective. Returns every rank's written file. Every rank must already have waited for its own
+/// file.
 std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
 /// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if the vote cannot be
 /// decoded.

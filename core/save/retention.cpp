@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-/// Returns the iteration that the tracker names, if any.
+/// Returns the iteration in the tracker, if there is one.
 std::optional<Step> tracked(Store& store, const std::string& root) {
   if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
   return stored_tracker(store, root).step;
@@ -79,7 +79,7 @@ struct Removal {
     for (const auto& directory : left) remove(directory);
   }
 
-  /// Returns the listed iterations and `newest`, which a lagging list may omit.
+  /// Returns the listed iterations and `newest`, which a lagging list may lack.
   std::vector<Generation> present(Step newest) const {
     auto found = generations(store, root);
     const auto is_newest = [newest](const Generation& one) {
@@ -116,7 +116,7 @@ struct Removal {
     }
   }
 
-  /// Clears unfinished saves of other iterations; one in flight is protected by its lock.
+  /// Clears unfinished saves of other iterations. A save in flight is protected by its lock.
   void clear_unfinished() const {
     for (const std::string& directory : unfinished) {
       CommitTarget other{.directory = directory, .step = {}};

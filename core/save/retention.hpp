@@ -1,7 +1,7 @@
 #pragma once
 // Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
-// Damaged ones that a load skipped do not count among the N. Runs once the tracker durably names
-// the new checkpoint.
+// Damaged ones that a load skipped do not count among the N. Runs once the tracker durably refers
+// to the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker
@@ -24,10 +24,10 @@ namespace reprise {
 inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
     "clear_removing", "choose", "set_aside", "sync_root", "unmark", "remove"};
 
-/// Iterations to keep when the tracker names `newest`, which was saved just now.
+/// What to keep when the tracker's iteration is `newest`, which was saved just now.
 struct Kept {
   Step newest;
-  std::int32_t count = 1;          ///< at least 1
+  std::int32_t count = 1;          ///< number to keep; at least 1
   std::vector<Step> damaged = {};  ///< see CommitTarget::damaged
 };
 
@@ -39,8 +39,8 @@ struct Kept {
 /// iterations. `present` is as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-/// Returns no steps without `target.keep` or if no tracker names an iteration. Foreign files are
-/// kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
+/// Returns the steps; none if `target.keep` is not set or no tracker has an iteration. Foreign
+/// files are kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

@@ -205,8 +205,7 @@ std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_s
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->end.target();
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  return store.display(root) == own ? target.claim.root : nullptr;  // the same store may be wrapped
-                                                                    // again
+  return store.display(root) == own ? target.claim.root : nullptr;  // one store, several wrappers
 }
 
 SaveReport Save::finish() {

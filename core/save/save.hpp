@@ -1,5 +1,6 @@
 #pragma once
-// Save: begin takes the snapshot, poll commits. docs/save.md describes the whole flow.
+// Saves a checkpoint: begin() takes the snapshot, poll() commits. docs/save.md describes the whole
+// flow.
 
 #include <memory>
 #include <optional>
@@ -23,20 +24,20 @@ struct SaveSettings {
 };
 
 struct SaveReport {
-  std::uint64_t bytes = 0;         ///< written by this rank
+  std::uint64_t bytes = 0;         ///< bytes that this rank wrote
   std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
   /// Upper limit, known in advance, on the memory that this rank uses in addition to the job's own
   /// until its part is durable: batches and encoded objects. Excludes the plan, and the metadata
   /// that the leader writes.
   std::uint64_t bound_staging = 0;
-  /// The same limit for a rank without tensor parts other than single-element tensors: a constant,
-  /// plus the objects and single elements that the rank writes.
+  /// Like bound_staging, but for a rank without tensor parts other than single-element tensors: a
+  /// constant, plus the objects and single elements that the rank writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
-  std::vector<CacheKind> reused;  ///< in the order of cache_kinds()
+  std::vector<CacheKind> reused;  ///< what was reused, in the order of cache_kinds()
   /// Reasons for planning again, and a line for each old checkpoint that could not be removed; the
   /// same on all ranks.
   std::vector<std::string> log;

@@ -2,8 +2,7 @@
 // Queues saves while the job keeps training. Background tasks write them. The job's own thread
 // commits them when it polls, on all ranks in the order in which they began:
 //
-//   begin A   train   poll   train   poll: A committed   train   begin B   train   finalize: B
-//   committed
+//   begin A   train   poll   train   poll: A ends   train   begin B   train   finalize: B ends
 //
 // Megatron's queue of asynchronous saves works the same way, except that this queue is bounded: if
 // the maximum is in flight, begin finishes the oldest save first, which bounds staging, too.
@@ -75,7 +74,7 @@ class SaveQueue {
 
   std::size_t in_flight_max_;
   Begin begin_;
-  std::deque<InFlight> saves_;  ///< oldest first
+  std::deque<InFlight> saves_;  ///< saves in flight, oldest first
 };
 
 /// Steps to run before the job exits, whatever its exit code, so that its saves are committed.

@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-/// Same as Save::begin, with seams.
+/// Does the same as Save::begin, with seams.
 Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                 SaveSettings options, const SaveSeams& seams);
 

@@ -44,7 +44,7 @@ std::optional<std::vector<GroupRank>> writers_of(const Catalog& catalog, std::in
   return writers;
 }
 
-/// Returns the boxes in order with their writers; nothing if they do not tile.
+/// Returns the boxes in order, with their writers; nothing if they do not tile the tensor.
 std::optional<PlannedTensor> planned(const StoredTensor& stored,
                                      const std::vector<GroupRank>& writers) {
   if (!stored.original_shape.empty()) return std::nullopt;

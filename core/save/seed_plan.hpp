@@ -1,10 +1,9 @@
 #pragma once
 // Reconstructs from a catalogue the plan by which the checkpoint was written, so that a job that
-// loaded it need not plan its first save. The catalogue does not tell which ranks held main copies,
+// loaded it need not plan its first save. The catalogue does not say which ranks held main copies,
 // so all ranks together check that the plan serves the job:
 //
-//   each rank  holds what the plan assigns to it, and the plan has a place for all it holds
-//   (plan_fit)
+//   each rank  holds what the plan assigns to it, and all it holds has a place (plan_fit)
 //   all ranks  hashes of their main copies add up to the hash of the plan's boxes and objects
 
 #include <cstdint>

@@ -107,7 +107,7 @@ std::size_t saves_in(const IncarnationRecord& life) {
   return saves;
 }
 
-/// True if a later save of the same step replaced the save of that number.
+/// True if a later save of the same step replaced save `number`.
 bool is_replaced(const IncarnationRecord& life, std::size_t number) {
   for (std::size_t later = number + 1; later < saves_in(life); ++later) {
     if (save_of(life, later).step == save_of(life, number).step) return true;
@@ -139,7 +139,7 @@ Rulings judge_contents(Store& store, const IncarnationRecord& life) {
     if (!save.certain || is_replaced(life, number)) continue;
     const std::string directory = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
     try {
-      if (!holds_metadata(store, directory)) continue;  // retention removed it
+      if (!holds_metadata(store, directory)) continue;  // retention removed the checkpoint
       Stored stored(Checkpoint::open(store, directory));
       for (const auto& rank : life.ranks) {
         if (number < rank.audits.size()) compare(stored, rank.audits[number], save, rulings);

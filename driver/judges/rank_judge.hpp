@@ -51,7 +51,7 @@ class RankJudge {
   /// has the bits from before or is poisoned.
   void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
-  /// Called after each TrainAction.
+  /// Called after the job has trained for some steps.
   void trained(sim::TrainingJob& job);
   /// Called before the job's state goes to the engine. Returns the save's number in this life.
   std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);

@@ -191,7 +191,7 @@ class StoreJudge {
   const CheckpointPlan& plan_;
   const Past& past_;
   std::ptrdiff_t newest_;
-  std::optional<Step> named_;  ///< step that the tracker names
+  std::optional<Step> named_;  ///< step in the tracker
   std::set<const SavePoint*> passed_over_;
   Rulings rulings_;
 };

@@ -46,8 +46,9 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Adds to the save point what a checkpoint of our own jobs records besides step and grids. It does
-/// not record what its job left out in earlier loads. Another program's checkpoint records nothing.
+/// Adds to the save point what a checkpoint of our own jobs records in addition to step and grids.
+/// It does not record what its job left out in earlier loads. Another program's checkpoint records
+/// nothing.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();

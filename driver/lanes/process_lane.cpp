@@ -127,7 +127,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // only one row of a table
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // of a table, only one row
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 

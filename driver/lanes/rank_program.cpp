@@ -473,7 +473,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // blocking save: wait for it
+    if (!async) {  // the job waits for the save
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {
@@ -561,7 +561,7 @@ class RankProgram {
   SaveQueue saves_;
   sim::LoadRequest request_;           ///< request of the last load
   bool arrived_ = false;               ///< true once the request has been filled
-  std::vector<Step> damaged_;          ///< iterations skipped as damaged, not saved again yet
+  std::vector<Step> damaged_;          ///< iterations skipped as damaged and not saved again yet
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;

@@ -87,7 +87,7 @@ struct LoadAction {
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
-  bool fatal = true;                          ///< true for a value that isn't finite; false: spike
+  bool fatal = true;                          ///< true if not finite, false for a spike
   sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
   std::int64_t run = 0;  ///< for transient_error: 0 for the first run, 1 for the first re-run
@@ -113,11 +113,11 @@ struct FaultAction {
   std::string phase;  ///< if empty, any phase
   std::string step;   ///< step of the phase's protocol; if empty, the whole phase
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
-  std::int64_t nth = 0;                    ///< number of matching events that pass before it fires
+  std::int64_t nth = 0;                    ///< matching events that pass before the fault fires
   std::optional<sim::FileKind> file = {};  ///< file that the call must concern; if empty, any file
   std::int64_t delay_ms = 0;               ///< for the kinds late and lost
   std::int64_t bit = 0;                    ///< for the kinds flip_write and flip_read
-  Fires fires = Fires::kYes;               ///< kMaybe if it need not fire
+  Fires fires = Fires::kYes;               ///< kMaybe if the fault need not fire
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
@@ -147,8 +147,8 @@ struct ForeignProgram {
   /// and the tracker, {reprise} by the path of this program.
   std::vector<std::string> command;
   int exits = 0;                       ///< exit code that the program must have
-  std::optional<std::int64_t> leaves;  ///< step of a checkpoint that the program must commit
-  std::int64_t seconds = 120;          ///< time limit
+  std::optional<std::int64_t> leaves;  ///< step that the program must commit a checkpoint of
+  std::int64_t seconds = 120;          ///< time limit of the program
 
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
 };
@@ -173,7 +173,7 @@ struct IncarnationPlan {
   sim::CheckpointFormat format = sim::CheckpointFormat::kTorchDist;
   sim::RerunTemplate rerun_template = sim::RerunTemplate::kAsStored;
   sim::Wrapping iterators = sim::Wrapping::kWrapped;
-  bool other_device = false;        ///< true if it runs on other devices than the life before
+  bool other_device = false;        ///< true if this life runs on other devices than the last one
   std::string run = {};             ///< name of the run; if empty, the scenario's name
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
@@ -182,13 +182,13 @@ struct IncarnationPlan {
   Registry fallback = Registry::kForbidden;
   sim::GroupSet forbids = {};  ///< global groups that must not be used
   bool skips = false;          ///< true to skip iterations that the log of rejected results lists
-  sim::LoadChoice load = {};   ///< parts and modules that its loads leave out
+  sim::LoadChoice load = {};   ///< parts and modules that loads of this life leave out
   bool plain_first = false;    ///< true if an optimizer's plain parameter group comes first
   sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< form of the modules' keys
-  std::optional<Code> fails = {};               ///< code with which all ranks must refuse its load
-  std::string fails_says = {};  ///< text that every rank's message must contain in that case
+  std::optional<Code> fails = {};               ///< code with which all ranks must refuse the load
+  std::string fails_says = {};  ///< text that each rank's message must contain if a load is refused
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
-  std::optional<ForeignProgram> foreign = {};  ///< if set, only damage may follow
+  std::optional<ForeignProgram> foreign = {};  ///< another program; only damage may follow it
 
   /// Returns the number of ranks of the world, members or not.
   std::int32_t world_size() const;
@@ -204,13 +204,13 @@ struct IncarnationPlan {
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
   std::vector<CacheKind> plans;  ///< caches that are kept between saves
-  bool optimizer = true;         ///< false if no save includes the optimizer, whatever it asks for
-  bool random = true;            ///< false if no save includes random states, whatever it asks for
+  bool optimizer = true;         ///< false if no save includes the optimizer, even on request
+  bool random = true;            ///< false if no save includes random states, even on request
   std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0 for all
   bool falls_back = false;       ///< true to load the newest whole one if the tracker's is damaged
   bool checks = false;           ///< true to verify checksums when reading
   bool reads_once = false;       ///< true to read payload once for all ranks that need it
-  bool async = false;            ///< true to train during saves; a save action may override it
+  bool async = false;            ///< true to train during saves; a save action may override this
   bool late = false;  ///< true if background work runs only when waited for, on the simulated lane
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
@@ -234,8 +234,9 @@ struct Expectation {
   std::string refusal_says;          ///< text that every rank's message must contain
   std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
   bool every_rank_owns = true;       ///< false if a rank may own nothing
-  std::vector<Outcome> outcomes = {Outcome::kContinued};  ///< allowed for the lives after it
-  std::optional<std::int64_t> loaded_step;                ///< step that the last life must load
+  std::vector<Outcome> outcomes = {
+      Outcome::kContinued};                          ///< outcomes allowed for lives after the first
+  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
   std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
   std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
@@ -281,9 +282,8 @@ struct Scenario {
   std::string proves;
   std::vector<std::string> tags;
   std::string model;
-  sim::Sharding optimizer_sharding =
-      sim::Sharding::kFullyReshardable;  ///< sharding of the first life
-  std::int64_t shard_dim = 0;            ///< dimension along which the optimizer's boxes are cut
+  sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;  ///< used by the first life
+  std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are cut
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
@@ -294,7 +294,7 @@ struct Scenario {
   /// Lives of a trainer, in place of the job and its incarnations.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
-  std::vector<std::string> caught;  ///< mutants that this scenario declares to catch
+  std::vector<std::string> caught;  ///< mutants that this scenario must catch
   std::vector<LaneKind> lanes;
   std::string lanes_reason;  ///< reason for not running on all lanes
   std::optional<Recorded> recorded;

@@ -13,7 +13,7 @@ namespace {
 
 void read_stages(YamlMap& map, sim::Layout& layout) {
   if (!map.has("stage_layers")) {
-    static_cast<void>(map.node("stage_layers"));  // makes the key known
+    static_cast<void>(map.node("stage_layers"));  // marks the key as known
     return;
   }
   for (const auto& item : map.items("stage_layers")) {

@@ -11,7 +11,7 @@
 namespace reprise::driver {
 
 /// Applies `modules` and `place` of a job or restart to the plan; does nothing if there is neither.
-/// Each module gets the ranks that it names, or those that `place` assigns. The job itself checks
+/// Each module gets the ranks that it lists, or those that `place` assigns. The job itself checks
 /// that grids fit together, with messages that scenarios expect. Throws the USAGE errors of
 /// YamlMap, as do the functions below.
 void read_modules(YamlMap& map, IncarnationPlan& plan);

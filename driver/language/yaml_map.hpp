@@ -27,9 +27,9 @@ struct Bindings {
 
 class YamlMap {
  public:
-  /// `what` names the mapping in messages, such as "job" or "step 3". Throws USAGE if `node` is not
-  /// a mapping or repeats a key. With `bindings`, replaces each scalar value $name by its binding;
-  /// throws USAGE for a name without one.
+  /// `what` is the mapping's name in messages, such as "job" or "step 3". Throws USAGE if `node` is
+  /// not a mapping or repeats a key. With `bindings`, replaces each scalar value $name by its
+  /// binding; throws USAGE for a name without one.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;

@@ -287,8 +287,7 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
 
 std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
   const std::int32_t members =
-      plan.modules.empty() ? plan.layout.world_size()
-                           : plan.world_size();  // modules leave no gaps between their ranks
+      plan.modules.empty() ? plan.layout.world_size() : plan.world_size();  // modules leave no gaps
   const auto place = random.below(static_cast<std::uint64_t>(members));
   return plan.ranks.empty() ? static_cast<std::int32_t>(place)
                             : plan.ranks[static_cast<std::size_t>(place)];

@@ -10,7 +10,7 @@ struct BuildInfo {
   std::string_view commit;   // full hash, or "unknown" outside a git clone
   bool dirty;                // true if the tree differed from the commit, untracked files included
   std::string_view build;    // build type and compiler, such as "Release GNU 12.2.0"
-  bool has_mpi;              // true if the MPI adapters are built in; a library may still fail
+  bool has_mpi;              // true if the MPI adapters are built in, which may still fail
   bool has_cuda;
   bool has_nccl;
 };

@@ -31,7 +31,7 @@ using Ages = std::map<std::string, StreamAges>;
 /// dropped. The uninterrupted job has to make the same change.
 struct Turn {
   Step at;                      ///< step of the checkpoint
-  std::size_t incarnation = 0;  ///< incarnation that loaded it
+  std::size_t incarnation = 0;  ///< incarnation that loaded the checkpoint
   bool optimizer = true;        ///< true if the checkpoint held the optimizer
   bool release = false;
 
@@ -40,17 +40,17 @@ struct Turn {
 
 struct SavePoint {
   Step step;
-  std::size_t incarnation = 0;  ///< incarnation that saved it
+  std::size_t incarnation = 0;  ///< incarnation that made the save
   std::vector<sim::ModuleConfig> modules = {};
   std::optional<std::int64_t> parent_step =
       {};  ///< step of the checkpoint from which the saving job was loaded
   Ages ages = {};
-  bool certain = true;           ///< false if the save did not finish; it may exist anyway
-  bool damaged = false;          ///< true if it was damaged later, or by a store that lied
-  bool random = true;            ///< true if it holds the random streams
-  bool optimizer = true;         ///< true if it holds the optimizers' state
-  bool release = false;          ///< true if it was renamed to a release
-  std::int64_t beside = 0;       ///< steps that the job trained while it was in flight
+  bool certain = true;           ///< false if the save did not finish; its checkpoint may exist
+  bool damaged = false;          ///< true if the files were damaged later, or by a store that lied
+  bool random = true;            ///< true if the save holds the random streams
+  bool optimizer = true;         ///< true if the save holds the optimizers' state
+  bool release = false;          ///< true if the checkpoint was renamed to a release
+  std::int64_t beside = 0;       ///< steps that the job trained while the save was in flight
   std::vector<Turn> turns = {};  ///< turns of the saving job, in order
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
@@ -60,7 +60,7 @@ struct SavePoint {
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
   std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
-  bool tracker_damaged = false;        ///< true if it was damaged and has not been written since
+  bool tracker_damaged = false;        ///< true if the tracker was damaged and not written since
 };
 
 /// Returns the index of the newest certain save, or -1.
@@ -84,7 +84,7 @@ class Position {
   const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
   std::size_t incarnation() const { return incarnation_; }
   void train(std::int64_t steps);
-  void skip();  ///< advances by one iteration that leaves the streams unchanged
+  void skip();  ///< advances by an iteration that leaves the streams unchanged
   void load(const SavePoint& saved);
   SavePoint save(const SaveAction& action = {}) const;
 

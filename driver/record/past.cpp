@@ -83,7 +83,7 @@ void make_release(Store& store, Past& past) {
   store.sync_directory(kCheckpointRoot);
   write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
                    write_tracker(release));
-  past.tracker_damaged = true;  // the tracker names no iteration until the next save
+  past.tracker_damaged = true;  // the tracker has no iteration until the next save
   for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
     if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
     save->release = true;

@@ -51,7 +51,7 @@ struct SaveEvidence {
   std::optional<RulingCode> code = {};
   Inventory live;         ///< keys that this rank had to save
   Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
-  bool reused = false;    ///< true if it used a cached plan
+  bool reused = false;    ///< true if the save used a cached plan
   Inventory padded = {};  ///< tensors of which this rank holds undefined elements
 };
 
@@ -67,7 +67,8 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  bool read_began = false;          ///< true once its last load reads; a refusal then leaves poison
+  bool read_began = false;          ///< true once the last load has begun to read; a refusal then
+                                    ///< leaves poisoned tensors
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
   int exit_code = 0;                ///< code with which the job wanted to end
@@ -98,7 +99,7 @@ struct IncarnationRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< records of the members of the job
   std::int32_t world = 0;           ///< number of ranks of the world; 0 if only members are in it
-  std::vector<RulingText> rulings;  ///< rulings on what the life left: its store and processes
+  std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
   std::string event_hash;           ///< empty on lanes without event hashes
   std::string launch_error;         ///< reason why the lane could not run the life at all
   std::uint64_t asked = 0;          ///< calls of the mutant's functions by all ranks

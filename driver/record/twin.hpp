@@ -59,8 +59,7 @@ class Twin {
   std::unique_ptr<sim::TrainingJob> job_;
   std::optional<Step> first_;             ///< number of iterations at the start, if the job exists
   std::vector<sim::StepRecord> records_;  ///< one per iteration since the start
-  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>>
-      states_;  ///< most recently used first
+  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< last used first
   std::int64_t trained_ = 0;
 };
 
@@ -74,7 +73,7 @@ class TwinBook {
 
  private:
   std::mutex mutex_;
-  std::list<std::shared_ptr<Twin>> twins_;  ///< most recently used first
+  std::list<std::shared_ptr<Twin>> twins_;  ///< last used first
 };
 
 }  // namespace reprise::driver

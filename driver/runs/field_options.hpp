@@ -18,7 +18,7 @@ struct FieldOptions {
   bool no_load_scheduler = false;
   bool no_load_rng = false;
   bool finetune = false;
-  bool fully_reshardable = false;  ///< is dist-ckpt-optim-fully-reshardable
+  bool fully_reshardable = false;  ///< Megatron's dist-ckpt-optim-fully-reshardable
   std::string load = {};           ///< directory for stored_start(); empty if there is none
 
   bool any() const { return !(*this == FieldOptions{}); }
@@ -32,7 +32,7 @@ std::string to_string(const FieldOptions& options);
 /// Overrides the keys of each scenario. Also appends the options, without directories, to the
 /// scenario's name ("mimo/layouts[...]{--finetune}"), so that nobody takes its result for that of
 /// the scenario in the catalogue. Without options the scenarios do not change. Reads the checkpoint
-/// that `load` names; throws the errors of stored_start().
+/// at `load`; throws the errors of stored_start().
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios);
 
 }  // namespace reprise::driver

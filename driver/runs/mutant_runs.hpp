@@ -1,5 +1,5 @@
 #pragma once
-// Runs each mutant in the scenarios that declare to catch it, and in random scenarios.
+// Runs each mutant in the scenarios that declare it, and in random scenarios.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ struct Trial {
   std::string scenario;
   bool caught = false;
   bool asked = true;   ///< false if the mutant was never called, so that nothing could catch it
-  std::string code;    ///< code of the failure that caught it
+  std::string code;    ///< code of the failure that caught the mutant
   std::string reason;  ///< reason of the verdict, or why the trial does not count
 };
 
@@ -31,7 +31,7 @@ struct PropertyTrial {
   std::string property;
   std::uint64_t cases = 0;      ///< number of cases run
   std::uint64_t asked = 0;      ///< number of cases that called the mutant
-  std::optional<Trial> caught;  ///< trial that caught it, with a name such as "case 3 of seed 1"
+  std::optional<Trial> caught;  ///< trial that caught the mutant; its name has case and seed
 };
 
 struct MutantOutcome {

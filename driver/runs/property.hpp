@@ -16,7 +16,8 @@
 
 namespace reprise::driver {
 
-/// Describes how a scenario broke a property. Two failures are alike if verdict and code are equal.
+/// Describes how a scenario broke a property. Two failures count as the same if verdict and code
+/// are equal.
 struct Failure {
   std::string verdict;
   std::string code;    ///< code of the first problem
@@ -28,21 +29,18 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&,
-                                  const LaneOptions&);        ///< the check; see failure_of()
-  Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
-  std::uint64_t cases;                                        ///< default number of cases
+  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
+  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< draws a case
+  std::uint64_t cases;  ///< default number of cases
 };
 
 /// Returns the properties:
 ///
-///   continuity    the scenario passes with elements compared on every rank that owns any, without
-///   a
-///                 difference, or is refused exactly as the requirements say
+///   continuity    the scenario passes with elements compared on every rank that owns any, and
+///                 without a difference, or is refused exactly as the requirements say
 ///   layout-free   the final state has the digest of the same scenario on one rank
 ///   stored-alike  the tensors that the first incarnation stores have the same bytes on disk as
-///   those
-///                 that it stores in the last one's layout
+///                 those that it stores in the last one's layout
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
 std::span<const Property> properties();
@@ -70,7 +68,7 @@ struct PropertyRequest {
   std::string out;  ///< directory for counterexamples; if empty, they are not written
 };
 
-/// Shrinks a scenario that fails with `failing`'s verdict and code, and writes it as
+/// Shrinks `failing`, keeping the verdict and code of `failure`, and writes the result as
 /// <out>/<property>-<code>-<hash>.yaml.
 Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
                                const PropertyRequest& request);

@@ -16,9 +16,9 @@ struct StoredStart {
 };
 
 /// Finds the scenario's own checkpoint below `directory`, where a run with --save left it;
-/// otherwise takes `directory` itself as the checkpoint. Throws an error that names the place if
-/// there is no checkpoint, if it was not written by one of our training jobs, or if it is a
-/// release, which has no iteration.
+/// otherwise takes `directory` itself as the checkpoint. Throws an error with the place if there is
+/// no checkpoint, if it was not written by one of our training jobs, or if it is a release, which
+/// has no iteration.
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
 /// Adds a first life, a command, that leaves a copy of the checkpoint; all other lives may load the

@@ -14,8 +14,7 @@ namespace {
 struct Told {
   WholeTensor whole;
   std::int64_t holders = 1;
-  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
-      boxes;  ///< ranks and digests by box
+  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>> boxes;  ///< ranks and digests
 };
 
 std::string moment_text(const WholeState& state) {

@@ -47,7 +47,7 @@ void Iteration::validate_results(std::int64_t own, std::int64_t loss, const Prog
   for (const auto& module : job_.modules) {
     if (module.config.frozen) continue;
     for (const auto& family : module.families) {
-      if (family.settings.loss_scale.overflows()) continue;  // the loss scaler handles it
+      if (family.settings.loss_scale.overflows()) continue;  // the loss scaler handles an overflow
       all += family.optimizer->statistics(family.parameters, {at, family.settings, loss});
     }
   }

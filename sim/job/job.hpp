@@ -58,8 +58,8 @@ class TrainingJob {
   /// parameter's compute copy and its share of the optimizer, in whatever form checkpoints keep
   /// them.
   StateDict model_space();
-  /// own_groups() returns the job's own process groups; the other function returns those that its
-  /// saves and loads use unless a caller passes others.
+  /// own_groups() returns the job's own process groups; given_groups() returns those that its saves
+  /// and loads use unless a caller passes others.
   JobGroups own_groups() const;
   JobGroups given_groups() const;
   /// Returns the state to save. Leaves point into the job's memory and stay valid until the next
@@ -76,10 +76,10 @@ class TrainingJob {
   /// start from the weights.
   ///
   /// Throws the same error on all ranks: FOREIGN_CHECKPOINT for another model's checkpoint, or for
-  /// another run's unless JobIdentity::adopts names that run (with a note); LAYOUT_MISMATCH for
+  /// another run's unless JobIdentity::adopts lists that run (with a note); LAYOUT_MISMATCH for
   /// dp_reshardable state of other model-parallel sizes; UNSUPPORTED for a sharding that this job
   /// can't read; NOT_STORED or NOT_REQUESTED for modules that one side lacks unless JobConfig::load
-  /// names them.
+  /// lists them.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
   LoadRequest load_request(const Stored& stored) { return load_request(stored, given_groups()); }
   LoadRequest load_request(const Value* stored_common = nullptr) {

@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// Do the work of TrainingJob's functions of the same names.
+/// Do the work of TrainingJob's functions with the same names.
 void reallocate(JobData& job);
 std::vector<ByteSpan> memory(JobData& job);
 

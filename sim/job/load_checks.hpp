@@ -27,7 +27,7 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// Refuses a checkpoint whose two records of the sharding differ. If the modules have different
 /// shardings, there is only one record.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// Refuses a module whose own object names another sharding than the common state, by which its
+/// Refuses a module whose own object records another sharding than the common state, by which its
 /// state was read.
 void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored);

@@ -14,7 +14,7 @@ namespace reprise::sim {
 struct Stored {
   const Value* common = nullptr;     ///< if null, this job's layout and sharding are assumed
   const Catalog* catalog = nullptr;  ///< if null, the current keys and shapes are assumed
-  bool release = false;              ///< true if only its weights are used, whatever else is stored
+  bool release = false;              ///< true to use only the weights, whatever else is stored
 };
 
 /// The state that a load must fill, and its settings.

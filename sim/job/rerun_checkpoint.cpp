@@ -59,8 +59,8 @@ void force_rerun(const JobData& job, LoadRequest& request, const Value* common) 
 }  // namespace
 
 bool emits_rerun(const JobData& job) {
-  // Does not depend on the policy that describes a state, because a save may or may not have the
-  // object.
+  // This does not depend on the policy that describes a state, because a save may or may not have
+  // the object.
   return job.policy.rerun.emitted(job.machine.mode(), job.machine.state(),
                                   job.config.rerun.options.format);
 }

@@ -86,7 +86,7 @@ Description with_stage_in_replica(const Holding& holding) {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Omits an axis along which copies exist from the replica id.
+/// Leaves an axis along which copies exist out of the replica id.
 void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_tp>; }
 void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
 void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }

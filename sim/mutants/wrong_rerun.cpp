@@ -184,8 +184,8 @@ void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_p
 /// from a checkpoint.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
-/// Does not restore random streams: none of them, or all but one kind. With `before a fault save`,
-/// leaves them out only then.
+/// Leaves random streams where the rejected run moved them: all kinds, or one kind. The last
+/// variant does so only before a fault save.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }

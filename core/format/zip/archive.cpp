@@ -26,7 +26,7 @@ constexpr std::array<unsigned char, kItemKindBytes> kLegacyMagic = {
     0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 
 constexpr std::uint32_t kZstdMagic = 0xfd2fb528;
-constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // as its own readers demand
+constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // limit of safetensors' readers
 
 std::uint16_t u16(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint16_t>(bytes.subspan(at));
@@ -123,7 +123,7 @@ ItemKind item_kind_of(ByteSpan first_bytes) {
     return ItemKind::kLegacy;
   }
   if (first_bytes.size() >= 4 && u32(first_bytes, 0) == kZstdMagic) return ItemKind::kZstd;
-  // Safetensors: the length of a JSON object, then the object.
+  // A safetensors file begins with the length of a JSON object, then the object.
   if (first_bytes.size() > 9 && u64(first_bytes, 0) < kSafetensorsHeaderMax &&
       as_text(first_bytes.subspan(8, 2)) == "{\"") {
     return ItemKind::kSafetensors;

@@ -36,11 +36,12 @@ ItemKind item_kind_of(ByteSpan first_bytes);
 inline constexpr std::size_t kItemKindBytes = 15;
 
 struct Record {
-  std::string name;                 ///< without the archive's prefix: "data.pkl", "data/0"
+  std::string name;                 ///< such as "data.pkl" or "data/0", without the archive's
+                                    ///< prefix
   std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
   std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
-  std::uint32_t crc = 0;            ///< stored checksum; wrong if torch was told not to compute it
+  std::uint32_t crc = 0;            ///< stored checksum, which torch may have been told to omit
   bool utf8 = false;                ///< the directory marks the name as UTF-8
   std::uint64_t entry_offset = 0;   ///< offset of its central directory entry in the slice
 };
@@ -118,7 +119,7 @@ class Archive {
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;
-  std::vector<Checksum> checksums_;  ///< one per record
+  std::vector<Checksum> checksums_;  ///< checksums, one per record
 };
 
 }  // namespace reprise

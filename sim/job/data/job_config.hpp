@@ -34,7 +34,7 @@ struct JobIdentity {
 };
 
 struct TrainingSettings {
-  std::uint64_t seed = 1;  ///< seed of start values, data and random streams; a load replaces it
+  std::uint64_t seed = 1;  ///< seed of start values, data and random streams; replaced by a load
   Schedule schedule = {};
   double clip_grad = 0;       ///< limit on the norm of gradients over all modules; 0 for none
   bool random_by_dp = false;  ///< true if random streams differ by rank of dp x cp

@@ -31,7 +31,7 @@ struct JobData {
   RerunMachine machine;
   DataIterator batches;
   std::vector<AppliedSamples> applied;  ///< samples that this life has used
-  std::vector<Moved> moved;             ///< in the order of the moves
+  std::vector<Moved> moved;             ///< reallocations, in order
 };
 
 }  // namespace reprise::sim

@@ -18,8 +18,9 @@ struct Basis {
   void add(CheckpointGroups of_module, ContentMetadata told);
 };
 
-/// The first returns the job's own groups of each module, for keys of that form or of the job's own
-/// form. The second returns the groups that the job's saves and loads are given.
+/// groups_for() and own_groups() return the job's own groups of each module, for keys of that form
+/// or of the job's own form. given_groups() returns the groups that the job's saves and loads are
+/// given.
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);

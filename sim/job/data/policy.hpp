@@ -110,8 +110,8 @@ std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 /// A layer that makes its own part of a checkpoint.
 struct LeafLayer {
-  std::string_view key;           ///< key of one of its parameters
-  const CheckpointGroups& given;  ///< groups that it is called with
+  std::string_view key;           ///< key of one of the layer's parameters
+  const CheckpointGroups& given;  ///< groups that the layer is called with
   const GroupRegistry& registry;
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
@@ -128,7 +128,7 @@ struct StreamGrids {
   const Layout& stored;
   const Layout& own;
   bool of_experts = false;
-  bool by_dp = false;  ///< true if they differ by rank of dp x cp
+  bool by_dp = false;  ///< true if streams differ by rank of dp x cp
 };
 /// True if each rank finds its own stream in the checkpoint, which is so only if the grids are the
 /// same.
@@ -188,8 +188,8 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select the parts of the whole state: `saved` those that a save writes, the other those that a
-  /// load requests.
+  /// Select the parts of the whole state: `saved` those that a save writes, `requested` those that
+  /// a load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
   /// Choose the groups of a save and of a load, and check that all ranks agree on them.

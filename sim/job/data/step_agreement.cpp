@@ -39,7 +39,7 @@ void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own,
   for (const auto& module : own) {
     mine.push_back(module.overflow ? 1 : 0);
     mine.push_back(
-        std::bit_cast<std::int64_t>(module.loss_scale));  // keeps the order, as none is negative
+        std::bit_cast<std::int64_t>(module.loss_scale));  // keeps the order: no scale is negative
   }
   const auto all = world.all_reduce(Reduce::kMax, mine);
   agreed.modules.resize(own.size());

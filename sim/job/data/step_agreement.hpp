@@ -18,7 +18,7 @@ namespace reprise::sim {
 /// What a rank knows about a module of its job.
 struct ModuleStep {
   Communicator* group = nullptr;  ///< ranks of the module; null if this rank is not one of them
-  bool overflow = false;          ///< true if its gradients are not finite
+  bool overflow = false;          ///< true if gradients of the module are not finite
   double loss_scale = 0;
   std::int64_t squares = 0;  ///< sum of squares of gradients, each counted once, in units of 2^-20
   std::int64_t zeros = 0;    ///< number of zero gradients
@@ -26,7 +26,7 @@ struct ModuleStep {
 
 struct StepAgreement {
   bool overflow = false;            ///< true if some module overflowed; in that case nobody updates
-  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; without groups
+  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; their groups are not set
 
   /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;

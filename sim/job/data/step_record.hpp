@@ -20,7 +20,7 @@ struct StepRecord {
   double loss_scale = 0;     ///< value that the step used; of the first module if there are several
   bool overflow = false;     ///< true if the update was skipped
   bool skipped = false;      ///< true if the iteration only consumed its samples
-  double gradient_norm = 0;  ///< over all modules, before clipping
+  double gradient_norm = 0;  ///< norm over all modules, before clipping
   std::int64_t zeros = 0;    ///< number of zero gradients
   std::vector<double> scales = {};  ///< loss scales of all modules, in the order of their names
 
@@ -38,7 +38,7 @@ struct StepOutcome {
 /// Samples that an iteration used.
 struct AppliedSamples {
   SampleRange samples;
-  bool skipped = false;  ///< true if they were consumed without training
+  bool skipped = false;  ///< true if the samples were consumed without training
 
   friend bool operator==(const AppliedSamples&, const AppliedSamples&) = default;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// The process groups passed to a save or a load, each an ordered list of global ranks. They are
-// never read from global state, except by group_registry.hpp for callers that have none to pass.
+// The process groups passed to a save or a load, each an ordered list of global ranks. They are not
+// read from global state; only group_registry.hpp does so, for callers that have none to pass.
 
 #include <array>
 #include <bitset>

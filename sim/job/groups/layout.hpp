@@ -84,9 +84,9 @@ std::string to_string(const Layout& layout);
 
 /// Ranks over which a size spreads its parts or copies.
 enum class Spread : std::uint8_t {
-  kOwnRanks,     ///< takes ranks: makes the world that many times larger
+  kOwnRanks,     ///< takes ranks: multiplies the world by the size
   kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
-  kWithinRank,   ///< neither takes nor divides ranks: all of it is on each rank
+  kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
 };
 
 /// The tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies of
@@ -162,8 +162,8 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {}
 /// 1 and come last. Checks the layout; `ranks` is as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 /// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model;
-/// the other function returns those whose ranks hold the same part. Fastest first; dp appears as
-/// its two parts.
+/// copy_axes() returns those whose ranks hold the same part. Fastest first; dp appears as its two
+/// parts.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
 /// Returns the mesh of the experts on the same ranks: etp replaces tp, and edp_shard and

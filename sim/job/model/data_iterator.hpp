@@ -61,7 +61,7 @@ class DataIterator {
 /// Encodes the position in Megatron's form: {saved_microbatches: [{first, count}], replaying,
 /// replay_pos}.
 Value encode(const DataPosition& position);
-/// Returns the kept batches. Throws LOAD_REJECTED if the value does not have that form.
+/// Returns the kept batches. Throws LOAD_REJECTED if the value does not have the right form.
 std::vector<SampleRange> decode_batches(const Value& value);
 
 }  // namespace reprise::sim

@@ -52,7 +52,7 @@ std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module);
 Value encode(std::span<const HostRng> streams);
 /// Encodes a list with `rng` as its only entry.
 Value encode(const HostRng& rng);
-/// Throws NOT_STORED if the value does not have that form or is empty.
+/// Throws NOT_STORED if the value does not have the right form or is empty.
 std::vector<HostRng> decode_rng(const Value& value);
 
 }  // namespace reprise::sim

@@ -39,8 +39,8 @@ std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Bo
 std::int64_t elements_of(std::span<const Box> boxes);
 
 /// packing() returns the copies from a local array of that shape to a buffer that holds the boxes
-/// one after another; unpacking() returns the reverse copies. Both are in the same processor's
-/// memory.
+/// one after another; unpacking() returns the reverse copies. Array and buffer are in the same
+/// processor's memory.
 std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
                              std::byte* packed, std::size_t element_bytes);
 std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,

@@ -47,7 +47,7 @@ struct Place {
 };
 
 struct ParameterSpec {
-  std::string key;       ///< "decoder.layers.0.mlp.linear_fc1.weight"
+  std::string key;       ///< such as "decoder.layers.0.mlp.linear_fc1.weight"
   std::string full_key;  ///< key with the module's prefix
   Dims shape;            ///< shape of the global tensor
   /// Number of unpadded rows if dimension 0 is padded to a multiple of `rows_multiple` x tp, as in
@@ -59,7 +59,7 @@ struct ParameterSpec {
   bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
-  bool norm = false;  ///< true if its elements start near 1 instead of near 0
+  bool norm = false;  ///< true if elements start near 1 instead of near 0
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
   /// Set for the tensor of a single expert: the expert's number and the number of experts. The
@@ -131,12 +131,11 @@ struct MoeSizes {
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0 if there is none
-  std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
+  std::int64_t vocabulary = 512;          ///< 30 ranks have 28 full shards, one of 8, one empty
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction, on a last stage with
-                                ///< embedding
+  std::int64_t mtp_layers = 0;  ///< number of multi-token prediction layers, on the last stage
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   bool own_tensors = false;     ///< true if each expert has a tensor, "...linear_fc1.weight3"
 };

@@ -33,7 +33,7 @@ struct LocalParameter {
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };
 
-/// Returns the start values of its elements, for weights and masters.
+/// Returns the start values of a parameter's elements, for weights and masters.
 StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
 /// Fills the compute copy, whose array exists, with start values.
 void initialise(LocalParameter& parameter, std::uint64_t seed);

@@ -12,8 +12,8 @@ namespace reprise::sim {
 
 /// Mesh on which a parameter is distributed.
 enum class MeshKind : std::uint8_t {
-  kDense,   ///< tp cp dp pp
-  kExpert,  ///< etp ep edp pp
+  kDense,   ///< axes tp, cp, dp, pp
+  kExpert,  ///< axes etp, ep, edp, pp
 };
 
 struct PartitionRule {

@@ -12,7 +12,7 @@ namespace reprise::sim {
 
 /// Settings of a parameter group of Adam.
 struct GroupSettings {
-  double lr = 0;  ///< for the next step; the schedule sets it after each step
+  double lr = 0;  ///< rate of the next step; the schedule sets it after each step
   double weight_decay = 0;
   double beta1 = 0.9;
   double beta2 = 0.95;

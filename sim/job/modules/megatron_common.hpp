@@ -31,9 +31,9 @@ struct RunIdentity {
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
-/// Parts of the training state that a save holds besides the weights.
+/// Parts of the training state that a save holds in addition to the weights.
 struct SaveParts {
-  bool optimizer = true;  ///< optimizer with its schedule and loss scale
+  bool optimizer = true;  ///< true to include the optimizer, schedule and loss scale
   bool random = true;
 
   friend bool operator==(const SaveParts&, const SaveParts&) = default;

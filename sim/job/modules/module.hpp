@@ -42,15 +42,14 @@ struct Module {
   ModelSpec model;
   std::shared_ptr<const Mesh> dense_mesh;
   std::shared_ptr<const Mesh> expert_mesh;
-  std::shared_ptr<Communicator> group;  ///< all of the module's ranks
+  std::shared_ptr<Communicator> group;  ///< communicator of all ranks of the module
   std::vector<Family> families;         ///< two families, as a chain, if the module has experts
   Streams streams;
   Streams streams_before;  ///< streams before the iteration's initial run
   /// Streams of the ranks of this rank's dp x cp group, in the group's order, if each rank has its
   /// own.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
-                                        ///< any
+  std::shared_ptr<Communicator> dp_cp;  ///< exchanges `streams_over_dp`; null if there are none
   GroupRank place;                      ///< this rank in the module
   RequestNames asked;                   ///< names in the last request
 

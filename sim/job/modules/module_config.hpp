@@ -26,7 +26,7 @@ struct ModuleConfig {
   std::vector<GlobalRank> ranks = {};  ///< ranks in the form that members_of takes
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
   LossScale loss_scale = {};  ///< initial loss scale
-  bool frozen = false;        ///< true if it is not trained; its optimizer is then an empty stub
+  bool frozen = false;        ///< true if the module is not trained; its optimizer is then a stub
 
   friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
   /// Prints "vision: tp2 dp2 on 0 1 2 3", or only the layout if there is no name.

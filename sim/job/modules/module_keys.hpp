@@ -28,7 +28,7 @@ enum class KeyForm : std::uint8_t {
   kBare,
   kMixed,  ///< only the settings' keys are bare, as if some keys had been prefixed; loads refuse it
 };
-/// Returns "prefixed", "bare", "mixed".
+/// Returns "prefixed", "bare" or "mixed".
 std::string_view name_of(KeyForm form);
 std::optional<KeyForm> key_form_named(std::string_view name);
 

@@ -34,7 +34,7 @@ std::string settings_key(std::string_view module, std::size_t chain, std::string
 struct ChainPlace {
   std::string module;
   std::size_t chain = 0;
-  std::int32_t replica = 0;  ///< index of this rank's copy of its objects
+  std::int32_t replica = 0;  ///< index of this rank's copy of the optimizer's objects
 };
 
 /// Moves the parts out of `entry` into objects. Removes a wrapper that becomes empty, because it

@@ -24,7 +24,7 @@ struct BucketSizes {
 
 struct BucketEntry {
   std::size_t parameter = 0;  ///< position in `sizes`
-  Interval range;             ///< range of its elements in the bucket
+  Interval range;             ///< the parameter's elements in the bucket
 
   friend bool operator==(const BucketEntry&, const BucketEntry&) = default;
 };
@@ -40,8 +40,7 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Ranks that a bucket can be laid out for; the right number is that of the ranks that reduce it
-/// together.
+/// Numbers of ranks for which a bucket can be laid out; `instance` is the right one.
 struct BucketGroup {
   std::int32_t instance = 1;  ///< number of ranks of one optimizer instance, which share the bucket
   std::int32_t all = 1;       ///< number of ranks of all instances

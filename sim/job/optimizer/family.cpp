@@ -63,7 +63,7 @@ std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std
 /// Holders of a parameter: coordinates along two axes of its mesh.
 struct HeldBy {
   std::vector<std::int32_t> stages;
-  std::vector<std::int32_t> expert_ranks;  ///< if empty, all of them
+  std::vector<std::int32_t> expert_ranks;  ///< expert ranks; if empty, all
 
   friend bool operator<(const HeldBy& a, const HeldBy& b) {
     return std::tie(a.stages, a.expert_ranks) < std::tie(b.stages, b.expert_ranks);

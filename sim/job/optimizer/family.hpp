@@ -14,8 +14,8 @@ namespace reprise::sim {
 
 struct Family {
   MeshKind kind = MeshKind::kDense;
-  std::size_t chain = 0;  ///< index of its optimizer in the chain
-  std::string prefix;     ///< prefix of its bucket keys: "chained_1." in a chain, otherwise empty
+  std::size_t chain = 0;  ///< index of the family's optimizer in the chain
+  std::string prefix;     ///< prefix of bucket keys: "chained_1." in a chain, otherwise empty
   std::shared_ptr<const Mesh> mesh;
   GroupRank member;                     ///< this rank in the mesh
   Mesh sharing;                         ///< mesh of the axes whose ranks share the optimizer

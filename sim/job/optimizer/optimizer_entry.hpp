@@ -40,7 +40,7 @@ void put_in_order(std::vector<GroupSettings>& groups);
 struct GroupMatch {
   const std::vector<GroupSettings>& own;
   const std::vector<GroupSettings>& stored;
-  std::string who;  ///< owner, for messages: "module vision"
+  std::string who;  ///< owner, such as "module vision"; used in messages
 };
 
 /// Returns the stored settings in the order of the job's own groups, each with the parameters of

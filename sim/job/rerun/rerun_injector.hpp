@@ -34,7 +34,7 @@ class ErrorInjector {
 
   /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.
   Value encode() const;
-  /// Throws LOAD_REJECTED if the value does not have that form.
+  /// Throws LOAD_REJECTED if the value does not have the right form.
   void decode(const Value& value);
 
  private:

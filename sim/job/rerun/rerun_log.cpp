@@ -108,8 +108,7 @@ std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iterat
 
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines) {
   std::map<std::pair<std::int64_t, std::int64_t>, int> seen;  // by iteration and rank
-  std::map<std::pair<std::int64_t, std::string>, std::set<std::int64_t>>
-      ranks;  // ranks that failed, by iteration and life
+  std::map<std::pair<std::int64_t, std::string>, std::set<std::int64_t>> ranks;  // failed ranks
   for (const auto& text : lines) {
     const auto line = parse(text);
     if (!line || !counts(line->status)) continue;

@@ -38,7 +38,7 @@ struct RerunExit {
 /// A result to validate.
 struct Validation {
   double value = 0;
-  bool rejected = false;     ///< true if the caller's own rule rejects it
+  bool rejected = false;     ///< true if the caller's own rule rejects the result
   std::string_view message;  ///< name of the rule; with a count of its uses it identifies the call
   bool fatal = true;
   double tolerance = 0;  ///< limit on the relative difference between a result and its reproduction

@@ -50,8 +50,8 @@ RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 
 /// A result that was rejected in the initial run and computed again in a later run.
 struct Reached {
-  RerunState state = RerunState::kRerunningInPlace;  ///< in place, or from a checkpoint
-  bool reproduced = false;                           ///< true if it is within the tolerance
+  RerunState state = RerunState::kRerunningInPlace;  ///< rerunning in place or from a checkpoint
+  bool reproduced = false;                           ///< true if within the tolerance
   bool fatal = true;
   bool same_device = false;  ///< true if this run used the device of the suspicious run
 };
@@ -142,7 +142,7 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 /// Sources for the batches of the next run after a load.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
-  const Value* object = nullptr;      ///< this rank's object, if loaded
+  const Value* object = nullptr;      ///< this rank's object; null if not loaded
   std::int64_t consumed_samples = 0;  ///< data cursor of the checkpoint
 };
 /// If the machine was restored, reads the buffers and then continues at the source. Otherwise

@@ -35,7 +35,7 @@ struct RerunOptions {
   LargeValues::Limits large = {};
   ErrorInjector injector = {};
   std::string job_id = "N/A";           ///< id of this life in the log of rejected results
-  std::vector<std::string> log = {};    ///< lines that earlier lives wrote to that log
+  std::vector<std::string> log = {};    ///< lines that earlier lives logged
   std::vector<std::int64_t> skip = {};  ///< iterations that only consume their samples
 };
 

@@ -38,7 +38,7 @@ static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
 /// Returns a layout in which that size is 4, and other sizes are only as large as this requires.
 Layout layout_with(std::string_view name) {
   Layout layout;
-  layout.dp = 4;  // etp, ep and dp_replicate divide it
+  layout.dp = 4;  // must be divisible by etp, ep and dp_replicate
   layout.pp = 2;  // vpp needs more than one stage
   layout.set_size(name, 4);
   return layout;

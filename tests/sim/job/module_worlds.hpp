@@ -79,7 +79,7 @@ struct Life {
   std::vector<std::vector<ObjectLeaf>> objects;
   std::vector<std::vector<StepRecord>> records;
   std::vector<std::vector<std::string>> notes;
-  std::vector<std::optional<Error>> errors;  ///< error of each rank, if it has one
+  std::vector<std::optional<Error>> errors;  ///< error of each rank that has one
 
   bool ended_well() const { return why().empty(); }
   /// Returns the text of the first rank's error; empty if no rank has one.

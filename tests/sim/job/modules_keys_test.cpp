@@ -113,9 +113,9 @@ TEST(ModulesKeys, under_dp_reshardable_groups_and_scaler_are_of_the_distributed_
       }
     }
   };
-  add("mimo.vision.", 2);              // one group per rank of tp 2
-  add("mimo.language.chained_0.", 2);  // one group per rank of tp 2
-  add("mimo.language.chained_1.", 4);  // one group per rank of etp 2 x ep 2
+  add("mimo.vision.", 2);              // one bucket group per rank of tp
+  add("mimo.language.chained_0.", 2);  // one bucket group per rank of tp
+  add("mimo.language.chained_1.", 4);  // one bucket group per rank of etp x ep
   const std::string type = "param_state_sharding_type/shard_0_1";
   for (const std::string optimizer : {"vision", "language", "language.1"}) {
     const std::string module = optimizer.substr(0, optimizer.find('.'));

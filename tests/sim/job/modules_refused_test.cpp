@@ -1,4 +1,4 @@
-// Tests refused loads and saves of jobs of modules: the refusal is the same on all ranks and names
+// Tests refused loads and saves of jobs of modules: the refusal is the same on all ranks and gives
 // the cause.
 
 #include <gmock/gmock.h>

@@ -570,7 +570,7 @@ void anything(Choices& choices, Lockstep& world) {
       for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
         Sight sight;
         if (first && choices.yes()) {
-          const bool off = world.walk().mode() == Mode::kOff;  // otherwise it matters later
+          const bool off = world.walk().mode() == Mode::kOff;  // if on, the kind matters later
           sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
         }
         if (!first && world.suspect(r)) {

@@ -231,8 +231,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
   const Value object = stored.encode_object({});
   const auto* entries = object.as<Dict>();
   for (std::size_t e = 0; e < entries->size(); ++e) {
-    if ((*entries)[e].first == Value("data_iterator_checkpoints"))
-      continue;  // not the machine's: belongs to the job
+    if ((*entries)[e].first == Value("data_iterator_checkpoints")) continue;  // belongs to the job
     Dict lacking = *entries;
     lacking.erase(lacking.begin() + static_cast<std::ptrdiff_t>(e));
     Dict other = *entries;

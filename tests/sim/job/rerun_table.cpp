@@ -128,7 +128,7 @@ std::set<std::pair<std::size_t, std::size_t>> possible_pairs() {
   for (std::size_t a = 0; a < rows.size(); ++a) {
     std::set<State> then{rows[a].next};
     if (rows[a].move == Move::kLeave) {
-      then.clear();  // next come the rows whose state may have been stored
+      then.clear();  // the next life begins in the state of a fault save or of an older save
       if (rows[a].mode == kV) then.insert(State::kPending);
       if (!rows[a].save && rows[a].state != State::kFromDisk) then.insert(State::kIdle);
     }

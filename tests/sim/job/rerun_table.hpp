@@ -24,14 +24,7 @@
 namespace reprise::sim::rerun_table {
 
 enum class Mode { kOff, kValidate, kReport };
-enum class State {
-  kIdle,
-  kFirstPass,
-  kInPlace,
-  kPending,
-  kFromDisk,
-  kAgain
-};  // numbered 0-5, as on disk
+enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  // 0-5, as on disk
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
@@ -100,7 +93,7 @@ struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  bool taken;  ///< true if it takes state 3 with context, mode and iteration; else fresh
+  bool taken;  ///< true to take state 3 with context, mode and iteration; false: fresh
   bool told;   ///< true if a line reports that a pending rerun was ignored
 };
 
@@ -151,7 +144,7 @@ class Walk {
   bool wants(std::size_t rank, Want want) const;
   /// True if this rank has a result that needs more investigation.
   bool suspect(std::size_t rank) const { return ranks_[rank].suspect; }
-  /// True if this rank has recorded the device of that result.
+  /// True if this rank has recorded the device of the suspicious result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
   /// Returns the walk of a new process in `own` mode that reads `stored`, which was saved in the

@@ -36,7 +36,7 @@ struct Bad {
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
-  const char* next_layout = "";  ///< layout of the second life; empty if it is the same
+  const char* next_layout = "";  ///< layout of the second life; empty if unchanged
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
