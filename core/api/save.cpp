@@ -33,9 +33,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
-/// Throws USAGE if the directory already holds a checkpoint of the other form. A plain checkpoint
-/// in place of a run would move the run away. A load would not find an iteration below a plain
-/// checkpoint.
+/// Throws USAGE if the directory holds checkpoints of the other form. A plain checkpoint saved over
+/// a run's directory would move all iterations away. An iteration saved below a plain checkpoint
+/// would not be found by a load.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
