@@ -12,7 +12,7 @@ namespace reprise {
 
 class TensorFrame {
  public:
-  /// `size` must contain elements, and the item must not be too large.
+  /// Requires that no extent in `size` is 0, and that too_large() is false for the item.
   TensorFrame(DType dtype, const Dims& size);
 
   DType dtype() const { return item_.dtype; }
