@@ -88,7 +88,7 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Clears the iteration's record of damage, because this save has replaced it.
+  /// Removes the iteration from the list of damaged ones, because this save has replaced it.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

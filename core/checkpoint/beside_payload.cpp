@@ -69,7 +69,8 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are written anew or that an earlier save left.
+  /// True for top-level files that are part of the checkpoint and not copied: a save writes them
+  /// anew, or an earlier save left them.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

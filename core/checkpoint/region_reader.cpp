@@ -43,7 +43,7 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// Describes the stored elements of a chunk's piece, with `local` and strides in units of the
+/// Returns the piece of a chunk as it is stored: `local` and the strides count elements of the
 /// item's storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {

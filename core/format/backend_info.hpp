@@ -30,7 +30,8 @@ struct BackendInfo {
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;
 };
 
-/// Who wrote a metadata.json. Users often give that name to notes of their own.
+/// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
+/// their own.
 enum class BackendFile : std::uint8_t {
   kMegatron,  ///< a JSON object with one of the four keys, or other text with traces of them
   kGarbled,   ///< not a JSON object and no traces: an overwritten file, or a user's

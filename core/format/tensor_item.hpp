@@ -15,8 +15,8 @@
 
 namespace reprise {
 
-/// True if a tensor of this size needs offsets of more than 64 bits. The limit is 2^62 bytes for
-/// the elements and the rest of the archive together. An extent of 0 counts as 1.
+/// True if the elements and the rest of their archive exceed 2^62 bytes. Below that, no offset can
+/// overflow. An extent of 0 counts as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
 /// The position of a stored tensor's elements. All positions were checked against the slice.

@@ -17,7 +17,7 @@ namespace reprise {
 /// unpinned memory.
 class CopyBatch {
  public:
-  /// A copy from pinned memory to its destination that the host makes when the batch is done.
+  /// A copy from pinned memory to its destination. The host makes it once the batch is done.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;

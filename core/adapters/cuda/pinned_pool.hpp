@@ -32,8 +32,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by address of first byte
 
   explicit PinnedPool(int device) : device_(device) {}
-  /// Returns an unused block for that size; end() if there is none. The block is large enough, but
-  /// not so large that another request would need it.
+  /// Returns an unused block of at least `bytes` bytes and at most twice as many; end() if there is
+  /// none.
   Blocks::iterator spare(std::size_t bytes);
   /// Removes the unused blocks that must be freed before `bytes` more bytes are pinned, and returns
   /// them.
