@@ -4,11 +4,11 @@
 namespace reprise::cli {
 
 enum class ExitCode : int {
-  kPass = 0,              ///< pass, whole or same
-  kFail = 1,              ///< fail, damaged or different
+  kPass = 0,              ///< the verdict is "pass", "whole" or "same"
+  kFail = 1,              ///< the verdict is "fail", "damaged" or "different"
   kUnusable = 2,          ///< wrong usage or unreadable input
   kInconclusive = 3,      ///< nothing was compared or run
-  kNotDeterministic = 4,  ///< a replay took another course
+  kNotDeterministic = 4,  ///< a replay differs from its record
   kInternal = 5,          ///< a defect of this program
 };
 

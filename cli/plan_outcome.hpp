@@ -1,5 +1,5 @@
 #pragma once
-// What a plan costs each rank.
+// Computes how many items and bytes a plan gives to each rank.
 
 #include <cstdint>
 #include <span>
@@ -22,7 +22,8 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// A planned save with the plan that every rank would compute; its cover is proved.
+/// A planned save: the plan, which every rank would compute alike, and its outcome. The plan is
+/// proved to cover every tensor.
 struct PlannedSave {
   GlobalPlan plan;
   PlanOutcome outcome;

@@ -19,7 +19,7 @@ std::string form_of(const std::optional<TensorDiff::Side>& side) {
   return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
 }
 
-/// Returns the remarks in a tensor's row, which follow its verdict.
+/// Returns the remarks that follow the verdict in a tensor's row.
 std::string words_for(const TensorDiff& tensor) {
   if (tensor.first) {
     return fmt::format("{} of {} elements, max_delta {:g}, first at {}: {} | {}",

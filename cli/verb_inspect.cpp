@@ -26,7 +26,7 @@ struct ObjectRow {
   std::uint64_t bytes = 0;
 };
 
-/// What one payload file contains.
+/// The contents of one payload file.
 struct FileRow {
   std::uint64_t chunks = 0;
   std::uint64_t objects = 0;

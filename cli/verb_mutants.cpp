@@ -91,7 +91,8 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Prints one line for adjacent rows of one file that caught the mutant with the same code.
+  /// Prints the rows that caught the mutant. Adjacent rows of one file with the same code share a
+  /// line.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
     const auto file = [](const driver::Trial& trial) {

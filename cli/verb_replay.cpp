@@ -67,7 +67,7 @@ class ReplayVerb final : public Verb {
     return driver::record_of(result, options, build_info());
   }
 
-  /// Returns the options of the existing record, replaced by those given on the command line.
+  /// Returns the options of the existing record. Options given on the command line replace them.
   driver::LaneOptions options_to_record(const driver::Scenario& scenario) const {
     driver::LaneOptions options{.seed = kSeed};
     if (scenario.recorded) {

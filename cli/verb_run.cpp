@@ -146,7 +146,8 @@ class RunVerb final : public Verb {
     return request;
   }
 
-  /// A trainer is its own program: what is ours to switch can't be switched in it.
+  /// Throws USAGE for an option that the lane does not have. In the lane `program`, a trainer is a
+  /// program of its own, and our switches have no effect on it.
   void require_options_of(driver::LaneKind lane) const {
     const bool program = lane == driver::LaneKind::kProgram;
     if (!program && (!python_.empty() || !trainers_.empty())) {
@@ -166,8 +167,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Throws if no scenario of the given files has the tag. Looks at all of them, because a
-  /// selection of rows may lack a tag that exists.
+  /// Throws if no scenario of the given files has the tag. Looks at all scenarios of the files: the
+  /// rows selected from them may lack a tag that others have.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;

@@ -20,7 +20,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-/// Returns a reservation that must follow the verdict "whole"; empty if there is none.
+/// Returns what follows the verdict "whole" if something was not checked; empty if everything was.
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";

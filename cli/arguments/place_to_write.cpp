@@ -35,7 +35,8 @@ std::optional<std::string> moved_aside(const StoredPath& out) {
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists files that have the name of a checkpoint's file, but are a user's own next to plain DCP.
+/// Lists the user's own files in a plain DCP checkpoint whose names are those of checkpoint files,
+/// such as common.pt.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -48,7 +49,7 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // A damaged checkpoint does not list its files; it may be replaced.
+    // If the checkpoint is damaged, nobody can tell which files are the user's. It may be replaced.
   }
   return names;
 }

@@ -14,7 +14,7 @@ namespace reprise::cli {
 /// Links are followed.
 void require_apart(const std::string& in, const StoredPath& out);
 
-/// What happens to an existing checkpoint at OUT.
+/// Says what happens to an existing checkpoint at OUT.
 enum class Standing : std::uint8_t { kKept, kReplaced };
 
 /// Throws USAGE if OUT exists and must be kept, or if it contains anything other than a checkpoint.

@@ -13,8 +13,8 @@
 namespace reprise::cli {
 
 /// Returns the offers of each rank: weights in bfloat16, and the optimizer's three tensors in
-/// float32, as fully_reshardable jobs save them. The ranks of one pipeline stage share all parts
-/// that follow from placements; such parts are computed once per stage. Boxes of fused tensors are
+/// float32, as fully_reshardable jobs save them. Offers that follow from a placement are computed
+/// once per pipeline stage, and the ranks of the stage share them. The boxes of fused tensors are
 /// computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 

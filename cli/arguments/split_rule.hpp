@@ -9,10 +9,10 @@
 
 namespace reprise::cli {
 
-/// Returns a rule that applies the first split whose expression is found in the key and whose
-/// dimension the tensor has. If there is none, it cuts dimension 0 into `ranks` parts; if `ranks`
-/// is 0, a tensor keeps its chunks. Throws USAGE for text that is not a split, and for more than
-/// 65,536 parts.
+/// Returns the rule that cuts tensors. It applies the first split whose expression is found in the
+/// tensor's key and whose dimension the tensor has. If no split applies, the rule cuts dimension 0
+/// into `ranks` parts, or keeps the tensor's chunks if `ranks` is 0. Throws USAGE for text that is
+/// not a split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
 /// Throws USAGE if a split would cut nothing: its expression is found in no tensor's key, or only

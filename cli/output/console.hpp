@@ -13,10 +13,11 @@ namespace reprise::cli {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  /// Columns of the terminal on stdout. 0 if there is none; nothing is shortened then.
+  /// Width of the terminal on stdout, in columns. It is 0 if stdout is no terminal; then nothing is
+  /// shortened.
   std::size_t out_width = 0;
   bool err_is_terminal = false;
-  std::ostream* terminal = nullptr;  ///< `err` as it is, for code that moves the cursor
+  std::ostream* terminal = nullptr;  ///< the unfiltered stderr, for code that moves the cursor
   std::string executable = {};       ///< path of this program, used to start it again
   /// Rank of this process if an MPI launcher started it.
   std::optional<GlobalRank> launched_as = {};

@@ -11,8 +11,8 @@
 namespace reprise::cli {
 namespace {
 
-/// Returns the number of offsets in each dimension, joined by 'x'; empty if the boxes do not form a
-/// whole grid.
+/// Returns the grid that the boxes form, such as "2x4": the number of different offsets in each
+/// dimension. Empty if the boxes do not fill the grid.
 std::string grid_of(const std::vector<Box>& boxes) {
   std::string text;
   std::size_t cells = 1;
@@ -31,8 +31,8 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
       .has_value();
 }
 
-/// Returns the sharding type from an optimizer's own object or from args, or the sharding that its
-/// keys show.
+/// Returns the optimizer's sharding type as the optimizer's own object states it, or else as the
+/// launch arguments state it. If neither does, says what the optimizer's keys show.
 std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
   if (optimizer.sharding_type) return *optimizer.sharding_type;
   if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;

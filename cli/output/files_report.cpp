@@ -19,7 +19,8 @@ void blame(const Finding& finding, reports::ScenarioResult& result) {
   result.reason = words_of(finding);
 }
 
-/// Returns the code for a difference in form; empty if only elements differ.
+/// Returns the code for a difference in presence, shape or dtype. Empty if the verdict is none of
+/// these.
 std::string code_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kShape:

@@ -1,6 +1,6 @@
 #pragma once
-// Makes the report.json of the lane `files`, which judges stored checkpoints in place. So
-// checkpoints of real training jobs can be gated like scenarios.
+// Makes the report.json of the lane `files`, which judges stored checkpoints in place. `gate` can
+// then judge checkpoints of real training jobs as it judges scenarios.
 
 #include <string>
 #include <utility>

@@ -14,7 +14,7 @@ namespace reprise {
 struct GroupClaim {
   std::string name;  ///< such as "tp_group"; the same on all ranks
   Group group;
-  /// The group as the rank's metadata describes it, in the meshes that cut its tensors.
+  /// The same group as it follows from the meshes that cut this rank's tensors.
   Group laid_out;
 
   friend bool operator==(const GroupClaim&, const GroupClaim&) = default;

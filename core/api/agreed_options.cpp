@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-/// Returns the option values of one rank, in the order of that rank's options. All ranks have the
-/// same options.
+/// Splits the message of one rank into the values of its options. Every rank sends the same options
+/// in the same order.
 std::vector<std::string> values_of(const Bytes& wire, std::size_t count) {
   std::vector<std::string> values;
   std::string_view text = as_text(wire);

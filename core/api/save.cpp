@@ -33,9 +33,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
-/// Throws USAGE if the directory already holds a checkpoint of the other form. A plain checkpoint
-/// in place of a run would move the run away. A load would not find an iteration below a plain
-/// checkpoint.
+/// Throws USAGE if the directory holds checkpoints of the other form. A plain checkpoint saved over
+/// a run's directory would move all iterations away. An iteration saved below a plain checkpoint
+/// would not be found by a load.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -88,7 +88,7 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Clears the iteration's record of damage, because this save has replaced it.
+  /// Removes the iteration from the list of damaged ones, because this save has replaced it.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

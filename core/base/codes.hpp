@@ -1,6 +1,7 @@
 #pragma once
-// Codes of errors that the engine passes on but never raises; a job around the engine, or a port
-// below it, throws them. The public enumeration leaves out their numbers.
+// Codes of errors that the engine passes on but never raises itself. The job that uses the engine
+// throws them, or an implementation of a port does. The public enumeration leaves out their
+// numbers.
 
 #include <cstdint>
 #include <optional>

@@ -53,8 +53,8 @@ class Finder {
     }
   }
 
-  /// Returns why an empty entry cannot be opened; nothing if it can be. Stores open only files, and
-  /// everything else has size 0.
+  /// Returns the reason why an empty entry is not a file; nothing if it is one. Stores open only
+  /// files. Every entry that is no file has size 0, so only empty entries are opened here.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {
@@ -69,7 +69,8 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are rewritten or that an earlier save left.
+  /// True for top-level files that are part of the checkpoint and not copied: a save writes them
+  /// anew, or an earlier save left them.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

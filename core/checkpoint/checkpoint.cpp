@@ -215,7 +215,8 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    throw Error(Code::kUnsupported, error.message(), error.place());  // the file may still be valid
+    // The file is too large to read, but it may be whole.
+    throw Error(Code::kUnsupported, error.message(), error.place());
   }
 }
 
@@ -256,7 +257,7 @@ std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksu
     count_records(bytes, place, checksums);
     return Common{std::string(kCommonFile), read_common_file(bytes, place)};
   } catch (const Error& error) {
-    // A wrong checksum is damage, no matter who wrote a torch archive under that name.
+    // A torch archive whose checksum is wrong is damaged, even if it is a user's own file.
     const bool damaged = error.code() == Code::kChecksum;
     if (damaged || error.code() == Code::kIo || of_megatron()) throw;
     return std::nullopt;

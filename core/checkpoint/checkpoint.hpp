@@ -100,10 +100,10 @@ class Checkpoint {
   /// Throws NOT_STORED if lost_common().
   void require_common_if_megatron() const;
 
-  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly, because data
-  /// read meanwhile may come from either of the two. Checks that the metadata files still have the
-  /// content that was read, then that each opened file is still the one at its path, if the store
-  /// can tell.
+  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly: data read
+  /// meanwhile may come from either checkpoint. First checks that the metadata files still have the
+  /// content that was read. Then checks that each opened file is still the one at its path, if the
+  /// store can tell.
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;

@@ -11,8 +11,9 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kKept = 64;         // mismatches kept per file
-constexpr std::size_t kKeptInAll = 1024;  // once this many are kept in all, only one more per file
+constexpr std::size_t kKept = 64;  // mismatches kept per file
+/// Once all files together keep this many mismatches, each further file keeps only one.
+constexpr std::size_t kKeptInAll = 1024;
 constexpr std::size_t kFilesNamed = 6;
 constexpr std::string_view kElements = "data/";  // name prefix of element records
 

@@ -1,9 +1,10 @@
 #pragma once
-// Counts checksum results per file. They are judged only at the end, because a writer may be told
-// not to compute checksums, and each rank writes its own files. In that case torch stores 0 for
-// every record (seen in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 =
-// False), and Reprise stores 0 for element records and correct checksums for the rest. Any other
-// mismatch is damage.
+// Counts checksum results per file and judges each file only at the end. A writer may be told not
+// to compute checksums, and only all records of a file together show that. In such a file torch
+// stores 0 for every record (seen in torch 2.15 with
+// torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records of
+// elements and correct checksums for the rest. Any other mismatch is damage. Each rank writes its
+// own files, so each file is judged on its own.
 
 #include <cstdint>
 #include <functional>
@@ -30,8 +31,8 @@ class ChecksumTally {
 
     /// True if no element record has a checksum, or no record at all has one.
     bool may_be_switched_off() const;
-    /// True if may_be_switched_off() holds for several records and 0 is not the correct checksum of
-    /// all of them.
+    /// True if may_be_switched_off() holds, there are several records, and at least one of them
+    /// does not match its checksum.
     bool switched_off() const;
   };
 
@@ -43,8 +44,8 @@ class ChecksumTally {
   /// position only if it does not match.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);
-  /// Counts records that have content, hold no elements, and match their checksums, which are not
-  /// 0.
+  /// Counts records that were found to match their checksums. They must have content but no
+  /// elements, and their checksums must not be 0.
   void add_matching(const std::string& file, std::uint64_t records) {
     files_[file].counts.all.records += records;
   }

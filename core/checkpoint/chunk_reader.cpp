@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t kFramesMax = 32;
 /// After this many consecutive items with another frame, the reader stops expecting the usual one.
 constexpr int kMissesMax = 8;
-/// Size of one read, so small that the bytes are still in the CPU's cache when their checksum is
-/// computed. Elements up to this size are read in one go with the rest of their item, before that
-/// rest has been checked.
+/// Size of one read. The bytes of a read are still in the CPU's cache when their checksum is
+/// computed. An item with at most this many element bytes may be read in one go; its head and tail
+/// are checked only afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
 /// Returns the memory if one target takes the whole chunk, row-major; null otherwise.

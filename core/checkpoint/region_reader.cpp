@@ -43,7 +43,7 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// Describes the stored elements of a chunk's piece, with `local` and strides in units of the
+/// Returns the piece of a chunk as it is stored: `local` and the strides count elements of the
 /// item's storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {
@@ -89,7 +89,7 @@ struct Order {
   }
 };
 
-/// A part of a region that is read at once.
+/// A part of a region that one read covers.
 struct Block {
   Dims extents;
   std::int64_t elements = 1;  ///< wanted elements
@@ -161,7 +161,8 @@ class AtomReader {
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  /// Returns the largest block that fits in staging with at most 1/21 of its span unwanted.
+  /// Returns the largest block that fits in staging and has at most one unwanted element for every
+  /// twenty wanted ones.
   Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
     const auto room = static_cast<std::int64_t>(staging_.size()) / width_;
     CHECK(room > 0, staging_.size(), width_);
@@ -169,7 +170,8 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // 20 span <= 21 elements
+      // Number of unwanted elements beyond the allowed ones that each further step adds, times 20.
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
       block.span += (count - 1) * strides[d];

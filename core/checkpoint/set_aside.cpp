@@ -65,9 +65,9 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if a lagging list shows only marks, and the old mark is among them. The old mark is created
-/// after all other files, so a list that shows it hides none of them. Creates the old mark if it is
-/// missing, so that a later save's list can show it.
+/// True if the list shows the old mark and no other entries but marks. A store's list may lag, but
+/// the old mark is created after all other files: a list that shows it hides none of them. If the
+/// old mark is missing, creates it, so that the list of a later save can show it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -189,7 +189,8 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
     store.create(join_path(directory, old_mark_of(token)))->close();
     store.sync_directory(directory);  // a power cut must not leave the new name without its mark
   } catch (const Error&) {
-    // The directory may belong to another user. Without the mark it is kept if this writer dies.
+    // The directory may belong to another user. If this writer then dies, nobody removes the
+    // directory, because it lacks the mark.
   }
 }
 

@@ -5,7 +5,7 @@
 //
 //   iter_0000010.saving-0123456789abcdef     being written, or the old one after an exchange
 //   iter_0000010.replaced-0123456789abcdef   the old one, if a store cannot exchange
-//   iter_0000002.removing-0123456789abcdef   made by retention; also from .replaced-... names
+//   iter_0000002.removing-0123456789abcdef   being removed by retention
 //   latest_checkpointed_iteration.txt.tmp-0123456789abcdef   the next tracker
 //
 // Each contains a mark, a small file whose name has the token and tells new from old. A directory
@@ -45,17 +45,17 @@ struct Aside {
 };
 /// Lists set-aside directories of `path` that have a token.
 std::vector<Aside> asides_of(Store& store, const std::string& path);
-/// Returns where the old checkpoint of `directory` is if a crash fell between the two steps that
-/// replace it; nothing if no copy exists. Of several copies, returns the newest that has metadata;
-/// a copy without a token is taken last.
+/// Returns where the old checkpoint of `directory` is now, if a crash interrupted its replacement;
+/// nothing if there is no copy. If there are several copies, returns the newest that has metadata.
+/// A copy without a token is returned only if no other has metadata.
 std::optional<std::string> replaced_copy(Store& store, const std::string& directory);
 /// Does the same, but considers only copies with this program's mark.
 std::optional<Aside> own_replaced_copy(Store& store, const std::string& directory);
 
-/// Returns the name of the file that marks a directory as being written by the lock's holder, until
-/// the checkpoint in it has been confirmed in its final place.
+/// Returns the name of the file that marks a directory as being written by the lock's holder. The
+/// mark stays until the checkpoint has been confirmed in its final place.
 std::string mark_of(const std::string& token);
-/// Returns the name of the file that marks an old checkpoint as moved away for the lock's holder.
+/// Returns the name of the file that marks an old checkpoint which the lock's holder moved away.
 std::string old_mark_of(const std::string& token);
 /// True for mark file names of either kind with any token.
 bool is_mark(std::string_view name);
@@ -66,8 +66,9 @@ bool is_marked(Store& store, const std::string& directory, const std::string& to
 bool is_unconfirmed(Store& store, const std::string& directory);
 /// Marks a checkpoint that is about to be moved away, if possible. Never writes through a link.
 void mark_as_old(Store& store, const std::string& directory, const std::string& token);
-/// True if the directory has either mark with its own token, or is empty, because marks are added
-/// first and removed last. In a store whose lists lag, an empty list does not count.
+/// True if the directory contains either mark with the directory's own token. An empty directory
+/// counts as well, because marks are added first and removed last; in a store whose lists lag it
+/// does not count.
 bool is_own(Store& store, const Aside& aside);
 
 /// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks
@@ -78,9 +79,9 @@ void unmark(Store& store, const std::string& directory);
 /// is removed, but its target is left alone. If lists lag, the marks stay until a list shows
 /// nothing else.
 std::vector<std::string> discard(Store& store, const std::string& directory);
-/// Records in the mark of `directory` the files that its writer is about to add and that do not
-/// belong to a checkpoint by name. `names` are paths within the directory, each directory before
-/// its contents.
+/// Writes `names` into the mark of `directory`: files that its writer is about to add and whose
+/// names do not show that they belong to a checkpoint. The names are paths within the directory,
+/// each directory before its contents.
 void note_beside(Store& store, const std::string& directory, const std::string& token,
                  const std::vector<std::string>& names);
 /// Removes an unfinished directory with that token: recorded files, files that belong to a

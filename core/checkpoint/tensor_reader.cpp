@@ -45,7 +45,7 @@ class View {
 
 /// Adds the bytes that no element of the view covers. Most items have no such bytes.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
-  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of every width
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of every element's width
   if (crc.seen() == item.data_bytes) return;
   const View view(item);
   const std::uint64_t width = size_of(item.dtype);
@@ -80,8 +80,8 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Counts the checksums of the item's other records, from the same bytes that the item was parsed
-/// from.
+/// Counts the checksums of all records but the elements' own. They are computed from the same bytes
+/// from which the item was parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {

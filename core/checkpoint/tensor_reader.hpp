@@ -21,10 +21,11 @@ class TensorReader {
   /// have been delivered, each exactly once.
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
 
-  /// Fills the pieces' positions in `local` (their boxes lie within the logical tensor). Throws
-  /// like Checkpoint::tensor_item and read_regions.
+  /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.
+  /// The pieces' boxes lie within the logical tensor. Throws like Checkpoint::tensor_item and
+  /// read_regions.
   void read(std::span<const Piece> wanted, std::byte* local);
-  /// Fills `local` with the box, row-major.
+  /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
   /// True if the tally has the checksums of all delivered elements, or if no checksums are wanted.
   bool judged() const;
@@ -39,7 +40,8 @@ class TensorReader {
   /// A chunk whose item has been opened.
   struct Opened {
     TensorItem item;
-    std::optional<ScatteredCrc32> seen;  ///< bytes delivered so far of the record with the elements
+    /// Checksum of the element record's bytes delivered so far.
+    std::optional<ScatteredCrc32> seen;
   };
 
   Opened& opened(std::uint32_t chunk);

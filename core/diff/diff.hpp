@@ -104,8 +104,9 @@ struct DiffOptions {
   /// Returns true for differences inside the common state to ignore, for example at the path
   /// "common_state['args']['lr']". If empty, none is ignored.
   std::function<bool(std::string_view path)> path_ignored;
-  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much memory again is used
-  std::size_t differences_max = 8;                      ///< upper limit per object
+  /// Size of the blocks read from each side; the comparison uses as much memory again.
+  std::uint64_t block_bytes = std::uint64_t{2} << 20U;
+  std::size_t differences_max = 8;  ///< upper limit per object
   /// If true, each record that is read is compared with its checksum. This reads payloads twice.
   bool checksums = true;
 };

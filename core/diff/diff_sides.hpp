@@ -11,7 +11,7 @@ namespace reprise {
 /// Says how the layouts of the two saves differ, judging by launch arguments in the common states.
 struct LayoutsApart {
   bool in_any_way = false;
-  /// True if more than the data-parallel or context-parallel size differs.
+  /// True if any layout argument other than the data-parallel and context-parallel sizes differs.
   bool model_parallel = false;
 };
 

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-/// True if `key` is the key of such state. It is the key of a tensor, or of an object without
+/// True if `key` is the key of such state: the key of a tensor, or an object's key without its
 /// coordinate and grid. Prefixes for modules and chained optimizers may precede the name.
 bool is_layout_bound(std::string_view key);
 

@@ -1,6 +1,7 @@
 #pragma once
-// The digest by which a program tells what it holds of a tensor (docs/witness.md). Digests of
-// disjoint boxes add up, modulo 2^64, to the digest of the tensor, whatever the sharding.
+// The digest of a tensor's content. With it a program shows which values it holds
+// (docs/witness.md). Digests of disjoint boxes add up, modulo 2^64, to the digest of the tensor,
+// whatever the sharding.
 
 #include <cstdint>
 #include <string_view>

@@ -30,11 +30,12 @@ struct BackendInfo {
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;
 };
 
-/// Who wrote a metadata.json. Users often give that name to notes of their own.
+/// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
+/// their own.
 enum class BackendFile : std::uint8_t {
-  kMegatron,  ///< it has one of the four keys, or it is not JSON but has traces of them
-  kGarbled,   ///< it is not a JSON object and has no traces: overwritten, or a user's
-  kOwn,       ///< it is a JSON object with none of the four keys, so it is a user's
+  kMegatron,  ///< a JSON object with one of the four keys, or other text with traces of them
+  kGarbled,   ///< not a JSON object and no traces: an overwritten file, or a user's
+  kOwn,       ///< a JSON object with none of the four keys, so it is a user's
 };
 BackendFile backend_file_of(ByteSpan bytes);
 

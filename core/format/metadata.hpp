@@ -31,7 +31,7 @@ struct Metadata {
   /// Ranks that each wrote their own metadata, ascending; empty if a single `.metadata` serves all
   /// ranks.
   std::vector<std::int32_t> ranks = {};
-  std::vector<PlannerEntry> planner_data;  ///< empty if the file has none, as Megatron's
+  std::vector<PlannerEntry> planner_data;  ///< empty for Megatron-Core's files, which have none
   std::string checkpoint_id;               ///< as the saver wrote it; informational
   std::string save_id;
   std::string version;             ///< "1.0.0" or empty

@@ -34,9 +34,9 @@ using pickle::NodeId;
 /// long.
 constexpr std::size_t kNameBytesMax = 4096;
 
-/// Numbers texts, so that equal texts have equal numbers. Uses a sorted map, because texts with
-/// equal hashes can be constructed at will. Hostile files share a long text a million times, so
-/// each node with a long text is looked up only once.
+/// Numbers texts, so that equal texts have equal numbers. Uses a sorted map, because a hostile file
+/// can contain many texts with equal hashes. Such a file may also refer to one long text a million
+/// times, so each node with a long text is looked up only once.
 class Texts {
  public:
   explicit Texts(const pickle::Graph& graph) : graph_(graph) {}

@@ -27,8 +27,9 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// Adds the tensor's pieces. Returns false and does nothing if this copy has one of the pieces
-  /// with other bytes. There is no conflict over a piece for which one side has no storage.
+  /// Adds the tensor's pieces. Returns false and adds nothing if the same box has its bytes at
+  /// another place in this copy. If one side has no storage for a box, the other side's storage is
+  /// used.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {

@@ -12,7 +12,7 @@ namespace reprise {
 
 class TensorFrame {
  public:
-  /// `size` must contain elements, and the item must not be too large.
+  /// Requires that no extent in `size` is 0, and that too_large() is false for the item.
   TensorFrame(DType dtype, const Dims& size);
 
   DType dtype() const { return item_.dtype; }
@@ -24,8 +24,8 @@ class TensorFrame {
   static constexpr std::uint64_t kRecords = 7;  ///< number of records in the item
 
   /// Compares `head` and `tail` (of the lengths above) with this frame. Returns the item if they
-  /// match; nothing if the item must be parsed. If they match, all records match their stored
-  /// checksums, except that the elements and the serialization id are not checked.
+  /// match; nothing if the item must be parsed. A match also proves the stored checksums of all
+  /// records but two: the elements and the serialization id are not checked.
   std::optional<TensorItem> match(ByteSpan head, ByteSpan tail) const;
   /// For a `tail` that matched: id_crc() returns the stored checksum of the serialization id, and
   /// id_is_whole() returns true if the id has that checksum.

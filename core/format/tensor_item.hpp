@@ -15,13 +15,13 @@
 
 namespace reprise {
 
-/// True if that many element bytes and their archive exceed 64-bit offsets. The limit is 2^62 bytes
-/// for both together, where an extent of 0 counts as 1.
+/// True if the elements and the rest of their archive exceed 2^62 bytes. Below that, no offset can
+/// overflow. An extent of 0 counts as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
-/// Where the elements of a stored tensor are; all positions were checked against the slice. Element
-/// [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) *
-/// size_of(dtype).
+/// The position of a stored tensor's elements. All positions were checked against the slice.
+/// Element [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...)
+/// * size_of(dtype).
 struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;

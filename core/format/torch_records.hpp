@@ -20,7 +20,7 @@ void check_version(Archive& archive);
 /// that is little-endian. Throws UNSUPPORTED for words that are neither byte order.
 ByteOrder byte_order_of(Archive& archive);
 
-/// Returns where a pickle is that begins at byte `offset` of the slice, for messages.
+/// Returns the place of the pickle that begins at byte `offset` of the slice, for messages.
 PickleSource pickle_at(const ItemSource& source, std::uint64_t offset);
 
 /// Adds the records that precede the storages: data.pkl, .format_version, .storage_alignment and

@@ -1,6 +1,6 @@
 #pragma once
-// Values, together with a description of what else is in their bytes. Two files may be compared by
-// value alone only if nothing else is in them.
+// Reads values and says what else is in their bytes. Two files may be compared by value alone only
+// if nothing else is in them.
 
 #include <string>
 
@@ -12,8 +12,8 @@ namespace reprise {
 struct WholeValue {
   BytesItem item;
   /// Describes what the value leaves out: bytes after a pickle, or records of an archive to which
-  /// nothing refers. Empty if nothing is left out but the records in which every torch archive says
-  /// how it was written. Meaningful only if there is a value.
+  /// nothing refers. Does not count the records in which every torch archive says how it was
+  /// written. Empty if nothing is left out. Meaningful only if there is a value.
   std::string left_out;
 };
 

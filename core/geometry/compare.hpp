@@ -13,10 +13,10 @@ namespace reprise {
 struct Comparison {
   std::uint64_t elements = 0;        ///< number of elements compared
   std::uint64_t bit_mismatches = 0;  ///< elements whose bits differ
-  /// Largest absolute difference among the mismatches. It is NaN if a mismatch involves a NaN: on
-  /// one side, or on both sides with different bits. If an element has two numbers (complex
-  /// numbers, and the pairs of float4_e2m1fn_x2), the larger of their two differences counts.
-  /// Unequal integers are at least 1 apart, however large they are.
+  /// Largest absolute difference among the mismatches. It is NaN if one side of a mismatch is NaN,
+  /// or if both are. If an element has two numbers (complex numbers, and the pairs of
+  /// float4_e2m1fn_x2), the larger of their two differences counts. Unequal integers are at least 1
+  /// apart, however large they are.
   double max_delta = 0;
   std::optional<std::int64_t> first;  ///< index of the first mismatch
 

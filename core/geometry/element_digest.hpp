@@ -18,8 +18,8 @@ struct WideWord {
 };
 
 /// Returns the contribution of one element; `key` identifies the tensor. The step is odd and its
-/// bits have no pattern, so an element moved to another index never looks like a change of a few
-/// bits of content.
+/// bits have no pattern. So moving an element to another index never has the effect of changing a
+/// few bits of its content.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
@@ -34,7 +34,8 @@ REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_
 /// unsigned integer or WideWord.
 template <class Word>
 struct ElementDigest {
-  /// Element 0 of the local array. It is aligned to the element width, but at most to 8.
+  /// Address of element 0 of the local array. It is a multiple of the element width, or of 8 if the
+  /// width is larger.
   const std::byte* data = nullptr;
   std::uint64_t key = 0;
 

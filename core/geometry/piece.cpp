@@ -46,8 +46,8 @@ std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t
   const Dims strides = contiguous_strides(box.extent);
   while (begin < end) {
     const Dims at = index_at(begin, box.extent);
-    // Finds the outermost dimension d for which whole rows below d start here and fit into the
-    // range.
+    // Finds the outermost dimension `dim` such that a whole row below it starts here and fits into
+    // the range. A row below a dimension is the elements at one index of that dimension.
     std::size_t dim = box.ndim();
     while (dim > 0 && begin % strides[dim - 1] == 0 && strides[dim - 1] <= end - begin) --dim;
     if (dim == box.ndim()) {  // no dimensions: the box is one element

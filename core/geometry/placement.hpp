@@ -21,8 +21,9 @@
 
 namespace reprise {
 
-/// A rule that cuts [0, length) into `parts` intervals and returns interval number `index`. This is
-/// a seam: the description of a tensor and its slicing must use the same rule.
+/// A rule that cuts [0, length) into `parts` intervals and returns interval number `index`. The
+/// code that describes tensors and the code that slices them must use the same rule. Each takes the
+/// rule as an argument, so that tests can give them different rules.
 using ChunkRule = Interval (*)(std::int64_t length, std::int64_t parts, std::int64_t index);
 
 /// Cuts like torch.chunk, into pieces of ceil(length / parts). The last pieces are shorter or

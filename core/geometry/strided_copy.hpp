@@ -41,8 +41,8 @@ struct StridedCopy {
 StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
                          const Dims& extents, std::size_t element_bytes);
 
-/// Row-major strides of memory that holds exactly the elements that a view of `extents` with
-/// `strides` touches. A dimension with stride 0 is stored once and keeps stride 0.
+/// Describes memory that holds exactly the elements that a view of `extents` with `strides`
+/// touches. The memory is row-major. A dimension with stride 0 is stored once and keeps stride 0.
 struct Packing {
   Dims extents;
   Dims strides;

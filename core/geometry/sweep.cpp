@@ -136,8 +136,8 @@ class GapFinder {
     return product;
   }
 
-  /// Returns the first slab, an interval between two faces, that its boxes do not fill; empty if
-  /// all slabs are full.
+  /// Cuts the dimension into slabs at the faces of the boxes. Returns the interval of the first
+  /// slab that is not filled by the boxes in it. Empty if all slabs are full.
   Interval first_thin_slab(const std::vector<Event>& events, std::size_t dim) const {
     const Wide full = tail_volume(whole_, dim + 1);
     const Interval span = whole_.interval(dim);

@@ -27,7 +27,8 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
 /// Returns a region of `whole` that no box covers; nothing if there is none. The boxes must lie
 /// within `whole` and must not overlap.
 ///
-/// It cuts dimension 0 at every face. The first slab that its boxes do not fill has the gap.
+/// Cuts dimension 0 into slabs, at every face of a box. If the boxes in a slab do not fill it, the
+/// slab has a gap. The first such slab is then searched in dimension 1, and so on.
 ///
 ///       | A  | A  |        slab 2: B fills 1 of 2        -> dimension 1 of slab 2 alone
 ///       | A  | A  | B |

@@ -1,19 +1,19 @@
 #pragma once
 // Checks that boxes tile a tensor. The cost is bounded for any boxes.
 //
-//   the grid     comes first. If the boxes are a grid, listed in order, it checks each dimension
+//   the grid     comes first. If the boxes form a grid and are in order, it checks each dimension
 //                separately.
 //   the sweep    comes second. It quickly finds the overlap or gap for all boxes that jobs produce.
-//                Its steps grow with the number of boxes active at the same time, so they have a
+//                It needs more steps if more boxes are active at the same time, so its steps have a
 //                budget.
 //   the corners  are used if the budget is spent. Each box counts +1 or -1 at its corners, and the
 //                whole tensor counts the opposite; the boxes tile the tensor if and only if all
-//                counts cancel. The first remaining corner p is a witness: every element before p
-//                is covered once, and p itself 1 + count(p) times.
+//                counts cancel. If p is the first corner that remains, every element before p
+//                is covered once, and element p is covered 1 + count(p) times.
 //
-//            +1----------1        boxes A, B of a whole tensor W: at each corner +-1 of the box
-//             |    A     |        and -+1 of W; where A and B touch, their counts cancel
-//            -1---------+1
+//            +1----------1       A and B are boxes of a whole tensor W. Each corner of A and B
+//             |    A     |       counts +1 or -1, and each corner of W the opposite. Where A and B
+//            -1---------+1       touch, their counts cancel.
 
 #include <cstddef>
 #include <cstdint>

@@ -31,8 +31,9 @@ enum class LoadStage : std::uint8_t {
 bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
-  std::vector<Location> locations;       ///< locations, in the order in which to try them
-  std::vector<std::string> passed_over;  ///< why the tracker's iteration is not in the list
+  std::vector<Location> locations;  ///< in the order in which to try them
+  /// Reasons why the list lacks the tracker's iteration; empty if it has it.
+  std::vector<std::string> passed_over;
   /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
   /// load that fell back may have left them, or somebody changed the tracker.
   std::vector<std::string> notes = {};

@@ -6,8 +6,9 @@
 
 namespace reprise {
 
-/// Throws CHECKSUM if any rank saw a mismatch, unless the counts of all ranks together show that
-/// the writer of the file had checksums switched off. Returns true in that case. Collective.
+/// Collective. Throws CHECKSUM if any rank saw a mismatch that is damage. It is no damage if the
+/// counts of all ranks together show that the writer of the file had checksums switched off.
+/// Returns true if that is the case for any file.
 bool judge_checksums(Communicator& group, const ChecksumTally& mine);
 
 }  // namespace reprise

@@ -109,7 +109,7 @@ auto stage(LoadStage which, const Work& work) {
 /// One load: tries candidate after candidate until one is undamaged.
 class Loading {
  public:
-  /// Returns the job's request once the checkpoint is open.
+  /// Returns the job's request. Called once the checkpoint is open.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
   Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
@@ -134,8 +134,8 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state to show to the job. If the load verifies checksums, verifies those of
-  /// the common state, too. The load later delivers the same value. Null if there is none.
+  /// Reads the common state to show it to the job; the load later delivers the same value. Also
+  /// checks its checksums if the load checks any. Returns null if there is no common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -175,7 +175,8 @@ class Loading {
     Votes& votes = votes_.back();
     const bool unseen = std::none_of(votes.begin(), votes.end(),
                                      [](const auto& fault) { return fault.has_value(); });
-    if (unseen) votes.assign(votes.size(), error);  // checking the files had not found the damage
+    // The damage was not found by the check of the files, so every rank gets the error.
+    if (unseen) votes.assign(votes.size(), error);
   }
 
   LoadReport attempt(const Location& location, const Want& want) {
@@ -327,10 +328,10 @@ class Loading {
     }
   }
 
-  /// Collective. Throws if the checkpoint was replaced during reading, even briefly: the result
-  /// would be a mixture, although nothing is damaged. One rank checks the metadata first, then each
-  /// rank the files it opened: if the metadata is the original, the files now in place are the
-  /// original ones as well.
+  /// Collective. Throws if the checkpoint was replaced during reading, even briefly: the data read
+  /// would be a mixture, although nothing is damaged. First one rank checks the metadata, then each
+  /// rank checks the files that it opened. The order matters: if the metadata is the original, the
+  /// files now in place are the original ones as well.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -342,8 +343,9 @@ class Loading {
     });
   }
 
-  /// Returns null if each rank reads for itself. Otherwise collective: allocates what this rank
-  /// needs to take part, on all ranks or on none, and creates the communicators last.
+  /// Returns null if each rank reads for itself. Otherwise it is collective: every rank allocates
+  /// what it needs to take part, and if that fails on one rank, all throw. The communicators are
+  /// created after that.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
@@ -401,8 +403,9 @@ class Loading {
   std::vector<std::string> fell_back_from_;
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
-  std::optional<Common> shown_;     ///< common state of the current candidate
-  std::set<std::string> poisoned_;  ///< keys with poisoned memory that another candidate must load
+  std::optional<Common> shown_;  ///< common state of the current candidate
+  /// Keys whose memory was poisoned; a later candidate must load them.
+  std::set<std::string> poisoned_;
 };
 
 }  // namespace

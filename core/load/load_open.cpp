@@ -100,8 +100,8 @@ bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSe
   });
 }
 
-/// The leader reads the files again; they are broadcast and parsed unless all ranks have the same
-/// metadata cached.
+/// The leader reads the files again and sends their hash. If all ranks have the metadata with that
+/// hash in their caches, they use it. Otherwise the files are broadcast and parsed.
 Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& options,
                        const LoadSeams& seams, Location location) {
   PlanCache::Memory& memory = options.cache->memory();
@@ -145,7 +145,8 @@ TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSetting
   return tracked;
 }
 
-/// Returns "rank 2 names iteration 4", for the first rank whose tracker does not name `newest`.
+/// Returns "that of rank 2 names iteration 4" for the first rank whose tracker does not name
+/// `newest`.
 std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
   const auto other = std::find_if(tracked.begin(), tracked.end(),
                                   [newest](const auto& step) { return step != newest; });
@@ -154,7 +155,8 @@ std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& gr
          (*other ? " names iteration " + std::to_string((*other)->value) : " names no iteration");
 }
 
-/// Puts `newest` first. If falling back is allowed, the leader's own choice comes next.
+/// Makes `newest` the first location. If falling back is allowed, the locations that the leader
+/// found come after it; otherwise they are dropped.
 void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
   Location first = locations.front();
   first.step = newest;
@@ -165,9 +167,9 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
   locations.insert(locations.begin(), std::move(first));
 }
 
-/// If trackers differ, ranks see different stores, or one store that only some ranks see up to
-/// date. The newest iteration is the one that was committed, so it is taken, and each rank must
-/// have it.
+/// If trackers differ between ranks, the ranks see different stores, or some ranks see an old state
+/// of one store. The newest iteration was committed, so the load takes it. Throws unless each
+/// rank's store has that iteration.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
   if (!found.locations.front().tracker) return;  // no tracker was followed

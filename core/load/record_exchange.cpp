@@ -35,10 +35,11 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
   return records;
 }
 
-/// Groups of ranks with equal needs, and the needs as one rank of each group sent them.
+/// The needs of all ranks. Ranks with equal needs form one class, and one rank of each class sent
+/// its needs.
 struct Told {
-  std::vector<AlikeReaders> classes;  ///< groups of ranks; their records are not set yet
-  std::vector<std::size_t> first;     ///< for each group, the rank that sent its needs
+  std::vector<AlikeReaders> classes;  ///< the classes; their records are not set yet
+  std::vector<std::size_t> first;     ///< for each class, the rank that sent its needs
   std::vector<Bytes> wires;           ///< every rank's message
 };
 
@@ -50,8 +51,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. Of several ranks with equal needs, only one sends its needs, so that the data sent
-/// does not grow with the number of replicas.
+/// Collective. One rank of each class sends its needs for all, so that the data sent does not grow
+/// with the number of replicas.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
@@ -88,7 +89,8 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  agree_on(group, [&] {  // find out about errors before anyone waits within a smaller group
+  // Finds errors on any rank before ranks wait for each other in smaller groups.
+  agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
@@ -138,8 +140,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round; a share may instead be its rank's error. False if the call
-/// itself failed.
+/// Receives the shares of a whole round. A rank that has no share because of an error sends the
+/// error instead. Returns false if the call itself failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};

@@ -1,8 +1,8 @@
 #pragma once
-// Reads stored records that several ranks need from storage only once: each of those ranks reads a
-// share and gets the rest from the others (core/plan/shared_reads.hpp assigns the shares). During a
-// round, reads of the checkpoint's files are served from memory, so the results are the same as if
-// the rank had read everything itself.
+// Reads each stored record from storage only once, even if several ranks need it. Each of these
+// ranks reads a share of the record and gets the rest from the others (core/plan/shared_reads.hpp
+// assigns the shares). During a round, reads of the checkpoint's files are served from memory, so
+// the results are the same as if the rank had read everything itself.
 
 #include <cstdint>
 #include <functional>
@@ -32,11 +32,11 @@ class RecordExchange final : public BytesAtHand {
   RecordExchange(const RecordExchange&) = delete;
   RecordExchange& operator=(const RecordExchange&) = delete;
 
-  /// Runs all rounds; in each, calls `use(records)` while those records are in memory. Every rank
-  /// of `group` must call it. A rank that fails keeps taking part, so that nobody waits for it, and
-  /// throws at the end, as do the ranks that it should have served. After a collective call failed,
-  /// this rank takes part in no more rounds: the lost rank may belong to several groups, and this
-  /// rank would wait for a deadline in each.
+  /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
+  /// rank of `group` must call it. If a rank fails, it keeps taking part, so that nobody waits for
+  /// it, and throws at the end. The ranks that need its shares throw at the end too. If a
+  /// collective call fails, this rank takes part in no more rounds: the lost rank may belong to
+  /// several groups, and in each of them this rank would wait for a deadline.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
   /// Returns the bytes this rank read from storage.

@@ -26,9 +26,9 @@ struct CoverDefect {
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 using CoverProof = std::optional<CoverDefect> (*)(const Dims& shape, std::span<const Box> boxes);
 
-/// Checks the boxes of all members of a mesh under one placement. Looks at each dimension and its
-/// axes separately: the cost depends on the sizes of these axes, but not on the product over all
-/// dimensions, and not on the number of replicas.
+/// Checks the boxes of all members of a mesh under one placement. Checks each dimension separately.
+/// The cost therefore depends on the sizes of the axes that split a dimension. It does not depend
+/// on the product over all dimensions or on the number of replicas.
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule = ceil_chunk);
 

@@ -38,8 +38,8 @@ bool before(const Holding& a, const Holding& b) {
   return a.rank < b.rank;
 }
 
-/// Numbers that say which rank offers which boxes of a key. Tensors with equal patterns have the
-/// same boxes on the same ranks.
+/// A list of numbers that says which rank offers which boxes of a key. If two tensors have equal
+/// patterns, they have the same boxes on the same ranks.
 struct Pattern {
   Dims shape;
   std::vector<std::int64_t> numbers;
@@ -143,9 +143,9 @@ class Planner {
     }
   }
 
-  /// True if all offers of a key have one placement and come from all members of its mesh. Sections
-  /// have no rank in common, and their ranks are members of the mesh, so it is enough to count the
-  /// ranks.
+  /// True if all offers of a key have one placement and come from all members of its mesh. It is
+  /// enough to count the ranks: no rank is in two sections, and all ranks of a section are members
+  /// of the mesh.
   bool follows_placement(std::size_t key) const {
     const auto offers = book_.placed(key);
     if (offers.empty() || !book_.given(key).empty()) return false;
@@ -203,8 +203,8 @@ class Planner {
     }
   }
 
-  /// Adds boxes that follow from placements. Used for keys of which other boxes do not follow from
-  /// one.
+  /// Adds the boxes of all placed offers of a key. Used only for a key whose boxes do not all
+  /// follow from the same placement.
   void add_placed(const Dims& shape, std::size_t key) {
     for (const SectionOffer& at : book_.placed(key)) {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
@@ -406,12 +406,13 @@ class Planner {
 
   // The members below hold the state of the current key.
   std::vector<Holding> holdings_;
-  std::deque<std::vector<std::int64_t>> expanded_;  ///< of placed boxes; holdings refer to it
+  /// Corners of placed boxes; holdings refer to them.
+  std::deque<std::vector<std::int64_t>> expanded_;
   std::vector<GroupRank> ranks_;
 };
 
-/// Compares each rank's digest with the digest that most ranks have. In a tie, the lowest rank's
-/// digest among these counts.
+/// Throws if the common state differs between ranks. The digest that most ranks have counts as the
+/// right one. If several digests are equally frequent, the one of the lowest rank counts.
 void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
   std::map<std::uint64_t, std::size_t> votes;
   for (const LocalPlan& plan : plans) ++votes[plan.common_digest];

@@ -27,8 +27,8 @@ class JobLoadPlan {
 
   /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box from
   /// which rank `loader` needs elements. Visits the tensors in the order of the rank's own offers.
-  /// If several boxes of a given tensor meet one stored box, that stored box is visited once for
-  /// each.
+  /// If a rank wants a list of boxes of one tensor, a stored box is visited once for each wanted
+  /// box that meets it.
   template <class Visit>
   void for_each_read(GroupRank loader, const Visit& visit) const {
     const Place& place = places_[static_cast<std::size_t>(loader.value)];
@@ -98,9 +98,9 @@ class JobLoadPlan {
   std::span<const LocalPlan> wanted_;
   OfferBook book_;
   ShardLayouts layouts_;
-  /// By the address of the stored boxes; used for lookups only.
+  /// Keyed by the address of the stored boxes; used for lookups only.
   std::map<const void*, BoxIndex> indices_;
-  /// By the addresses of the stored and of the wanted boxes; used for lookups only.
+  /// Keyed by the addresses of the stored and the wanted boxes; used for lookups only.
   std::map<std::pair<const void*, const void*>, Crossing> crossings_;
   std::vector<std::vector<PlacedWish>> placed_;  ///< by section
   std::vector<std::vector<GivenWish>> given_;    ///< by form section

@@ -86,8 +86,8 @@ class Loader {
     plan_.mismatches.push_back({code, key, std::move(message)});
   }
 
-  /// False if the stored chunks do not supply each wanted element exactly once. Then adds a
-  /// mismatch.
+  /// Finds the stored pieces that meet the wanted elements. If they do not supply each wanted
+  /// element exactly once, adds a mismatch and returns false.
   bool find_hits(const TensorLeaf& leaf, std::uint32_t index, const StoredTensor& stored,
                  std::uint32_t tensor) {
     const std::size_t before = hits_.size();

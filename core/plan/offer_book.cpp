@@ -12,8 +12,9 @@ bool same(const Placed& a, const Placed& b) {
   return a.placement == b.placement && (a.mesh == b.mesh || *a.mesh == *b.mesh);
 }
 
-/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order,
-/// so the key that followed last time is tried before the table.
+/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order.
+/// So after each key, the key with the next number is compared first, and the table is searched
+/// only if it differs.
 class KeyNumbers {
  public:
   explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}

@@ -17,7 +17,7 @@ namespace reprise {
 /// unpinned memory.
 class CopyBatch {
  public:
-  /// A copy from pinned memory to its destination that the host makes when the batch is done.
+  /// A copy from pinned memory to its destination. The host makes it once the batch is done.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;
@@ -29,7 +29,8 @@ class CopyBatch {
 
   /// Adds a copy, which must not be empty, between two places that the device can reach.
   void add(const StridedCopy& copy);
-  /// keep() keeps `pinned` alive until the batch is done. deliver_later() makes a delivery then.
+  /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery, which
+  /// the host makes once the batch is done.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
@@ -38,7 +39,8 @@ class CopyBatch {
   void queue(CudaStreamRef stream);
   /// Blocks until the batch is done, makes the deliveries, and empties the batch.
   void finish();
-  /// Makes work that is queued on `stream` after this call run after the batch.
+  /// Makes `stream` wait for the batch: work queued on it after this call runs once the batch is
+  /// done.
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:

@@ -24,7 +24,7 @@ __device__ DifferenceSum sum_of_warp(DifferenceSum sum) {
   return sum;
 }
 
-using Word = unsigned long long;  // the type that CUDA's atomics take; not std::uint64_t
+using Word = unsigned long long;  // CUDA's atomics take no std::uint64_t
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
 /// Combines the sums, maxima and minima of `sum` with those of `total`. The order of such calls

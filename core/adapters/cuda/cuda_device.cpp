@@ -34,13 +34,13 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// Batches are in the order of the events that stand for them:
+/// Each batch has a range of events. Batches and their events have the same order:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
 ///   batches  queued        | open: filled, not queued yet (gathers only)
 struct CudaDevice::State {
   struct Batch {
-    std::uint64_t first_event = 0;  ///< first event that has copies in this batch
+    std::uint64_t first_event = 0;  ///< the first event whose copies are in this batch
     std::unique_ptr<CopyBatch> copies;
   };
 
@@ -72,7 +72,7 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  /// Makes copies that are queued after this call run after all work already queued on `compute`.
+  /// Makes the stream of the copies wait for the work that is now queued on `compute`.
   void after_compute() {
     computed.record(compute);
     computed.hold_back(copies.ref());

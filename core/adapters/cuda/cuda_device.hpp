@@ -16,11 +16,11 @@ class KernelResult;
 /// A rank's handle to a GPU, which it may share with other ranks. It has two streams:
 ///
 ///   compute  | step n ......|                  |. step n + 1 ...
-///   copies                  |  gather  |           a gather runs after work compute had queued;
-///                                                  the job waits for it before it continues
+///   copies                  |  gather  |           A gather waits for the work queued on compute.
+///                                                  The job waits for the gather.
 ///   compute  | ...... |                 | step ...
-///   copies            |  scatter        |          so does a scatter, and work queued after it
-///                                                  runs after the scatter
+///   copies            |  scatter        |          A scatter waits for the work queued on compute.
+///                                                  Work queued later waits for the scatter.
 ///
 /// Large contiguous copies are queued at once, one by one. Other copies of any shape are collected
 /// into batches, and one kernel per batch moves them directly between the device and pinned

@@ -48,7 +48,8 @@ class CudaEvent {
 
   /// Places the point after all work queued on `stream` so far.
   void record(CudaStreamRef stream);
-  /// Makes work that is queued on `stream` after this call run after the point. Does not block.
+  /// Makes `stream` wait for the point: work queued on it after this call runs once the point is
+  /// reached. Does not block.
   void hold_back(CudaStreamRef stream) const;
   /// Blocks until the point is reached. Throws if work before the point failed.
   void wait() const;

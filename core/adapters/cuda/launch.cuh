@@ -13,8 +13,7 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// Number of blocks of that size that a multiprocessor can hold at once. More blocks would only
-/// wait.
+/// A multiprocessor holds this many blocks of that size at once. More blocks would only wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {

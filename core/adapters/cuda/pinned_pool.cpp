@@ -8,7 +8,8 @@ namespace {
 
 /// Sizes are rounded up to multiples of this, so that blocks can be reused.
 constexpr std::size_t kGrain = std::size_t{64} << 10U;
-/// Factor for the memory kept: two, because saves and loads request different sizes.
+/// The pool pins at most this many times the most memory that was ever in use at one time. The
+/// factor is 2, because saves and loads request different sizes.
 constexpr std::size_t kKept = 2;
 
 }  // namespace

@@ -13,7 +13,8 @@
 namespace reprise {
 
 /// Keeps returned memory for reuse. Pins at most twice the largest amount that was ever in use at
-/// one time: to make room for a new size, it frees other blocks. Several threads may use a pool.
+/// one time. If a new size would exceed that limit, the pool frees unused blocks of other sizes.
+/// Several threads may use a pool.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
   static std::shared_ptr<PinnedPool> create(int device);
@@ -31,8 +32,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by address of first byte
 
   explicit PinnedPool(int device) : device_(device) {}
-  /// Returns an unused block for that size; end() if there is none. The block is large enough, but
-  /// not so large that another request would need it.
+  /// Returns an unused block of at least `bytes` bytes and at most twice as many; end() if there is
+  /// none.
   Blocks::iterator spare(std::size_t bytes);
   /// Removes the unused blocks that must be freed before `bytes` more bytes are pinned, and returns
   /// them.

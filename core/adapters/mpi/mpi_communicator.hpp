@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  Patience* patience_ = nullptr;  ///< patience of the current call
+  Patience* patience_ = nullptr;  ///< deadline and watch of the current call
   std::optional<Error> broken_;
 };
 

@@ -13,8 +13,8 @@
 namespace reprise {
 namespace {
 
-constexpr int kTag = 7100;      // tag of the messages of MPI_Comm_create_group
-constexpr int kMeetTag = 7101;  // tag of our own messages before that
+constexpr int kTag = 7100;      // tag of MPI_Comm_create_group's own messages
+constexpr int kMeetTag = 7101;  // tag of meet()'s messages, which precede those
 
 // Owns an MPI_Group of global ranks.
 class RankGroup {
@@ -50,9 +50,10 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i, each member tells the member 2^i places ahead that it has arrived, and with it the
-// members behind it that it has heard of. After log2(n) rounds, every member has heard of all
-// others. The messages are empty, so no buffer is in use after a failure.
+// In round i, each member sends a message to the member 2^i places ahead. The message says that the
+// sender has arrived, and that all members it has heard of have arrived too. After log2(n) rounds,
+// every member has heard of all others. The messages are empty, so no buffer is in use after a
+// failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
                     rank(), [&what] { return what; });

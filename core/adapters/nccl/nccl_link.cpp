@@ -14,7 +14,7 @@ namespace {
 // Number of multiprocessors to use, out of about a hundred. Little data passes here, and the job
 // needs the other multiprocessors. Each one also costs buffers on the device.
 constexpr int kProcessorsMost = 4;
-constexpr std::uint64_t kStagingLeast = 1U << 16U;  // one size serves the many small calls
+constexpr std::uint64_t kStagingLeast = 1U << 16U;  // large enough for most calls, which are small
 
 }  // namespace
 
@@ -47,7 +47,7 @@ bool NcclLink::member_has_ended() const {
 }
 
 // Throws if a call failed. NCCL may report the end of another rank as a failure of this rank's own
-// sockets or threads, so the code then depends on the watch.
+// sockets or threads. So if the watch says that a member has ended, the code is PEER_FAILED.
 void NcclLink::check(ncclResult_t result, const Patience& patience) const {
   if (!has_failed(result)) return;
   nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), patience);
@@ -81,7 +81,8 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // The gaps between parts are copied back too, and memory checkers require initialised memory.
+    // run() also copies the gaps between parts back to the host. They are cleared here, because
+    // memory checkers report a copy of uninitialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
   return memory_->host.bytes();
@@ -98,7 +99,9 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patienc
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
   patience.until([&] {
-    static_cast<void>(state(patience));  // or the end of another rank looks like a timeout
+    // Throws if NCCL reports a failure. Without this call, the end of another rank would look like
+    // a timeout.
+    static_cast<void>(state(patience));
     return memory_->done.done();
   });
 }

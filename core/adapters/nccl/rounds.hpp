@@ -31,8 +31,8 @@ struct Round {
 /// Parts begin at multiples of this. From other offsets, devices copy byte by byte.
 inline constexpr std::uint64_t kPartAlignment = 16;
 
-/// Places the members' buffers, which have `sizes` bytes, back to back into rounds of at most
-/// `piece_bytes` bytes. `piece_bytes` must not be 0.
+/// Places the members' buffers back to back into rounds of at most `piece_bytes` bytes. `sizes` has
+/// the size of each buffer in bytes; `piece_bytes` must not be 0.
 ///
 ///     sizes 40 70 20, pieces of 64:   a[0,40) . b[0,16) | b[16,70) | c[0,20)
 ///                                     0         48      | 0        | 0         places

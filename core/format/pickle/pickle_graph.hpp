@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t {
   kNone,
   kBool,
   kInteger,     ///< an integer that fits in an int64
-  kBigInteger,  ///< another integer, as a span with two's complement digits
+  kBigInteger,  ///< a larger integer, as a span with two's complement digits
   kFloat,
   kText,
   kBytes,
@@ -106,8 +106,8 @@ class Graph {
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
-  /// Freezes everything that is reached from `node`; it may not be changed later. When Python meets
-  /// arguments, states and keys, it copies them or computes from them.
+  /// Freezes `node` and everything that it contains; none of it may be changed later. Called for
+  /// arguments, states and keys, which Python copies or computes from when it meets them.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 

@@ -65,7 +65,7 @@ class PickleMachine {
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
-  /// Returns the object below `items`, into which these go.
+  /// Returns the object to which the opcode adds `items`. It lies below them on the stack.
   NodeId below(std::span<const NodeId> items);
   /// Settles every `step`th item, which becomes the key of a dict or an item of a set.
   void settle_keys(std::span<const NodeId> items, std::size_t step);

@@ -58,10 +58,10 @@ std::span<const NameRule> all_names();
 const NameRule* rule_of(std::string_view module, std::string_view name);
 
 /// True for names that attacks use and checkpoints never need. These are refused in every kind of
-/// pickle, even where unlisted names only make the pickle opaque. Of Python's own modules, all
-/// names are refused except those of plain-data modules and plain-data classes. Of torch, numpy and
-/// other packages, names are refused that run code, open files, import, or use the network. Of any
-/// module, names are refused that lead to such a module ("random._os", "enum.sys").
+/// pickle, even where unlisted names only make the pickle opaque. Refuses all names in Python's own
+/// modules, except in plain-data modules and except plain-data classes. In torch, numpy and other
+/// packages, refuses names that run code, open files, import, or use the network. In any module,
+/// refuses names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
 /// True for an attribute that leads from an object to code, such as "__globals__", "os" or

@@ -9,8 +9,8 @@
 namespace reprise::pickle {
 namespace {
 
-// Modules of Python's standard library, current and former, other than plain-data modules. Leading
-// underscores, as modules written in C have, are left out.
+// Modules of Python's standard library, current and former, without its plain-data modules. Modules
+// written in C may have a leading underscore, which is left out here.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -150,7 +150,8 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused in any module, because such a name there is an import of another module.
+/// Names that are refused in every module. If a module has such a name, it has imported the module
+/// of that name.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "

@@ -19,8 +19,8 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
-/// Upper limit on the number of copies of shared parts. Other parts of a pickle are no more than
-/// its bytes.
+/// Upper limit on the number of copies of shared parts, because one pickled part can be shared any
+/// number of times. Parts that are not shared cannot outnumber the pickle's bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
 /// Thrown if the pickle is valid, but must not be interpreted.

@@ -43,8 +43,8 @@ std::uint64_t u64(ByteSpan bytes, std::size_t at) {
 // writer.
 constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U;
 
-// Records that a reader treats as optional. PyTorch's reader ignores case in names, Python's
-// zipfile does not.
+// Records that a reader treats as optional. A name that differs from these only in case is refused,
+// because PyTorch's reader ignores case in names and Python's zipfile does not.
 constexpr std::array<std::string_view, 5> kOptionalNames = {
     "byteorder", "version", ".data/version", ".format_version", ".storage_alignment"};
 
@@ -61,8 +61,9 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// Replaces saturated 32-bit fields by the 64-bit values of the ZIP64 extra field, which contains
-// only those, in this order. False if one is missing.
+// A 32-bit field that is all ones stands for a value in the ZIP64 extra field. That field contains
+// the values of such fields only, in the order of `fields`. Replaces each field by its value. False
+// if a value is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -80,8 +81,9 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
-// True if the extra field consists of id (2), length (2) and content, up to its very end; otherwise
-// its total length is wrong, and so is the position of what follows.
+// True if the extra field is a sequence of id (2 bytes), length (2 bytes) and content, without a
+// rest. If there is a rest, the field's total length is wrong, and so is the position of what
+// follows.
 bool well_formed_extra(ByteSpan extra) {
   while (extra.size() >= 4) {
     const std::size_t length = u16(extra, 2);
@@ -91,8 +93,9 @@ bool well_formed_extra(ByteSpan extra) {
   return extra.empty();
 }
 
-// True if readers agree on the extra field: PyTorch's reader takes the first field of an id, others
-// the last; and in some readers a name in an extra field replaces the entry's own.
+// True if all readers read the same from the extra field. If an id occurs twice, PyTorch's reader
+// takes its first field and others take the last. Some readers prefer a name in the extra field to
+// the entry's own name.
 bool unambiguous_extra(ByteSpan extra) {
   std::size_t wide = 0;
   for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
@@ -249,7 +252,8 @@ Archive::End Archive::read_end() {
 }
 
 // Returns the start of the ZIP64 end record if a locator precedes the end record. Python's zipfile
-// expects it right before the locator, PyTorch's reader at the position in the locator.
+// expects the ZIP64 end record right before the locator. PyTorch's reader expects it at the
+// position that the locator states.
 std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
   if (end_record < zip::kWideLocatorBytes) return std::nullopt;
   const std::uint64_t at = end_record - zip::kWideLocatorBytes;

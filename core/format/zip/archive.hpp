@@ -81,8 +81,8 @@ class Archive {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Returns patches, sorted by position, for checksums that are stored as 0 although the content
-  /// has another one. Reads the records with such checksums in bounded steps.
+  /// Returns patches, sorted by position. Each sets a checksum that is stored as 0 to the checksum
+  /// of the content. Reads the records with such checksums in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }

@@ -34,8 +34,8 @@ void append_zeros(Bytes& out, std::size_t count) {
   out.insert(out.end(), count * sizeof(T), std::byte{0});
 }
 
-// Returns the ZIP64 field of a record. It has those sizes, and the header offset, that exceed 32
-// bits.
+// Returns the ZIP64 field of a record. The field contains the sizes if they exceed 32 bits, and the
+// header offset if it does. Empty if neither does.
 Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
   Bytes field;
   if (is_wide(size)) {
@@ -113,7 +113,7 @@ std::size_t ArchiveWriter::end(std::uint32_t crc) {
 void ArchiveWriter::append_central_header(const Entry& entry) {
   const Bytes extra = wide_field(entry.size, entry.size, entry.header_offset);
   append_le(pending_, zip::kCentralSignature);
-  append_zeros<std::uint16_t>(pending_, 2);  // made by, needed
+  append_zeros<std::uint16_t>(pending_, 2);  // version made by, version needed
   append_le(pending_, flags_of(entry.size));
   append_le(pending_, zip::kMethodStored);
   append_zeros<std::uint16_t>(pending_, 2);  // time and date

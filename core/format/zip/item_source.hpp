@@ -14,8 +14,8 @@ namespace reprise {
 /// A slice [0, size()) of bytes. Offsets are relative to the slice.
 class ItemSource {
  public:
-  /// `place` contains the file, and in `offset` the position of the slice in that file. Messages
-  /// also use its other fields.
+  /// `place.file` is the file, and `place.offset` is the offset of the slice in it. Messages show
+  /// the other members of `place`, such as the key.
   explicit ItemSource(ErrorPlace place = {}) : place_(std::move(place)) {}
   virtual ~ItemSource() = default;
   ItemSource(const ItemSource&) = delete;
