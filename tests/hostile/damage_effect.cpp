@@ -6,7 +6,7 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/base/check.hpp"
-#include "core/load/load.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/verify/verify.hpp"
 #include "core/verify/verify_directory.hpp"
 
@@ -26,16 +26,24 @@ struct NoTasks final : Tasks {
   }
 };
 
-/// The first rank's view of a group in which every rank sends the same bytes as the first.
+/// The first rank's view of a group in which every rank sends the same bytes as the first. When the
+/// first rank answers as the leader, the others send an empty contribution.
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}
+  /// Makes the next all_gather that of a leader's answer.
+  void lead() const { leads_ = true; }
   const Group& group() const override { return group_; }
   GroupRank rank() const override { return {0}; }
   void barrier() override {}
   std::vector<Bytes> all_gather(ByteSpan mine) override {
-    return std::vector<Bytes>(static_cast<std::size_t>(group_.size()),
-                              Bytes(mine.begin(), mine.end()));
+    constexpr std::byte kBytesTag{0};  // the last byte of a contribution that is not an error
+    std::vector<Bytes> all(static_cast<std::size_t>(group_.size()),
+                           Bytes(mine.begin(), mine.end()));
+    if (std::exchange(leads_, false) && mine.back() == kBytesTag) {
+      std::fill(all.begin() + 1, all.end(), Bytes{kBytesTag});
+    }
+    return all;
   }
   Bytes broadcast(GroupRank, ByteSpan bytes) override { return {bytes.begin(), bytes.end()}; }
   std::vector<std::int64_t> all_reduce(Reduce reduce, std::span<const std::int64_t> mine) override {
@@ -48,6 +56,7 @@ class MirrorCommunicator final : public Communicator {
 
  private:
   Group group_;
+  mutable bool leads_ = false;
 };
 
 struct MirrorFabric final : Fabric {
@@ -60,6 +69,11 @@ struct MirrorFabric final : Fabric {
   std::int32_t ranks;
 };
 
+GroupRank first_leads(const Communicator& group) {
+  dynamic_cast<const MirrorCommunicator&>(group).lead();
+  return {0};
+}
+
 void load_first(std::int32_t ranks, Store& store, const std::string& path, StateDict& into,
                 std::vector<std::string> excused) {
   MirrorFabric fabric(ranks);
@@ -70,8 +84,10 @@ void load_first(std::int32_t ranks, Store& store, const std::string& path, State
   options.path = path;
   options.excused = std::move(excused);
   options.staging_bytes = 4096;
+  LoadSeams seams;
+  seams.leader.leader = first_leads;
   const auto group = fabric.communicator(Group::world(ranks));
-  reprise::load({store, fabric, device, tasks, silent}, *group, into, options);
+  reprise::load({store, fabric, device, tasks, silent}, *group, into, options, seams);
 }
 
 }  // namespace
