@@ -272,8 +272,10 @@ void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvide
                                  .uninterrupted_lr = {}};
     if (reference != nullptr) {
       point.uninterrupted_loss = metric_at(reference->ranks, step, "loss");
-      point.uninterrupted_lr = metric_at(reference->ranks, step, "lr");
       point.uninterrupted_loss_scale = metric_at(reference->ranks, step, "scale");
+    }
+    if (controls.uninterrupted != nullptr) {
+      point.uninterrupted_lr = metric_at(controls.uninterrupted->ranks, step, "lr");
     }
     result.trajectory.push_back(point);
   }

@@ -44,6 +44,11 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
   std::string line = "reprise run " + path + " --lane " + std::string(name_of(lane));
   if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
   if (!options.mutant.empty()) line += " --mutant " + options.mutant;
+  if (scenario.program) {
+    const std::filesystem::path folder = scenario.program->trainer.folder;
+    line += " --trainers " + folder.parent_path().string();
+    if (!options.python.empty()) line += " --python " + options.python;
+  }
   return line;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "core/base/hash.hpp"
@@ -52,9 +53,10 @@ void judge_ranks_alike(std::size_t number, const LifeEvidence& life, WitnessFind
 }
 
 void judge_steps(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
-                 const std::string& called, WitnessFindings& findings) {
+                 const std::string& called, std::span<const char* const> metrics,
+                 WitnessFindings& findings) {
   for (const auto step : steps_of(life.ranks)) {
-    for (const char* metric : kCourseMetrics) {
+    for (const char* metric : metrics) {
       const auto here = metric_at(life.ranks, step, metric);
       const auto there = metric_at(reference.ranks, step, metric);
       if (!here || !there || same_bits(*here, *there)) continue;
@@ -168,8 +170,14 @@ std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int6
 void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, WitnessFindings& findings) {
   judge_ranks_alike(number, life, findings);
-  judge_steps(number, life, reference, called, findings);
+  judge_steps(number, life, reference, called, kCourseMetrics, findings);
   judge_ends(number, life, reference, called, findings);
+}
+
+void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
+                    WitnessFindings& findings) {
+  static constexpr std::array kOfNoLayout = {"lr"};
+  judge_steps(number, life, uninterrupted, "the uninterrupted run", kOfNoLayout, findings);
 }
 
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,

@@ -16,6 +16,12 @@ std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks);
 void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, WitnessFindings& findings);
 
+/// Reports a step whose learning rate differs from that of the uninterrupted run. It does not
+/// depend on the layout, so a second run from the same checkpoint is no excuse: that run loses
+/// whatever the load loses.
+void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
+                    WitnessFindings& findings);
+
 /// Reports samples that the effective history takes twice or leaves out.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
                    WitnessFindings& findings);

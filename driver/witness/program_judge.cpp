@@ -204,7 +204,10 @@ class ProgramJudge {
     const StoredCheckpoint* stored = checkpoint_of(life_->after, live.step);
     const std::string where = "the save of step " + std::to_string(live.step);
     if (stored == nullptr) {
-      if (is_newest(save)) find(judged::kCommitMissing, where + " left no checkpoint");
+      if (is_newest(save))
+        find(judged::kCommitMissing, where +
+                                         " left no checkpoint that can be read: one of "
+                                         "torch.distributed.checkpoint or torch_dist");
       return;
     }
     if (stored->flaw) return find(stored->flaw->code, where + ": " + stored->flaw->text);
@@ -419,6 +422,9 @@ class ProgramJudge {
     judge_course(number_, *life_, *reference,
                  again ? "a second run from the same checkpoint" : "the uninterrupted run",
                  course_);
+    if (again && controls_.uninterrupted != nullptr) {
+      judge_schedule(number_, *life_, *controls_.uninterrupted, course_);
+    }
   }
 
   const ProgramPlan& plan_;

@@ -190,6 +190,16 @@ TEST(ProgramJudge, ComparesMetricsBitForBit) {
   EXPECT_THAT(other.first(), HasSubstr("the lr is"));
 }
 
+TEST(ProgramJudge, ComparesTheRateWithTheUninterruptedRunUnderEachLayout) {
+  RecordedRun run;
+  run.plan.expect.goes_on = GoesOn::kLikeControl;
+  run.plan.lives[1].layout = {{"dp", 2}, {"tp", 1}};
+  run.again = true;
+  for (auto& text : run.files.second) put(text, "{\"dp\":2}", "{\"dp\":2,\"tp\":1}");
+  for (auto& text : run.files.second) put(text, "\"lr\":\"0x1p-3\"", "\"lr\":\"0x1p-4\"");
+  EXPECT_THAT(run.first(), HasSubstr("the lr is 0x1p-4, and 0x1p-3 in the uninterrupted run"));
+}
+
 TEST(ProgramJudge, ComparesTheLossOverRanks) {
   RecordedRun run;
   put(run.files.second[1], "\"0x1.3p+0\"", "\"0x1.4p+0\"");

@@ -114,6 +114,7 @@ struct RecordedRun {
   ProgramPlan plan = two_lives();
   Recorded files;
   std::vector<StoredCheckpoint> stored = {stored_at(2)};
+  bool again = false;  ///< true if a second run of the last life took the same course
 
   WitnessFindings judged() const {
     std::vector<LifeEvidence> lives = {evidence_of(plan.lives[0], files.first),
@@ -122,6 +123,7 @@ struct RecordedRun {
     const LifeEvidence control = evidence_of(plan.lives[0], files.control);
     ControlRuns controls;
     controls.uninterrupted = &control;
+    if (again) controls.again[1] = &lives[1];
     return judge_program(plan, lives, controls);
   }
   /// "CODE: text" of the first finding; empty if there is none.
