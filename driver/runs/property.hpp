@@ -29,7 +29,8 @@ struct Property {
   std::string_view name;
   std::string_view says;
   std::optional<Failure> (*check)(const Scenario&,
-                                  const LaneOptions&);        ///< the check; see failure_of()
+                                  /// Checks the property; see failure_of().
+                                  const LaneOptions&);
   Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
   std::uint64_t cases;                                        ///< default number of cases
 };
