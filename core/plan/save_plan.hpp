@@ -108,22 +108,24 @@ struct GlobalPlan {
 /// while plans and owners use group ranks. `savers` maps between the two and must contain every
 /// member of every offered mesh.
 ///
-/// If all members of one mesh offer a key by one placement, the cover is proved on the axes; the
-/// cost then depends on the boxes, not on the number of ranks that share PlacedOffers. For any
-/// other key, the sweep proves the cover. Owners are chosen first for boxes with few holders, then
-/// for large boxes, then by key and box; elect_least_loaded() chooses each owner. So boxes that
-/// many ranks could write come last and even out the load.
+/// First, the boxes of each key are proved to cover the tensor. If all members of one mesh offer
+/// the key by one placement, the proof looks at the axes; its cost depends on the number of boxes,
+/// not on the number of ranks that share PlacedOffers. For any other key, `cover` proves it.
+///
+/// Then elect_least_loaded() chooses an owner for one box after the other. Boxes with few holders
+/// come first, among those the large ones, then by key and box. So boxes that many ranks could
+/// write come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH, with key, box and global ranks. Throws NO_WRITER if a
-/// box or object has no replica 0, and MULTI_WRITER if it has several. Empty boxes are dropped, but
-/// a tensor of empty boxes keeps one empty chunk. The shards of an object's key must fill its grid;
-/// the rank with the main copy of a shard owns it.
+/// box or object has no replica 0, and MULTI_WRITER if it has several.
 ///
-/// If `owners` is given, it determines the writer of each box and nobody is elected. A box that it
-/// lacks, or that it assigns to a rank without that box, goes to kNobody. `describe` is the rule by
-/// which the ranks described their placements. `cover` proves the cover of boxes without a
-/// placement.
+/// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
+/// object's key must fill its grid; the rank with the main copy of a shard owns it.
+///
+/// If `owners` is given, nobody is elected: each box gets the owner that it has in `owners`, or
+/// kNobody if it is not there or if that rank does not hold it. `describe` is the rule by which the
+/// ranks described their placements.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
                        CoverProof cover = prove_cover);

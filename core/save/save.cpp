@@ -207,7 +207,6 @@ std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string
   const std::string own = state_->ports.store.display(parent_path(target.directory));
   // Compares names and not addresses, because the caller may have wrapped the same store again.
   return store.display(root) == own ? target.claim.root : nullptr;
-  // again
 }
 
 SaveReport Save::finish() {

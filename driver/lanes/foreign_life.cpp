@@ -47,8 +47,8 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
 }
 
 /// Fills in facts that a checkpoint of our own jobs records in its common state: the age of the
-/// random streams, the parts it has, and its parent. A checkpoint of another program records none
-/// of them.
+/// random streams, the parts it has, and its parent. It does not
+/// record what its job left out in earlier loads. A checkpoint of another program records nothing.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();

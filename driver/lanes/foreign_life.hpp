@@ -14,7 +14,7 @@ namespace reprise::driver {
 /// record has one rank, with the content of the newest checkpoint after the run. Rulings:
 ///
 ///   VERDICT_DISAGREEMENT  the program had another exit code, ran out of time, or left processes
-///   behind
+///                         behind
 ///   TRACKER_DANGLING      the tracker names a checkpoint that is not whole
 ///   COMMIT_MISSING        the program left no checkpoint of the step that it had to commit
 ///   BIT_MISMATCH          that step was saved before with other tensor contents

@@ -98,7 +98,8 @@ struct BadResultAction {
 /// Trains until the job leaves by itself. It must leave with this code.
 struct ExitAction {
   int code = 0;
-  std::optional<bool> saves;  ///< true if it must save before it leaves; empty if it may
+  /// True if it must save before it leaves, false if it must not, empty if it may.
+  std::optional<bool> saves;
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
 };
@@ -207,7 +208,8 @@ struct CheckpointPlan {
   std::vector<CacheKind> plans;  ///< caches that are kept between saves
   /// False to leave out the optimizer from every save, even if a save action includes it.
   bool optimizer = true;
-  bool random = true;       ///< false if no save includes random states, whatever it asks for
+  /// False to leave out random states from every save, even if a save action includes them.
+  bool random = true;
   std::int64_t keep = 0;    ///< number of newest checkpoints to keep; 0 for all
   bool falls_back = false;  ///< true to load the newest whole one if the tracker's is damaged
   bool checks = false;      ///< true to verify checksums when reading

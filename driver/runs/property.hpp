@@ -37,13 +37,11 @@ struct Property {
 
 /// Returns the properties:
 ///
-///   continuity    the scenario passes with elements compared on every rank that owns any, without
-///   a
-///                 difference, or is refused exactly as the requirements say
+///   continuity    the scenario passes: each rank that owns elements compared some, and none
+///                 differed; or a load is refused exactly as the requirements say
 ///   layout-free   the final state has the digest of the same scenario on one rank
-///   stored-alike  the tensors that the first incarnation stores have the same bytes on disk as
-///   those
-///                 that it stores in the last one's layout
+///   stored-alike  the first incarnation stores tensors with the same bytes, whether it has its
+///                 own layout or that of the last incarnation
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
 std::span<const Property> properties();
