@@ -24,14 +24,15 @@
 
 namespace reprise {
 
-/// A tensor whose boxes and replica ids follow from a placement on all members of the mesh.
+/// A tensor that a rank offers by mesh and placement. They give the boxes and the replica ids of
+/// all members of the mesh.
 struct PlacedOffer {
   TensorForm form;
   std::uint32_t placed = 0;  ///< index into PlacedOffers::placements
 };
 
-/// The part of a rank's offers that does not depend on the rank. Ranks in equal positions of their
-/// meshes have equal parts and share them.
+/// The placed tensors that a rank offers. Nothing in them names the rank, so several ranks may
+/// offer equal ones, which are then stored once.
 struct PlacedOffers {
   std::vector<Placed> placements;  ///< distinct
   std::vector<PlacedOffer> tensors;
@@ -56,9 +57,9 @@ struct LocalPlan {
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
-/// Returns the offers of `self`. A leaf is offered as placed if it has one box, and if the
-/// placement gives that box and that replica id to `self` by the rule. Throws LAYOUT_MISMATCH if
-/// `self` is not a member of a leaf's mesh.
+/// Returns the offers of `self`. Offers a leaf by its placement if the leaf has one box and if the
+/// placement, cut by the rule `describe`, gives that box and that replica id to `self`. Offers
+/// other leaves box by box. Throws LAYOUT_MISMATCH if `self` is not a member of a leaf's mesh.
 LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe = ceil_chunk);
 
 /// encode() returns the plan as a message; decode_local_plan() throws TORN_FILE if the message is
@@ -72,8 +73,8 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// placements. The content of the common state is left out.
 std::uint64_t signature(const LocalPlan& plan);
 std::uint64_t signature(const Placed& placed);
-/// The first two return the hash of a shared part; the third returns the hash of a plan from the
-/// hashes of its shared parts.
+/// The first two return the hash of a part that ranks share. The third returns the hash of a plan
+/// and takes the hashes of its shared parts, so that they are computed only once.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
@@ -86,8 +87,8 @@ struct PlannedTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  /// Sorted. Contains an empty box only if it is the only one. Tensors of equal shape and placement
-  /// share the list.
+  /// The boxes in ascending order. An empty box is kept only if the tensor has no other box.
+  /// Tensors of equal shape and placement share one list.
   std::shared_ptr<const std::vector<Box>> boxes;
   std::vector<GroupRank> owners;
 };
@@ -107,22 +108,24 @@ struct GlobalPlan {
 /// while plans and owners use group ranks. `savers` maps between the two and must contain every
 /// member of every offered mesh.
 ///
-/// If all members of one mesh offer a key by one placement, the cover is proved on the axes; the
-/// cost then depends on the boxes, not on the number of ranks that share PlacedOffers. For any
-/// other key, the sweep proves the cover. Owners are chosen first for boxes with few holders, then
-/// for large boxes, then by key and box; elect_least_loaded() chooses each owner. So boxes that
-/// many ranks could write come last and even out the load.
+/// First, the boxes of each key are proved to cover the tensor. If all members of one mesh offer
+/// the key by one placement, the proof looks at the axes; its cost depends on the number of boxes,
+/// not on the number of ranks that share PlacedOffers. For any other key, `cover` proves it.
+///
+/// Then elect_least_loaded() chooses an owner for one box after the other. Boxes with few holders
+/// come first, among those the large ones, then by key and box. So boxes that many ranks could
+/// write come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH, with key, box and global ranks. Throws NO_WRITER if a
-/// box or object has no replica 0, and MULTI_WRITER if it has several. Empty boxes are dropped, but
-/// a tensor of empty boxes keeps one empty chunk. The shards of an object's key must fill its grid;
-/// the rank with the main copy of a shard owns it.
+/// box or object has no replica 0, and MULTI_WRITER if it has several.
 ///
-/// If `owners` is given, it determines the writer of each box and nobody is elected. A box that it
-/// lacks, or that it assigns to a rank without that box, goes to kNobody. `describe` is the rule by
-/// which the ranks described their placements. `cover` proves the cover of boxes without a
-/// placement.
+/// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
+/// object's key must fill its grid; the rank with the main copy of a shard owns it.
+///
+/// If `owners` is given, nobody is elected: each box gets the owner that it has in `owners`, or
+/// kNobody if it is not there or if that rank does not hold it. `describe` is the rule by which the
+/// ranks described their placements.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
                        CoverProof cover = prove_cover);

@@ -19,7 +19,8 @@ Savers numbered(const Group& savers) {
 }
 
 Members members_of(const Mesh& mesh, const Savers& savers) {
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // pairs of saver and member
+  // Position in the saving group, and in the mesh.
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   pairs.reserve(static_cast<std::size_t>(mesh.size()));
   for (const GlobalRank rank : mesh.members().members()) {
     const auto found = savers.find(rank);

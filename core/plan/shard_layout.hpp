@@ -14,8 +14,8 @@
 
 namespace reprise {
 
-/// The non-empty boxes of a placement: the product of one list of intervals per dimension, in
-/// product order.
+/// The non-empty boxes of a placement. Each dimension is cut into intervals; each box is a product
+/// of one interval per dimension. The last dimension changes fastest.
 struct ShardLayout {
   std::optional<CoverDefect> defect;  ///< if set, the other members are empty
   HeldBoxes held;                     ///< boxes, and who holds them as ranks of the saving group
@@ -33,9 +33,9 @@ struct Members {
 
 class ShardLayouts {
  public:
-  /// `placements` and `savers` must outlive it. `savers` maps global ranks to group ranks; throws
-  /// LAYOUT_MISMATCH if a mesh has a member that `savers` lacks. The cost is proportional to the
-  /// number of mesh members.
+  /// `placements` and `savers` must outlive the object. `savers` maps global ranks to group ranks.
+  /// Throws LAYOUT_MISMATCH if a mesh has a member that is not among `savers`. The cost is
+  /// proportional to the number of mesh members.
   ShardLayouts(std::span<const Placed* const> placements, const Group& savers, ChunkRule rule);
 
   /// Returns the layout of a placement and a shape. Throws LAYOUT_MISMATCH if the placement does
@@ -52,7 +52,7 @@ class ShardLayouts {
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 
-/// Throws LAYOUT_MISMATCH if a rank offers a tensor by a mesh of which the rank is not a member.
+/// Throws LAYOUT_MISMATCH if a rank offers a tensor whose mesh the rank does not belong to.
 void check_members(const OfferBook& book, const ShardLayouts& layouts, const Group& savers);
 
 }  // namespace reprise

@@ -21,7 +21,7 @@
 
 namespace reprise {
 
-/// The byte range of one stored item. An empty range may begin where another one does.
+/// The byte range of one stored item. An empty range may begin at the same offset as another range.
 struct StoredRecord {
   FileIndex file = kNoFile;
   ByteRange range;

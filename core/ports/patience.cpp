@@ -11,7 +11,8 @@ namespace reprise {
 namespace {
 
 constexpr int kTestsBeforeYield = 100;
-constexpr int kTestsBeforeSleep = 2000;  // more ranks than cores may be waiting
+// If there are more ranks than cores, a waiting rank must sleep to let the others run.
+constexpr int kTestsBeforeSleep = 2000;
 constexpr auto kSleep = std::chrono::microseconds(100);
 constexpr std::uint64_t kLookNs = 20'000'000;
 /// How long to wait for messages that a member sent before it ended.

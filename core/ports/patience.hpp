@@ -17,8 +17,8 @@ namespace reprise {
 /// Default deadline of a call: half an hour.
 inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 
-/// Throws USAGE for a deadline of 0, since a call must have a deadline and must not give up before
-/// it starts. A fabric checks its limits with this function when it is created.
+/// Throws USAGE for a deadline of 0: a call with it would fail before it starts. Fabrics check
+/// their limits with this function when they are created.
 void require_deadline(std::uint64_t deadline_ns);
 
 /// The deadline of one call. All operations of the call share it.
@@ -34,10 +34,10 @@ class Patience {
   Patience(Clock& clock, Limits limits, const Group& group, GlobalRank self,
            std::function<std::string()> describe);
 
-  /// Calls `done` until it returns true, at first without pauses, later with pauses. Throws
-  /// DEADLINE when the time is over, and PEER_FAILED when the watch reports that a member has
-  /// ended; passes on any exception of `done`. After an exception, the awaited operation is still
-  /// pending.
+  /// Calls `done` again and again until it returns true, at first without pauses, later with
+  /// pauses. Throws DEADLINE when the time is over. Throws PEER_FAILED when the watch reports that
+  /// a member has ended. Passes on any exception of `done`. After an exception, the awaited
+  /// operation is still pending.
   void until(const std::function<bool()>& done);
 
   GlobalRank self() const { return self_; }

@@ -19,8 +19,9 @@ void write_durably(Store& store, const std::string& path, ByteSpan content);
 /// the old or the new content, never a mixture.
 void write_atomically(Store& store, const std::string& path, ByteSpan content);
 
-/// True if the two entries are known to be different files. Some network file systems give a file
-/// that they have forgotten a new number; if size and time are equal, it counts as the same file.
+/// True if the two entries are known to be different files. A new file number alone proves nothing:
+/// some network file systems forget a file and later give it a new number. So entries with equal
+/// size and time count as the same file.
 bool is_another_file(const Entry& one, const Entry& other);
 
 }  // namespace reprise

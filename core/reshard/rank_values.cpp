@@ -59,7 +59,8 @@ class RankSettler {
     }
   }
 
-  /// Chooses one copy, the first. False if no copy is kept.
+  /// Settles a name of which ranks have copies: keeps the first copy, or drops all of them if they
+  /// differ and the choice is kDrop. Returns true if a copy is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);

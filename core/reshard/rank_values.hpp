@@ -1,6 +1,6 @@
 #pragma once
-// Decides which values survive if each rank saved its own and the checkpoint is rewritten: a single
-// `.metadata` has only one value per key.
+// Decides which values a rewritten checkpoint keeps if each rank saved its own. The rewritten
+// checkpoint has a single `.metadata`, so it can hold only one value per key.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,8 @@ enum class PerRank : std::uint8_t {
 };
 
 struct RankChoice {
-  std::optional<PerRank> per_rank = {};  ///< if empty, kKeep if the number of ranks stays the same
+  /// If empty, kKeep is used, which requires that the number of ranks stays the same.
+  std::optional<PerRank> per_rank = {};
   std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
 };
 

@@ -22,7 +22,8 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Rough number of bytes written around each part, including its share of the small files.
+/// Estimate of the bytes that are written per part in addition to its elements. It includes a share
+/// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
 /// Keeps a reader for each tensor until all elements of the tensor have been delivered. Only then
@@ -72,7 +73,7 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Returns patches that add the checksums which the item's writer left out. Returns none if the
+/// Returns patches that add checksums to the records that were written without. Returns none if the
 /// item is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
@@ -83,7 +84,8 @@ std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
 
 class Resharder {
  public:
-  /// `source` was made from `opened`, which still knows the metadata files that it was read from.
+  /// `source` was made from `opened`. Only `opened` knows the metadata files of the checkpoint on
+  /// disk.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
             const ReshardOptions& options, const ReshardPorts& ports)
       : opened_(opened),
@@ -209,7 +211,7 @@ class Resharder {
     note(name, written);
   }
 
-  /// Records a written file for the manifest and for the commit, which checks that all files exist.
+  /// Records a written file, so that the manifest lists it and the commit checks that it exists.
   void note(const std::string& name, const WrittenContent& written) {
     content_.payload.push_back({name, written.bytes});
     if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
@@ -247,8 +249,7 @@ class Resharder {
     return {out.append(item, patches), from, !patches.empty()};
   }
 
-  /// Reads the copied records back and compares them with their checksums, so the bytes that were
-  /// judged are the bytes in the copy.
+  /// Reads the copied records back from the new file and compares them with their checksums.
   void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
     if (!options_.checksums) return;
     WholeFile file(ports_.store, path_of(name));
@@ -271,8 +272,8 @@ class Resharder {
     return found ? found->size : 0;
   }
 
-  /// Copies metadata.json and common.pt. common.pt is an archive; a user's own file of that name is
-  /// not copied here.
+  /// Copies metadata.json and common.pt. Does not copy a common.pt that is a user's own file and
+  /// not the common state.
   void copy_common() {
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));

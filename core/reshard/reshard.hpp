@@ -86,14 +86,14 @@ struct ReshardPorts {
   Progress& progress;
 };
 
-/// Writes to a directory next to `target`, and swaps it in with the commit protocol; nothing is
-/// visible before that. The data written is the data verified: it is read once, compared with its
-/// checksums, and read back before the commit. Throws NO_SPACE before it writes anything if the
-/// store knows that it lacks space. Passes on all errors of settle_ranks() and of reading. Before
-/// any reading, throws EXTENT_MISMATCH if two items share bytes. Throws NOT_STORED if the common
-/// state is missing, and CHECKSUM for content that changed since it was saved. `progress` is
-/// informed of every step before the commit. If it throws, the rewrite is aborted, and the
-/// exception is rethrown after the files are removed.
+/// Rewrites the checkpoint `source` to `target`. Writes to a directory next to `target` and swaps
+/// it in with the commit protocol; until then nothing is visible. Data is read once and compared
+/// with its checksums, and the written files are read back before the commit. Before any reading,
+/// throws EXTENT_MISMATCH if two items share bytes. Before any writing, throws NO_SPACE if the
+/// store knows that it lacks space. Throws NOT_STORED if the common state is missing, and CHECKSUM
+/// for content that changed since it was saved. Passes on all errors of settle_ranks() and of
+/// reading. `progress` is informed of every step before the commit. If `progress` throws, the
+/// rewrite is aborted, its files are removed, and the exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

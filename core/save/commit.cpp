@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
-/// Throws because the store reported success but the file is not there.
+/// Throws IO. Used if the store reported success for an operation, but the result is not there.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
   throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
               {.file = store.display(path)});
@@ -93,8 +93,8 @@ void check_payload(Store& store, const CommitTarget& target, const CommitContent
   }
 }
 
-/// Creates the directory and its parents and makes their names durable, including those of existing
-/// ones, because their creator may have died before syncing them.
+/// Creates the directory and its missing parents, and makes their names durable. This includes
+/// directories that exist already: whoever created them may have died before syncing the name.
 void make_durable_directory(Store& store, const std::string& path) {
   if (path.empty()) return;
   make_durable_directory(store, parent_path(path));
@@ -108,8 +108,8 @@ void refuse_if_there(Store& store, const CommitTarget& target) {
               {.file = store.display(target.directory)});
 }
 
-/// Return the name changes of staged directories to their final name: the first for the new
-/// checkpoint, the second for the checkpoint that it replaced.
+/// saving_of() is the rename that publishes the new checkpoint. replaced_of() is the rename that
+/// brings back the checkpoint that it replaced.
 NameChange saving_of(const CommitTarget& target) {
   return {target.saving(), target.directory, target.claim.directory.get()};
 }
@@ -138,11 +138,12 @@ void remove_old_mark(Store& store, const std::string& directory, const std::stri
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // The mark means nothing on a checkpoint in its final place.
+    // The mark may stay: on a checkpoint in its final place, it has no meaning.
   }
 }
 
-/// Puts the old checkpoint back. The mark shows which of the two is the new one.
+/// Undoes the swap: puts the old checkpoint back in its place. The mark shows which of the two
+/// directories is the new checkpoint.
 void swap_back(Store& store, const CommitTarget& target) {
   if (is_marked(store, target.directory, target.claim.token)) {
     if (store.stat(target.saving())) {
@@ -158,7 +159,7 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Wraps a step so that its failure undoes the swap.
+/// Returns the same step, but if it fails, the swap is undone and the error is rethrown.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
@@ -167,8 +168,8 @@ ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
               try {
                 swap_back(store, target);
               } catch (const std::exception&) {
-                // Keep both directories: no later save may remove the old checkpoint before another
-                // one has been confirmed in its place.
+                // The swap could not be undone. Keep both checkpoints: a later save removes the old
+                // one only after another one has been confirmed in this place.
                 target.claim.unsettled = true;
               }
               throw;
@@ -328,8 +329,8 @@ void move_tracker(Store& store, const CommitTarget& target) {
   const Bytes content = write_tracker(Tracker{target.step});
   const std::string beside = aside_path(path, kNextSuffix, target.claim.token);
   write_durably(store, beside, content);
-  // Check the new tracker before it replaces the old one, which readers still need if the new one
-  // is bad.
+  // Check the new tracker before it replaces the old one. If the new one is bad, readers still need
+  // the old one.
   if (read_all(store, beside, kSmallFileMax) != content) {
     refuse_lost(store, beside, "the new tracker was written");
   }

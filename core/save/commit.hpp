@@ -36,22 +36,24 @@
 
 namespace reprise {
 
-/// A writer's claim on its target, from prepare until the checkpoint is committed or the writer
-/// gives up. The leader holds the locks, which are released at the latest when the leader's process
-/// ends.
+/// A writer's claim on its target. It lasts from prepare until the checkpoint is committed or the
+/// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
+/// released.
 struct Claim {
-  std::string token;  ///< part of the names that this writer sets aside; the same on all ranks
+  /// Part of the names of directories and files that this writer puts next to the target. The same
+  /// on all ranks.
+  std::string token;
   /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
   /// flight at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator
-  /// True if restoring the old checkpoint may not be durable. In that case a power cut may swap the
-  /// two names, so neither directory may be removed.
+  /// True if a failed save could not put the old checkpoint back durably. A power cut might then
+  /// swap the names of the two checkpoints, so neither directory may be removed.
   bool unsettled = false;
 
-  /// False if the store has no locks. In that case other writers may be active, and what they set
-  /// aside is left alone.
+  /// False if the store has no locks. Other writers may then be active, so the directories that
+  /// they put next to the target must be left alone.
   bool keeps_others_out() const { return !directory || directory->warning().empty(); }
 };
 
@@ -63,8 +65,8 @@ struct CommitTarget {
   /// Number of committed iterations to keep next to the tracker, including this one; at least 1. If
   /// absent, all are kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
-  /// Iterations that this job skipped as damaged when loading (LoadReport::damaged) and has not
-  /// saved again since. They do not count as kept iterations.
+  /// Iterations that this job found damaged when it loaded (LoadReport::damaged) and has not saved
+  /// again since. They are not counted among the `keep` iterations.
   std::vector<Step> damaged = {};
   /// If false, prepare and swap_in throw USAGE if `directory` already exists.
   bool replace = true;

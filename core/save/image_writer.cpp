@@ -50,9 +50,9 @@ struct ImageWriter::Batch {
   std::vector<Mark> marks;   ///< elements and tails in the order of the image
 };
 
-/// State of the checksum and write work, which background tasks and partly the caller do. Batches
-/// are processed in order and each task waits for the one before it, so no two threads use this
-/// state at once.
+/// State of checksumming and writing one file. Background tasks do this work; the caller may do the
+/// checksums. Batches are processed in order and each task waits for the one before it, so no two
+/// threads use this state at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 
@@ -90,7 +90,7 @@ struct ImageWriter::File {
 
 namespace {
 
-/// Generous upper bound for the bytes around a tensor's elements.
+/// Upper bound for the bytes that a tensor's item has around its elements (head and tail).
 constexpr std::uint64_t kAroundTensor = 2048;
 
 std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
@@ -131,14 +131,14 @@ std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOpti
   for (const auto& item : items) objects += item.content.size();
   const std::uint64_t expected = expected_bytes(items);
   if (expected <= options.batch_bytes) return objects + expected;
-  // The end of a batch may stay unused. It is shorter than the bytes around a tensor, which then go
-  // into the next batch.
+  // A head or tail is not split between batches. If it does not fit at the end of a batch, that
+  // space stays unused; this loses less than kAroundTensor bytes per batch.
   const std::uint64_t used = options.batch_bytes - kAroundTensor;
   const std::uint64_t batches = (expected + used - 1) / used;
   return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
 }
 
-/// Lays out items into batches; hands over each batch when it is full.
+/// Copies items into batches and hands over each batch when it is full.
 class ImageWriter::Filler {
  public:
   Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
@@ -174,12 +174,13 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // `batch_` keeps the batch alive until its copies settle
+    writer_.hand_over(batch_, source_);  // keeps a reference until the copies have settled
     batch_.reset();
   }
 
  private:
-  /// Returns the room left in the batch, at least `least` bytes; starts a new batch if needed.
+  /// Makes sure that the batch has room for `least` bytes, if necessary by starting a new batch.
+  /// Returns the room that is left.
   std::size_t room(std::size_t least) {
     if (!batch_ || batch_->room() < least) {
       flush();
@@ -197,7 +198,7 @@ class ImageWriter::Filler {
     return layout;
   }
 
-  static constexpr std::size_t kLayoutsMax = 256;  // each takes about 2 KiB
+  static constexpr std::size_t kLayoutsMax = 256;  // about 2 KiB each
 
   ImageWriter& writer_;
   ContentSource& source_;
@@ -219,7 +220,8 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   file_->checksums = options_.checksums;
   const std::uint64_t expected = expected_bytes(items_);
   batch_bytes_ = std::min(options_.batch_bytes, expected);
-  // A caller that will have to wait for the background tasks takes over some of their work.
+  // If the data does not fit into staging, the caller will have to wait for the background tasks.
+  // It then computes the checksums itself, to relieve them.
   const bool waits = expected > options_.staging_bytes_max;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
@@ -279,7 +281,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // releases the batch for reuse
+    held.reset();  // once written, the task must not keep the batch alive
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});

@@ -106,7 +106,8 @@ class ImageWriter {
   bool staged_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
-  std::uint64_t peak_bytes_ = 0;               ///< size of all batches; freed only with the writer
+  /// Total size of all batches. They are freed only with the writer, so this is also the peak.
+  std::uint64_t peak_bytes_ = 0;
   WrittenFile written_;
 };
 

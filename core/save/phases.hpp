@@ -6,12 +6,15 @@
 //   save   plan  prepare  stage  write  vote ... commit [ step step ... ]  retention [ step ... ]
 //   load   locate  [ metadata  (common)  load_plan  read  objects  common ]  for each candidate
 //
-// `write` lasts from the moment this rank's snapshot is complete until this rank knows that its
-// background tasks have made it durable; `vote` occurs once per poll. Within `commit` and
-// `retention`, the rank that runs the protocol reports the begin and the end of each step, with the
-// same phase and with the step's name as detail. The detail of a whole phase is empty. The first
-// `common` occurs only if the load gets its request by calling the job (Ask in load.hpp). A skipped
-// candidate ends in the phase that found its damage.
+// `write` begins when this rank's snapshot is complete. It ends when this rank learns that its
+// background tasks have made the snapshot durable. `vote` occurs once per poll.
+//
+// The rank that runs the protocol of `commit` or `retention` also reports the begin and the end of
+// each step. Such an event has the phase's name, and the step's name as detail. Events for whole
+// phases have no detail.
+//
+// The first `common` occurs only if the load asks the job for its request (Ask in load.hpp). If a
+// load skips a damaged candidate, the candidate's last phase is the one that found the damage.
 
 #include <array>
 #include <functional>

@@ -50,7 +50,8 @@ enum class Planned : std::uint8_t {
 };
 std::string_view name_of(Planned planned);
 
-/// Identifies the metadata that a load sees.
+/// Identifies the content of a checkpoint's metadata, so that metadata of another checkpoint is not
+/// taken from the cache.
 struct MetadataIdentity {
   std::string directory;
   std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes
@@ -71,8 +72,8 @@ class PlanCache {
   ~PlanCache();
 
   bool keeps(CacheKind kind) const;
-  /// replans() counts the plans that were made again although one was remembered; reuses() counts
-  /// the plans that were reused.
+  /// replans() returns how often a plan was made again although one was remembered. reuses()
+  /// returns how often a plan was reused.
   std::uint64_t replans() const;
   std::uint64_t reuses() const;
 

@@ -8,12 +8,14 @@
 
 namespace reprise {
 
-/// Returns the leaves that a save by this plan would drop, because the plan lacks one of their
-/// boxes or has another shape or dtype for them. Objects are listed by full name.
+/// Returns the leaves of `state` that a save by this plan would not store completely: the plan
+/// lacks one of their boxes, or has another shape or dtype for them. An object is listed with its
+/// coordinate and grid.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
-/// True if rank `self` holds everything that the plan assigns to it (of objects, the main copies),
-/// and the plan has a place for everything that the rank holds.
+/// True if the plan fits the state of rank `self`: the rank holds everything that the plan assigns
+/// to it (main copies, in the case of objects), and the plan contains everything that the rank
+/// holds.
 bool serves(const GlobalPlan& plan, const StateDict& state, GroupRank self);
 
 bool same_plan(const GlobalPlan& a, const GlobalPlan& b);

@@ -27,7 +27,7 @@ struct PlanCache::Memory {
   struct Distribution {
     std::uint64_t key = 0;
     SaveScope scope;
-    std::shared_ptr<const GlobalPlan> plan;  ///< plan from which the owners are taken
+    std::shared_ptr<const GlobalPlan> plan;  ///< plan whose owners are reused
   };
   struct Read {
     MetadataIdentity identity;
@@ -38,7 +38,8 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  std::shared_ptr<const Catalog> loaded;  ///< catalogue of the newest load; a save may plan by it
+  /// Catalogue of the newest load. The first save may derive its plan from it.
+  std::shared_ptr<const Catalog> loaded;
   std::optional<Read> read;
   std::uint64_t replans = 0;
   std::uint64_t reuses = 0;

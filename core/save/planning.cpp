@@ -128,9 +128,9 @@ class Planner {
 
   const SaveScope& scope() const { return save_.offered.scope; }
 
-  /// Determines the scope of this save, whether all ranks remember the same data, and whether all
-  /// ranks share one common state. If the common states differ, all ranks plan again, which reports
-  /// the difference.
+  /// Exchanges what each rank saves and remembers. Finds the scope of this save, whether all ranks
+  /// remember the same data, and whether they have the same common state. If the common states
+  /// differ, all ranks plan again, because planning reports the difference.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_sound(memory());
@@ -299,7 +299,8 @@ class Planner {
 
   // --- reports ----------------------------------------------------------------------------------
 
-  /// Reports on all ranks every change since any rank last remembered its structure.
+  /// Logs how the structure of each rank's state differs from the structure that the rank
+  /// remembers. The log lines are the same on all ranks.
   void compare_with_memory() {
     const auto changes = agree_on(group_, [this] {
       return memory().offered

@@ -16,8 +16,8 @@
 namespace reprise {
 namespace {
 
-/// Throws because the plan, which was made for another state, assigns something that this state
-/// lacks.
+/// Throws STALE_PLAN: the plan was made for another state and assigns something to this rank that
+/// it does not hold.
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
   throw Error(Code::kStalePlan,
               "the plan wants this rank to write " + what + ", which it no longer holds",
@@ -49,7 +49,8 @@ class LeafIndex {
   std::vector<const TensorLeaf*> leaves_;
 };
 
-/// True if all items are objects or single elements, which any rank may have to write.
+/// True if the items are only objects and tensors of one element. Even a rank without parts of
+/// larger tensors may have to write such items.
 bool is_small(const std::vector<ImageItem>& items) {
   return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
     return !item.content.empty() || volume(item.extent) <= 1;
@@ -70,8 +71,8 @@ Bytes encode(const WrittenFile& file) {
   return wire;
 }
 
-/// State of a rank's background work, from best to worst: the maximum over the ranks is the state
-/// of the worst rank.
+/// State of a rank's background work, from best to worst, so that the maximum over all ranks is the
+/// worst state.
 enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
 
 /// Returns the state of this rank's own part without waiting for it.

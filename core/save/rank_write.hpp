@@ -23,8 +23,9 @@ struct WriteShare {
   std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
 };
 
-/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the state lacks some of it,
-/// because the plan was made for another state. The state must live until the share is staged.
+/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the plan was made for another
+/// state and `state` lacks something that it assigns. The share refers to `state`, which must live
+/// until the share is staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 
 /// Returns the name of a rank's file within the checkpoint.
@@ -50,8 +51,8 @@ class RankWrite {
   bool through();
   /// Waits until the file is durable. Throws the error if writing it failed.
   void wait();
-  /// Waits like wait(), and ends the phase of the write. Returns the file; it is empty for a rank
-  /// that owns nothing.
+  /// Like wait(), and also traces the end of the write phase. Returns the written file, which is
+  /// empty if this rank owns nothing.
   const WrittenFile& end();
   /// Waits for pending writes and gives the staging back. Never throws.
   void stop() { writer_.reset(); }
@@ -68,9 +69,8 @@ class RankWrite {
   WriteCosts costs_;
 };
 
-/// Collective. First finds out with a small collective whether all ranks have finished writing, and
-/// returns nothing if not. Otherwise returns every rank's written file for the commit. If a rank's
-/// write failed, throws its error on all ranks.
+/// Collective. Returns the encoded written file of each rank for the commit. Returns nothing if any
+/// rank is still writing. If the write of any rank failed, throws that error on all ranks.
 std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
 /// Collective. Returns every rank's written file. Every rank must already have waited for its own
 /// file.

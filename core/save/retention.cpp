@@ -74,7 +74,8 @@ struct Removal {
         unfinished.insert(join_path(root, name->base));
       }
     }
-    if (!left.empty()) store.sync_directory(root);  // a power cut must not restore the old names
+    // A power cut must not bring back the names that were removed above.
+    if (!left.empty()) store.sync_directory(root);
     for (const auto& directory : left) unmark(store, directory);
     for (const auto& directory : left) remove(directory);
   }

@@ -31,12 +31,12 @@ struct Kept {
   std::vector<Step> damaged = {};  ///< see CommitTarget::damaged
 };
 
-/// Returns the iterations to remove, oldest first. Of the committed iterations up to the tracker's
-/// (`newest` is one of them), the last `count` are kept and the older ones are removed. An
-/// iteration that a load skipped as damaged does not count toward `count`, and is removed no sooner
-/// than the others, since the read may have been at fault. Iterations newer than the tracker's were
-/// abandoned by a load: they neither count nor are removed. The same holds for unfinished
-/// iterations. `present` is as generations() lists it.
+/// Returns the iterations to remove, oldest first, out of `present`, which is the result of
+/// generations(). Looks only at committed iterations up to `newest`, the tracker's. The last
+/// `count` of them are kept and the older ones are removed. An iteration that a load skipped as
+/// damaged does not count toward `count`, but it is kept as long as a sound one of its age would
+/// be, since the read may have been at fault. Unfinished iterations, and those newer than the
+/// tracker's, which a load abandoned, neither count nor are removed.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 /// Returns the steps; none if `target.keep` is not set or no tracker has an iteration. Foreign

@@ -17,15 +17,14 @@
 namespace reprise {
 namespace {
 
-/// True for errors of a collective call itself. After such an error, other ranks may not take part
-/// in the next call.
+/// True if a collective call itself failed. Other ranks may then not take part in the next
+/// collective call.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
          code == Code::kCollectiveMismatch;
 }
 
-/// Throws if ranks differ in `keep`, because some of them would then wait for the others in
-/// retention.
+/// Throws if ranks differ in `keep`: some of them would run retention, and others would not.
 void require_one_keep(const std::vector<Bytes>& keeps) {
   if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
       static_cast<std::ptrdiff_t>(keeps.size())) {
@@ -89,7 +88,8 @@ struct Save::State {
     end_phase(ports.trace, phase::kStage);
   }
 
-  /// Runs `work` unless the save has already ended, and remembers its error.
+  /// Runs `work` and remembers its error. If the save has failed before, throws that error instead;
+  /// if it has been committed, does nothing.
   void settle(const std::function<void()>& work) {
     if (failed) throw *failed;
     if (committed) return;
@@ -108,10 +108,10 @@ struct Save::State {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        hear(*group, {{}, failed});  // tells the error to ranks that wait in another call
+        hear(*group, {{}, failed});  // passes the error to ranks that wait in another call
       } catch (const std::exception&) {
-        // A lost rank no longer writes. Even if it does, the mark shows that its directory is
-        // unfinished.
+        // The call failed because a rank is lost. A lost rank writes nothing more; even if it did,
+        // the mark shows that the directory is unfinished.
       }
     }
     end.give_up();
@@ -205,7 +205,8 @@ std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_s
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->end.target();
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  return store.display(root) == own ? target.claim.root : nullptr;  // one store, several wrappers
+  // Compares names and not addresses, because the caller may have wrapped the same store again.
+  return store.display(root) == own ? target.claim.root : nullptr;
 }
 
 SaveReport Save::finish() {

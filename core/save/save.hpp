@@ -26,12 +26,12 @@ struct SaveSettings {
 struct SaveReport {
   std::uint64_t bytes = 0;         ///< bytes that this rank wrote
   std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
-  /// Upper limit, known in advance, on the memory that this rank uses in addition to the job's own
-  /// until its part is durable: batches and encoded objects. Excludes the plan, and the metadata
-  /// that the leader writes.
+  /// Upper limit on the memory that this rank uses in addition to the job's own until its part is
+  /// durable. Covers batches and encoded objects, but not the plan and not the metadata that the
+  /// leader writes. Known before the save begins.
   std::uint64_t bound_staging = 0;
-  /// Like bound_staging, but for a rank without tensor parts other than single-element tensors: a
-  /// constant, plus the objects and single elements that the rank writes.
+  /// The same limit for a rank whose only tensor parts are single-element tensors. It is a
+  /// constant, plus the size of the objects and single elements that the rank writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint

@@ -24,16 +24,16 @@ namespace reprise {
 /// Outcome of a save.
 struct EndedSave {
   SaveReport report;  ///< empty if the save failed
-  /// Error of a failed save, the same on all ranks. A failed save leaves nothing visible, with two
-  /// exceptions: its checkpoint was confirmed but could not be put in the tracker, or its
-  /// checkpoint could not be swapped back.
+  /// Error of a failed save, the same on all ranks. A failed save normally leaves nothing visible.
+  /// There are two exceptions: its checkpoint was confirmed, but the tracker could not be updated;
+  /// or the old checkpoint could not be put back in its place.
   std::optional<Error> error;
 };
 
-/// All calls are collective over the groups of the saves in flight, and all ranks begin the same
-/// saves. A save ends within one of these calls; if it cannot start, within begin. Then its
-/// `on_end` is called on the job's thread. If `on_end` throws, the exception propagates, but the
-/// save has still ended.
+/// Saves in flight, oldest first. All calls are collective over the groups of the saves in flight,
+/// and all ranks must begin the same saves. A save always ends within a call; one that cannot start
+/// ends within begin. When a save ends, its `on_end` is called on the job's thread. If `on_end`
+/// throws, the call passes the exception on, but the save has ended.
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
@@ -41,8 +41,8 @@ class SaveQueue {
   using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
                                    SaveSettings)>;
 
-  /// Allows at most `in_flight_max` saves in flight, each with its own staging, and begins each of
-  /// them with `begin`.
+  /// At most `in_flight_max` saves are in flight, each with staging of its own. `begin` starts a
+  /// save.
   explicit SaveQueue(std::size_t in_flight_max = 1, Begin begin = Save::begin);
   /// Waits for background work. Does not commit saves that are still in flight.
   ~SaveQueue();
@@ -77,7 +77,8 @@ class SaveQueue {
   std::deque<InFlight> saves_;  ///< saves in flight, oldest first
 };
 
-/// Steps to run before the job exits, whatever its exit code, so that its saves are committed.
+/// Names of the steps that a job runs before it exits, with any exit code. They commit the saves
+/// that are still in flight.
 inline constexpr std::array<std::string_view, 1> kShutdownSteps = {"finalize"};
 std::vector<ProtocolStep> shutdown_protocol(SaveQueue& saves);
 

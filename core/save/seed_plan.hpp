@@ -19,8 +19,9 @@ namespace reprise {
 /// catalogue does not contain the ranks' offers.
 std::optional<GlobalPlan> plan_of(const Catalog& catalog, std::int32_t savers);
 
-/// Return hashes of main copies, as sums modulo 2^64. The hash of a plan does not depend on which
-/// rank holds which copy; it is the sum of the hashes of all ranks' states.
+/// The first returns a hash of all boxes and objects in the plan; the second returns a hash of the
+/// main copies in one rank's state. Each is a sum of hashes, modulo 2^64. The values of all ranks'
+/// states add up to the plan's value, whichever rank holds which copy.
 std::uint64_t main_copies(const GlobalPlan& plan);
 std::uint64_t main_copies(const StateDict& state);
 

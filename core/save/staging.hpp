@@ -14,17 +14,17 @@ struct StagingNeed {
   std::uint64_t most = 0;     ///< upper limit given by the caller
 };
 
-/// Limit on the bytes held while an item is parsed, not counting its elements. A small item is read
-/// whole, so that it can be parsed from memory.
+/// A small item, up to this many bytes, is read whole and parsed from memory. When a larger item is
+/// parsed, at most this many bytes besides its elements are held.
 inline constexpr std::uint64_t kParsedAtOnce = 8192;
 
-/// Limit on the memory that a save or load uses on a rank without tensor parts other than
-/// single-element tensors: room for one small record and its parsed form, however large the tensors
-/// of other ranks are. Objects and the job's own memory are not counted.
+/// Limit on the memory that a save or load uses on a rank whose only tensor parts are
+/// single-element tensors. It has room for one small record and its parsed form, and does not
+/// depend on the tensors of other ranks. Objects and the job's own memory are not counted.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
-/// Hands out staging to reads. Each read gets the space after the previous read's; once the rest
-/// has no room for the largest read, the ring continues at the front.
+/// Gives each read a part of the staging buffer, right behind the part of the previous read. Starts
+/// again at the front once the rest has no room for the largest read.
 class StagingRing {
  public:
   /// `room` is the largest size that a read may request; it is at most the size of `staging`.

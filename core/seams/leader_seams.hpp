@@ -8,8 +8,8 @@ namespace reprise {
 GroupRank first_member(const Communicator& group);
 
 struct LeaderSeams {
-  /// Returns the rank that this rank takes for the group's leader. The leader does the work, and
-  /// the others take over its result.
+  /// Returns the rank that this rank considers the group's leader. The leader does the work, and
+  /// all other ranks use its result.
   GroupRank (*leader)(const Communicator& group) = first_member;
 };
 

@@ -17,15 +17,15 @@ namespace reprise {
 
 struct StagingNeed;
 
-/// The iterations that the ranks' trackers refer to, by group rank. An entry is empty if a tracker
-/// refers to no iteration (a release) or cannot be read.
+/// For each group rank, the iteration that its tracker names. An entry is empty if the tracker
+/// names no iteration (but a release) or cannot be read.
 using TrackedSteps = std::vector<std::optional<Step>>;
-/// Returns the newest iteration that any rank's tracker refers to. If the ranks of a job see
-/// different stores, the job resumes from that iteration.
+/// Returns the newest iteration that any rank's tracker names. Trackers differ if ranks see
+/// different stores.
 std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader);
 
-/// The faults that the ranks found in one candidate, by group rank. An entry is empty if the rank
-/// found none.
+/// For each group rank, the fault that it found in one candidate. An entry is empty if the rank
+/// found no fault.
 using Votes = std::vector<std::optional<Error>>;
 /// Returns the first candidate in which no rank found a fault; the result is the same on all ranks.
 /// `votes` lists the candidates so far, in order.

@@ -6,8 +6,8 @@
 namespace reprise {
 
 struct PlanSeams {
-  /// The chunk rule by which a placement is described to the plan. It must be the rule by which the
-  /// job slices.
+  /// The rule that gives each mesh member its part of a tensor, when the plan describes a
+  /// placement. The job must cut its tensors by the same rule.
   ChunkRule describe = ceil_chunk;
   /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they do.
   CoverProof cover = prove_cover;

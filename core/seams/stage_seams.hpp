@@ -11,14 +11,14 @@ struct BatchWork {
   std::function<void()> settle;  ///< waits until every copy into the batch has ended
   std::function<void()> write;
 };
-/// The same work in two parts. The caller runs `now` before it fills the next batch; the background
-/// thread runs `later`.
+/// The work for a full batch, divided by time. The caller runs `now` before it fills the next
+/// batch; a background task runs `later`.
 struct BatchOrder {
   std::function<void()> now;
   std::function<void()> later;
 };
-/// Puts `settle` into `now` and `write` into `later`, so the source may change once the caller
-/// continues.
+/// Puts `settle` into `now` and `write` into `later`. All copies into the batch have then ended
+/// before the caller continues, so the source data may change.
 BatchOrder settle_then_write(BatchWork work);
 /// True if the task is done, successfully or not.
 bool is_done(Task& writing);

@@ -29,8 +29,8 @@ struct StoredChunk {
   friend bool operator==(const StoredChunk&, const StoredChunk&) = default;
 };
 
-/// Properties that a tensor had when it was saved. Nothing depends on them. They are kept when the
-/// tensor is rewritten.
+/// Properties of the tensor object that was saved. The engine does not use them, but it keeps them
+/// when it rewrites the tensor.
 struct TensorTraits {
   bool requires_grad = false;
   std::uint8_t memory_format = 0;  ///< 0 contiguous, 1 channels last, 2 preserved
@@ -44,8 +44,8 @@ struct TensorTraits {
 struct KnownBy {
   /// The ranks in ascending order; empty if a single `.metadata` serves all ranks.
   std::vector<std::int32_t> ranks = {};
-  /// True if other ranks have a different item of the same name. The key of the item is then
-  /// `<name>@rank<r>`, where r is the first of its ranks.
+  /// True if other ranks have a different item of the same name. The item's key is then
+  /// `<name>@rank<r>`, where r is the lowest of the ranks that own it.
   bool own = false;
 };
 /// Returns the suffix that a rank's own key has, for example "@rank3".
@@ -56,9 +56,9 @@ struct StoredTensor {
   DType dtype = DType::kFloat32;
   Dims shape;
   std::vector<StoredChunk> chunks;  ///< in the order of the metadata
-  /// Original shape of the tensor, if this is flattened optimizer state from an older Megatron
-  /// file; `shape` is then the fragmentation counts and a flat length. For other tensors it has no
-  /// dimensions.
+  /// Older Megatron files store optimizer state flattened. For such a tensor, this is its original
+  /// shape, and `shape` consists of the fragmentation counts followed by a flat length. For any
+  /// other tensor, this has no dimensions.
   Dims original_shape;
   TensorTraits traits = {};
   /// Position among all keys of the metadata. Tensors and objects are counted together.

@@ -94,8 +94,8 @@ std::string module_named_in(std::string_view key) {
   return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
 }
 
-/// Parses an optimizer key from which "[chained_<i>.]optimizer." was removed. Finds its kind, and
-/// its module if the key contains one.
+/// Parses the rest of an optimizer key, after "[chained_<i>.]optimizer." has been removed. Finds
+/// the kind of the key, and the module if the key names one.
 ModuleKey parse_optimizer(std::string_view text) {
   std::string_view rest = text;
   if (take(rest, kMimo)) {
@@ -118,8 +118,8 @@ std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // A key may number the optimizer twice: as chained_<i> and within the part. The number in
-  // chained_<i> counts if the part has no number or 0.
+  // A key may contain two positions in the chain: one in "chained_<i>" and one in the part's name.
+  // The first counts if the second is missing or 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }
@@ -134,7 +134,8 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
     key.kind = Kind::kExpertRng;
   } else if (const auto state = parse_chained(text)) {
     key = *state;
-    // A part of another module has no use under this prefix, but it is optimizer state.
+    // The part belongs to another module than the prefix says. No load uses it as a part, so it
+    // counts as plain optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;

@@ -111,7 +111,8 @@ class Reader {
     }
   }
 
-  /// Assigns keys without a module to the only module that could have written them.
+  /// Handles data whose keys name no module. If exactly one module has keys without a prefix, the
+  /// data belongs to that module. If several do, sets `shared_groups`.
   void give_groups(StoredModules& found) {
     if (!somebodys_.stored()) return;
     const auto is_bare = [](const auto& entry) { return entry.second.form() == ModuleForm::kBare; };

@@ -61,7 +61,8 @@ struct StoredModule {
 
   /// True if some part of the module is stored. False if it is only mentioned in args.
   bool stored() const { return tensors + objects != 0; }
-  /// Returns the length of the chain that the keys show; gaps count.
+  /// Returns the length of the optimizer chain, that is, the highest position in any key plus one.
+  /// Missing positions count.
   std::int64_t chain_length() const { return chain.empty() ? 0 : chain.rbegin()->first + 1; }
   std::uint64_t group_count() const;
   /// Returns the key form that the module's metadata has or should have.
@@ -73,9 +74,9 @@ struct StoredModules {
   bool claimed = false;               ///< true if the common state has args['modules']
   /// True if each module has its own optimizer; otherwise one optimizer covers the whole model.
   bool own_optimizers = false;
-  /// True if there are several modules without prefix, and distributed optimizers store data under
-  /// keys that name none of the modules. If there is only one module without prefix, the data
-  /// counts as that module's.
+  /// True if distributed optimizers store data under keys that name no module, and several modules
+  /// have keys without a prefix, so that the owner of the data is unknown. If only one module has
+  /// such keys, the data counts as that module's.
   bool shared_groups = false;
 
   bool empty() const { return modules.empty(); }
@@ -85,7 +86,7 @@ struct StoredModules {
 /// Finds the modules of a catalog. `common` is the common state, or null if it cannot be read.
 StoredModules modules_of(const Catalog& catalog, const Value* common = nullptr);
 
-/// Stores `value` in the optimizer that `key` refers to, if the key is that of a sharding type.
+/// If `key` is the key of a sharding type, stores `value` in the optimizer that the key refers to.
 void take_sharding_type(const ModuleKey& key, const Value& value, StoredModules& modules);
 
 /// Returns text such as "pp 3, tp 2"; empty if the grid is unknown.

@@ -15,9 +15,9 @@ namespace reprise {
 /// Describes what is wrong with a value that is stored as `part`; empty if nothing is.
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
-///                  stores. A load matches groups by (wd_mult, lr_mult, is_expert_parallel,
-///                  is_decoupled_lr), so no two groups may have equal values; groups with none of
-///                  these entries are matched by position
+///                  stores. A load matches groups by the entries wd_mult, lr_mult,
+///                  is_expert_parallel and is_decoupled_lr, so no two groups may agree in all of
+///                  them. Groups without any of these entries are matched by position.
 ///   grad_scaler    a dict
 ///   param_state_sharding_type   a text
 std::string complaint_about(ModulePart part, const Value& value);

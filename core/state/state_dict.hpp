@@ -14,8 +14,8 @@
 
 namespace reprise {
 
-/// The mesh and placement that determine a leaf's boxes. If a leaf has one, full cover is proved on
-/// the axes, at a cost that does not depend on the number of ranks.
+/// The mesh and the placement that determine a leaf's boxes. With them, the plan proves that the
+/// boxes cover the tensor axis by axis, at a cost that does not depend on the number of ranks.
 struct Placed {
   std::shared_ptr<const Mesh> mesh;
   Placement placement;

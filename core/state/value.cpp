@@ -15,7 +15,7 @@ namespace {
 enum class Sameness {
   kSame,
   kDifferent,
-  kOpen,  ///< undecided: entries of a dict or set differ or are in another order
+  kOpen,  ///< undecided: a dict or set has other entries, or another order
 };
 
 template <class Items, class Compare>

@@ -45,7 +45,8 @@ class Differ {
     } else if (both<Object>(a, b)) {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
-    // If no child differs, the values differ in kind or length, or a dict key is repeated.
+    // If no difference was found in the children, the values themselves differ: in kind, in length,
+    // or because a dict repeats a key.
     if (seen_ == before) add({path, to_string(a), to_string(b)});
   }
 

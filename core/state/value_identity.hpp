@@ -10,11 +10,12 @@
 
 namespace reprise {
 
-/// Numbers values from the leaves up. A list is identified by the sequence of its items' numbers, a
-/// dict by the sorted sequence of its entries' numbers, and an OrderedDict by that sequence as
-/// stored. Two values are equal if and only if their numbers are. No hash is trusted, so the cost
-/// is O(n log n) even for content made to collide. Holds pointers to the values, which must outlive
-/// it.
+/// Gives each value a number, so that two values are equal if and only if their numbers are equal.
+/// Children are numbered first: a list is identified by the sequence of its items' numbers, a dict
+/// by the sorted sequence of its entries' numbers, and an OrderedDict by the sequence of its
+/// entries' numbers in stored order. Values with equal hashes are compared by content, so hostile
+/// content can't make the cost exceed O(n log n). The object keeps pointers to the values, which
+/// must outlive it.
 class ValueIdentity {
  public:
   using Number = std::uint32_t;
@@ -26,9 +27,9 @@ class ValueIdentity {
   Number known(const Value& value) const { return numbers_.at(&value); }
 
  private:
-  /// What is compared to find equal values. Small content is held by value, long content by
-  /// reference. Nodes are ordered by hash first, for speed; nodes whose hashes collide are
-  /// distinguished by content.
+  /// The data by which two values are compared. Small content is copied; for long content there is
+  /// a reference to the value. Nodes are ordered by hash, which is fast, and by content if hashes
+  /// are equal.
   struct Node {
     std::uint64_t hash = 0;
     std::string head;

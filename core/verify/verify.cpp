@@ -97,8 +97,9 @@ Findings check_own_common_file(Checkpoint& checkpoint) {
            "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
 }
 
-/// Reports shards that are missing from a grid. Plain DCP may have keys that only look like shards;
-/// these findings become notes if planner_data shows that the checkpoint is plain.
+/// Reports shards that are missing from a grid. The keys of a plain DCP checkpoint may look like
+/// shards by chance. If the checkpoint has planner_data and nothing shows that Megatron wrote it,
+/// these findings are only notes.
 Findings check_shards(Checkpoint& checkpoint) {
   Findings findings = check_grids(checkpoint.catalog());
   if (findings.empty() || checkpoint.metadata().planner_data.empty() || of_megatron(checkpoint)) {
@@ -143,8 +144,8 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
   take(check_sharding_types(modules), report);
 }
 
-/// Looks for signs that the files come from two saves. A manifest with correct digests ties all
-/// files to one save; nothing else is checked then.
+/// Looks for signs that the files come from two saves. Does nothing more if there is a manifest and
+/// all its digests are correct, because that proves that all files belong to one save.
 void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
                    VerifyReport& report) {
   try {
@@ -158,8 +159,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata is larger than what is read, so that its validity is unknown. A claim that
-/// exceeds the metadata's actual size is damage instead.
+/// True if the metadata exceeds the size limit of the reader, so that it may be valid or not.
+/// Metadata that only claims to be that large is damaged and does not count.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;

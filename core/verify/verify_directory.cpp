@@ -26,7 +26,8 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note about a file that has a known name but other content.
+/// Returns a note that a file is ignored: it has the name of a checkpoint's file, but other
+/// content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
@@ -58,8 +59,9 @@ Finding finding_of_json(const Error& error, const std::string& display) {
   return finding;
 }
 
-/// Returns the path without ".replaced"; nothing if the suffix is another or a checkpoint is at
-/// that path.
+/// If the path is that of a set-aside old checkpoint ("*.replaced"), returns the path where the
+/// checkpoint was before. Returns nothing for other paths, or if there is a checkpoint at the
+/// earlier path.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
@@ -85,7 +87,7 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
   return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;
 } catch (const Error&) {
-  return Leftover::kNone;  // an unreadable entry is no fault of the checkpoint
+  return Leftover::kNone;  // an unreadable neighbour does not make the checkpoint bad
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ namespace reprise {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kSlack = 10 * kSecond;  // allows for clocks of different machines
-constexpr std::int64_t kSlowestCopy = 100;     // nanoseconds per byte: 10 MB/s
-constexpr std::uint64_t kTailBytes = 4096;     // includes the checksums of the last items
+constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of two machines may differ by this much
+// Nanoseconds per byte in the slowest copy: 10 MB/s.
+constexpr std::int64_t kSlowestCopy = 100;
+constexpr std::uint64_t kTailBytes = 4096;  // includes the checksums of the last items
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

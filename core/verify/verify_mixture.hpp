@@ -14,9 +14,10 @@ namespace reprise {
 /// Code of the warnings about mixed saves; `verify --strict` does not turn them into errors.
 inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
-/// Warns if some payload files, but not all, are newer than the metadata by more time than a save
-/// or a copy takes. A save writes its metadata last; in a copy, each file follows the one before it
-/// within the time it takes to copy a file. Returns nothing if the store has no times. Pure.
+/// Warns if some payload files, but not all, are much newer than the metadata. A save writes the
+/// metadata last. In a copy, the times of two files differ by at most the time that copying takes.
+/// So a file that is newer than this allows comes from another save. Returns nothing if the store
+/// has no times. Pure.
 Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns);
 
 /// Checks times as above; takes the metadata's time from the store.

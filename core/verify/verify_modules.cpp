@@ -15,7 +15,8 @@ using Parts = std::set<ModulePart>;
 
 void take(const Parts& more, Parts& parts) { parts.insert(more.begin(), more.end()); }
 
-/// Returns the parts that at least one optimizer stores. If one optimizer has a part, all need it.
+/// Returns the parts that at least one optimizer stores. If one optimizer has such a part, all
+/// others need it, too.
 Parts parts_in_use(const StoredModules& found) {
   Parts used = {ModulePart::kParamGroups};
   for (const StoredModule& module : found.modules) {
@@ -28,8 +29,8 @@ Parts parts_in_use(const StoredModules& found) {
   return used;
 }
 
-/// For each part, describes in words which modules have it in the common state, where rank 0 put
-/// the parts it owned. Lists the first few modules.
+/// For each part, returns a text that names the first few modules with that part in the common
+/// state. Rank 0 put it there if it owned the part.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
   constexpr std::size_t kNamed = 4;
   std::map<ModulePart, std::vector<std::string>> owners;

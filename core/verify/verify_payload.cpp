@@ -40,8 +40,9 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Limits repeated reading of overlapping items. Their damage has been reported, and a few bytes of
-/// metadata could refer to a large file endlessly. The limit is twice the size of a file.
+/// Limits how much of a file is read again because items overlap: at most as many bytes as the file
+/// has. Overlaps are reported elsewhere. Without the limit, a small file of metadata could make
+/// this program read a large file endlessly.
 class Rereads {
  public:
   /// True if the item may be read. Must be called in the order of visits_of().

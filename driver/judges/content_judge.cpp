@@ -80,7 +80,7 @@ class Stored {
   std::map<std::string, const StoredObject*> objects_;
 };
 
-/// One save as all ranks together saw it.
+/// Facts about one save, combined from the records of all ranks.
 struct WholeSave {
   Step step;
   bool certain = false;

@@ -8,12 +8,13 @@
 
 namespace reprise::driver {
 
-/// Compares each tensor and object of each successful save that was not overwritten with the hashes
-/// taken when the save began, by the rank with the main copy. If they differ, names that rank and
-/// reports TORN_SNAPSHOT if the job trained during the save, otherwise BIT_MISMATCH.
+/// Compares what a successful save stored with what the ranks passed to it. The rank with the main
+/// copy of a tensor or object hashed it when the save began. If the stored bytes have another hash,
+/// names that rank and reports TORN_SNAPSHOT if the job trained during the save, otherwise
+/// BIT_MISMATCH.
 ///
-/// Skips padded tensors, whose padding is undefined; saves of a life in which the store lied; and
-/// items that can't be read, which judge_store reports.
+/// Skips saves that a later save replaced, saves of a life in which the store lied, padded tensors
+/// (their padding is undefined), and items that can't be read (judge_store reports them).
 Rulings judge_contents(Store& store, const IncarnationRecord& life);
 
 }  // namespace reprise::driver

@@ -19,8 +19,8 @@ RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kIn
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
-/// Returns the worst ending of any rank. Our own mistakes and hangs come first, then errors; a
-/// cause comes before its echoes on other ranks.
+/// Returns the worst ending of any rank: a mistake of ours, then a hang, then a lost rank, then an
+/// error. An error that only reports the end of another rank comes last.
 Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
@@ -33,7 +33,7 @@ Judgement ending_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Checks that every rank refused with this code and with this text in its message.
+/// Checks that every rank refused the load with this code, and that its message contains `says`.
 Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
@@ -89,8 +89,8 @@ bool died_as_planned(const RankRecord& rank) {
   });
 }
 
-/// Returns the code with which ranks end after a fault of this kind that kills no rank; nothing if
-/// the code depends on the call that the fault hit.
+/// Returns the error code with which ranks end after a fault of this kind. Returns nothing if the
+/// kind does not determine the code.
 std::optional<Code> code_after(sim::FaultKind kind) {
   switch (kind) {
     case sim::FaultKind::kWriteError:
@@ -145,9 +145,9 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
   });
 }
 
-/// Judges a life in which a rank failed its peers as planned. Every rank must end with the named
-/// error for a participant that is missing or missed the deadline. A rank that is too late may find
-/// that the others have ended.
+/// Judges a life in which a planned fault kept one rank out of a collective. Every rank must end
+/// with the error for a missing participant or a missed deadline. A rank that comes too late may
+/// instead report that the other ranks have ended.
 Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {

@@ -7,7 +7,7 @@
 
 namespace reprise::driver {
 
-/// True if a planned fault ended some rank's life or cut it off from its peers.
+/// True if a planned fault ended the life of a rank, or separated a rank from the others.
 bool has_planned_end(const IncarnationRecord& life);
 
 /// A word for the end of a life, and the code if all ranks ended with the same one.

@@ -19,7 +19,7 @@ void sort_unique(Inventory& keys) {
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
 }
 
-/// Returns the i-th item of `list` of each rank that has one.
+/// Returns item number `i` of `list` for each rank whose list is long enough.
 template <class Item>
 std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
                              std::size_t i) {

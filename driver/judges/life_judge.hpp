@@ -6,16 +6,17 @@
 
 namespace reprise::driver {
 
-/// Checks, over all ranks:
+/// Checks the ranks of a life against each other. Rulings:
 ///
-///   replicas at each save, even a failed one (FALSE_REPLICA, MULTI_WRITER, NO_WRITER,
-///     COMMON_STATE_DIVERGES)
-///   that the ranks request all keys of the checkpoint, and each tensor is on some rank
-///     (KEYSET_ASYMMETRY)
-///   that the checkpoint holds the live state of its save (STALE_PLAN if a plan was reused)
-///   that all ranks load one checkpoint (MIXED_GENERATION)
-///   that payload is read only once, if the scenario requires it (READ_TWICE)
-///   that the ranks agree on how each save ended (VERDICT_DISAGREEMENT)
+///   FALSE_REPLICA, MULTI_WRITER, NO_WRITER, COMMON_STATE_DIVERGES
+///                          replicas at a save are wrong, even if the save failed
+///   KEYSET_ASYMMETRY       the keys that ranks save or request are not those of the checkpoint,
+///                          or no rank has a tensor of the uninterrupted job
+///   STALE_PLAN             the keys that ranks save are not those of the checkpoint, because the
+///                          save reused a plan
+///   MIXED_GENERATION       ranks loaded different checkpoints
+///   READ_TWICE             payload was read twice, though the scenario requires one read
+///   VERDICT_DISAGREEMENT   ranks disagree on how a save ended
 Rulings judge_life(const IncarnationRecord& life);
 
 /// True if a planned fault kept this rank out of a collective: the call failed, or came after the

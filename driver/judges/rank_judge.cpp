@@ -28,8 +28,8 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Puts rulings on derived copies before those on the weights, because a stale copy explains a
-/// wrong weight whose master is right.
+/// Sorts rulings by cause. If a derived copy is wrong but its master is right, the copy was not
+/// updated and explains why the weights are wrong, so its ruling comes before those on the weights.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -58,14 +58,14 @@ std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& sav
   return undefined;
 }
 
-/// Removes from a common state what a save without the optimizer lacks.
+/// Removes the entries that a save without the optimizer does not write.
 void leave_out_optimizer(Value& common) {
   std::erase_if(*common.as<Dict>(), [](const auto& entry) {
     return entry.first == Value("optimizer") || entry.first == Value("opt_param_scheduler");
   });
 }
 
-/// Compares modules, but only what a common state records of them.
+/// Compares only the properties of modules that a common state records.
 bool same_modules(const std::vector<sim::ModuleConfig>& stored,
                   const std::vector<sim::ModuleConfig>& saved) {
   return sim::same_grids(stored, saved) &&
@@ -84,7 +84,7 @@ bool may_stay_behind(const std::string& key, const SavePoint& source, const Posi
   const bool weights_alone = choice.finetune || source.release;
   if (key == "rerun_state_machine_state") {
     return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
-           source.incarnation != now.incarnation();  // the job has another mode or is older
+           source.incarnation != now.incarnation();  // lives may differ in mode
   }
   if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
   if (is_stream(key)) {
@@ -133,7 +133,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
                            load.requested, load.stored, load.report.excused, load.bytes_read,
                            load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
-  judge_source(load.report.location.step.value_or(stored));  // the name of a release has no step
+  judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{judged::kStaleBytes, "",
@@ -152,8 +152,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   compare(job, "right after the load");
 }
 
-/// Requires that the load took the newest certainly committed checkpoint or a later one. If the
-/// scenario allows it, an older one may be taken.
+/// Requires that the load took the newest checkpoint that was certainly committed, or a newer one.
+/// An older one is accepted only if the scenario allows it.
 void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
   const auto outcome = outcome_of(saves_, location);
@@ -217,8 +217,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
         rank_}});
 }
 
-/// Requires the same samples as in the uninterrupted job, each of whose iterations takes the next
-/// samples, even if it does not train on them.
+/// Requires that the iteration took the same samples as in the uninterrupted job. There, each
+/// iteration takes the next batch, even an iteration that does not train.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::Progress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};
@@ -269,8 +269,8 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   return record_.saves.size() - 1;
 }
 
-/// Compares the job's state with the state that it passes to the save. Skips tensors that are
-/// described by other boxes than the job's own, which are judged with the description.
+/// Compares the job's state with the state that it passes to the save. Skips tensors whose boxes in
+/// the two states differ; those are judged together with the description.
 void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
                                   std::span<const Undefined> undefined) {
   const sim::OnHost own(processor_, live);
@@ -300,8 +300,8 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
   }
 }
 
-/// Requires that each passed tensor is a part of the job's tensor of the same shape. A job that
-/// requests the tensor with the same wrong shape would never notice.
+/// Requires that the job gives each tensor to a save with the right global shape. No load can show
+/// a wrong shape if the job then requests the tensor with the same wrong shape.
 void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   std::map<std::string, const Dims*> right;
   for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
@@ -399,8 +399,9 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   }
 }
 
-/// Requires that no indices of the saving job's memory are stored. They mean nothing to another
-/// job, which uses its own, so only this check can see them.
+/// Requires that `params` of each stored parameter group is empty. The saving job has indices into
+/// its own memory there. A job that loads uses its own indices, so a stored one would harm nobody
+/// and no other check would see it.
 void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
   if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
@@ -416,8 +417,9 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   }
 }
 
-/// Returns the save that the checkpoint's common state claims to be, among those that may exist at
-/// that step. If it is none of them, returns the newest of these for the comparison.
+/// Returns the save that wrote the loaded checkpoint. Several saves may have written to that step;
+/// the common state tells which one it was. If it fits none of them, returns the newest, to compare
+/// the state with something.
 const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
   const auto may_stand = saves_that_may_stand(saves_, step);
   if (may_stand.empty()) return nullptr;
@@ -434,9 +436,9 @@ bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) 
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
-/// Judges the common state as it was read, because the job takes only the entries that it knows.
-/// The saving run, layout and parent never affect training, so they are compared with the scenario,
-/// not with the twin.
+/// Judges the common state as it was read, since the job takes only the entries that it knows. The
+/// run, layout and parent of the save have no effect on training, so the twin does not have them;
+/// they are compared with the scenario.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   const auto twin = twin_after(expected.turns);
   Value right = sim::layout_free(twin->state(expected.step)->common);
@@ -497,8 +499,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// Returns the uninterrupted job that makes the same turns (changes by loads) as the interrupted
-/// one.
+/// Returns the uninterrupted job that goes through the same turns as the interrupted one. A turn is
+/// a load that changes the job.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();
@@ -525,8 +527,8 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Returns other states that a wrong element may come from: states after the steps trained during
-/// the loaded save, of earlier saves, of the step before, and before the load.
+/// Returns the other states that a wrong element may come from: the steps that were trained during
+/// the loaded save, the steps of earlier saves, the previous step, and the state before the load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

@@ -25,7 +25,7 @@ namespace reprise::driver {
 /// A finished load as the job sees it.
 struct FinishedLoad {
   const LoadReport& report;
-  const StateDict& state;  ///< the state that was loaded
+  const StateDict& state;  ///< state as the load filled it
   Inventory requested;
   Inventory stored;  ///< keys of the checkpoint; empty except on rank 0
   std::uint64_t bytes_read = 0;
@@ -42,7 +42,7 @@ class RankJudge {
   void filled(const StateDict& loaded);
   /// Called after the job took the state.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
-  /// Called before a load fills the state that the job requests.
+  /// Called before a load, with the state that the load is to fill.
   void asks(const StateDict& wanted);
   /// Called after a load that was refused before it read anything: compares the job with its state
   /// before the load.
@@ -55,8 +55,8 @@ class RankJudge {
   void trained(sim::TrainingJob& job);
   /// Called before the job's state goes to the engine. Returns the save's number in this life.
   std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
-  /// Called when the save of that number ended well. `stored` has the keys of the checkpoint, on
-  /// the first rank.
+  /// Called when save number `save` of this life has ended well. On the first rank, `stored` has
+  /// the keys of the new checkpoint; on other ranks it is empty.
   void saved(std::size_t save, const SaveReport& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
   /// Records that `what` held `bytes` bytes beyond the job's own memory, with `bound` as the limit.
@@ -66,8 +66,8 @@ class RankJudge {
 
  private:
   void compare(sim::TrainingJob& job, const std::string& when);
-  /// Compares `own` with the expected state and counts the compared elements. Streams are judged
-  /// separately.
+  /// Compares `own` with the expected state, except for random streams, which have a judge of their
+  /// own. Counts the elements that were compared.
   StateEvidence held_against(const GlobalState& expected, const StateDict& own,
                              const std::string& when);
   void count(const StateEvidence& evidence, const StateDict& own);

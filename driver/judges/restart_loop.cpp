@@ -30,8 +30,8 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 }  // namespace
 
-// Reports restarts that repeat without a word: each restart runs its iteration again, and from the
-// second on the log must say so.
+// Reports a job that restarts again and again from one checkpoint without saying so. Every restart
+// runs the same iteration again. The log must say so, from the second restart on.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);

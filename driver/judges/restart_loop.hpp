@@ -7,8 +7,9 @@
 
 namespace reprise::driver {
 
-/// Reports RESTART_LOOP if a life ended with the same diagnosis as an earlier one that had loaded
-/// the same fault checkpoint under the same layout, and its log doesn't announce the re-run.
+/// Reports RESTART_LOOP if two lives loaded the same fault checkpoint under the same layout, both
+/// ended with a diagnosis, and the log of the later one doesn't say that the iteration is run
+/// again.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives);
 
 }  // namespace reprise::driver

@@ -13,7 +13,7 @@ namespace {
 
 using sim::HostRng;
 
-/// One kind of stream: its key and its start. The seed comes from the module.
+/// A kind of random stream: its key, the function that makes it for a module's seed, and its age.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
@@ -53,7 +53,7 @@ std::string module_of(const std::string& key, const Stream& stream) {
   return std::string(prefix.substr(kMimo.size(), prefix.size() - kMimo.size() - 1));
 }
 
-/// One object, and the facts about its stream.
+/// A stored random state, and what the judge knows about its stream.
 struct Judged {
   const ObjectLeaf& leaf;
   const Stream& stream;

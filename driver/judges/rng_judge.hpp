@@ -17,7 +17,9 @@ bool is_stream(const std::string& key);
 /// Initial state of the streams of a run.
 struct StreamSource {
   std::uint64_t seed = 0;
-  bool by_dp = false;  ///< true if streams differ by rank of dp x cp, an object's replica id
+  /// True if the streams also differ by the rank in dp x cp. An object has that rank as its replica
+  /// id.
+  bool by_dp = false;
 };
 
 /// Judges the random states that only this rank holds. Reports RNG_STREAM_COLLAPSE if the stream

@@ -38,8 +38,8 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   }
 }
 
-/// True if the checkpoint may be damaged. A save that did not end may have left the earlier
-/// checkpoint in place.
+/// True if the checkpoint of this save may be damaged. If the save did not end, the checkpoint may
+/// still be that of an earlier save of the same step, so damage to the earlier one counts, too.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
   return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
@@ -91,8 +91,9 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Returns the saves that the life with the last save may have rejected as damaged in its load,
-  /// that is, those since the save that it loaded. The cause need not be damage on disk.
+  /// Returns the saves that the last saving life may have skipped as damaged when it loaded: those
+  /// of earlier lives that are newer than the save that it loaded. The disk may be sound, because a
+  /// failed read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
@@ -117,15 +118,14 @@ class StoreJudge {
     return saves;
   }
 
-  /// True if the save counts toward `keep`. A save newer than the tracker's does not count, nor
-  /// does a damaged one that a load rejected; a damaged one that nobody noticed does. A store that
-  /// lied may have lost content of its saves.
+  /// True if the save is one of the `keep` that retention counts. A save newer than the tracker's
+  /// is not, nor is a damaged one that a load skipped. A damaged one that nobody noticed is.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
     return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
-  /// Returns the saves that must be kept, that is, those with fewer than `keep` newer ones that
+  /// Returns the saves that must still be there: those with fewer than `keep` newer saves that
   /// count.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
@@ -151,8 +151,9 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Besides the saves to keep, only rejected checkpoints may remain, and only until `keep` newer
-  /// ones exist. A save that did not end may have left the cleanup to the next save.
+  /// Requires that no checkpoint is left that has `keep` newer ones, not counting those that a load
+  /// may have skipped as damaged. Judges nothing after a save that did not end, because it may have
+  /// left the removal to the next save.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;
@@ -183,7 +184,7 @@ class StoreJudge {
                                                   std::string(sim::name_of(snapshot->state)) +
                                                   ", which nobody can go on from");
     } catch (const Error&) {
-      return;  // not whole, which another check has reported
+      return;  // another check reports a checkpoint that is not whole
     }
   }
 

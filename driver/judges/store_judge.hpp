@@ -10,17 +10,15 @@ namespace reprise::driver {
 
 /// Judges the store after a life. `past` holds the saves so far.
 ///
-///   COMMIT_MISSING          a save ended well, but the tracker has an older one, or none
-///   TRACKER_DANGLING        the tracker refers to a checkpoint that is missing or not whole
-///   LAST_GOOD_DELETED       a checkpoint that had to be kept is missing or not whole. Those that
-///                           are newer than the tracker's had to be kept, and those with fewer than
-///                           `keep` newer ones up to the tracker's, not counting checkpoints that
-///                           were found damaged
-///   RETENTION_EXCEEDED      a checkpoint is left that has `keep` newer ones, not counting those
-///                           that the last life to save may have skipped
+///   COMMIT_MISSING          a save ended well, but the tracker names an older one, or none
+///   TRACKER_DANGLING        the tracker names a checkpoint that is missing or not whole
+///   LAST_GOOD_DELETED       a checkpoint that had to be kept is missing or not whole
+///   RETENTION_EXCEEDED      a checkpoint is left that has `keep` newer ones
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
-/// Skips checkpoints that were damaged on purpose.
+/// A checkpoint had to be kept if it is newer than the tracker's, or if fewer than `keep` newer
+/// ones count. Neither checkpoints beyond the tracker's nor those that a load skipped as damaged
+/// count. Skips checkpoints that were damaged on purpose.
 Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

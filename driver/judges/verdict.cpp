@@ -24,9 +24,9 @@ using reports::ScenarioResult;
 using reports::Verdict;
 using sim::RerunDiagnosis;
 
-/// Ranks codes by their distance from the cause: a finding at a save is a cause, a difference after
-/// a load or in a later step an effect. Findings near the cause help most. If ranks continued from
-/// different checkpoints, that explains everything else.
+/// Ranks codes by their distance from the cause; the nearest is the most helpful. A finding at a
+/// save is a cause. A difference after a load or in a later step is an effect. That ranks loaded
+/// different checkpoints comes first, because it explains everything else.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -402,9 +402,9 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
          });
 }
 
-/// True if a life began after a save during training that had not ended. Depending on how far the
-/// background work got, such a life loads that save or the one before. All other saves make no
-/// progress after a fault.
+/// True if timing decides which checkpoint a life loads. That is so if the life before it ended
+/// during a save that ran beside training: the checkpoint exists or not, depending on how far the
+/// background work got. Any other save stops at the fault.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {

@@ -46,9 +46,9 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Adds to the save point what a checkpoint of our own jobs records in addition to step and grids.
-/// It does not record what its job left out in earlier loads. Another program's checkpoint records
-/// nothing.
+/// Fills in facts that a checkpoint of our own jobs records in its common state: the age of the
+/// random streams, the parts it has, and its parent. It does not
+/// record what its job left out in earlier loads. A checkpoint of another program records nothing.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
@@ -168,8 +168,8 @@ class ForeignLife {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
   }
 
-  /// Adds the announced checkpoint to the saves, so that it is treated like any other. If its step
-  /// was saved before, the content must be the same.
+  /// If the program had to leave a checkpoint, checks that the tracker names it and adds it to the
+  /// saves. If the step was saved before, its content must still be the same.
   void judge_step(Store& store) {
     if (!leaves()) return;
     const Step step = *leaves();

@@ -29,9 +29,10 @@ struct LaneOptions {
   std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the lane gpu
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// For the lane program: runs that scenarios share. If null, each scenario makes its own.
+  /// Control runs that several scenarios compare themselves with; used by the lane program. If
+  /// null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
-  /// Twins that are shared by all scenarios that run with copies of these options.
+  /// Twins. Copies of these options share them, and so do all scenarios that run with the copies.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 

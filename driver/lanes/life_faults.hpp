@@ -1,6 +1,6 @@
 #pragma once
-// The faults of one incarnation, in the order in which its FaultBook has them: first those that
-// outlived earlier lives, then those of its own steps.
+// Lists the faults of one incarnation in the order of its FaultBook. Faults that outlived earlier
+// lives come first; then come the faults of its own steps.
 
 #include <optional>
 #include <vector>

@@ -24,8 +24,8 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Process groups to which signals to this program are forwarded, because they would otherwise
-/// survive; 0 for a free place.
+/// Process groups that run now; 0 marks a free place. Signals to this program are forwarded to
+/// them, because otherwise they would outlive it.
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 

@@ -33,10 +33,10 @@ constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
 constexpr auto kGraceLost = std::chrono::seconds(2);  // short: the verdict is a failure anyway
 
-/// Returns the launcher's arguments. Survivors of a dead rank must live until they have recorded
-/// how they noticed. mpirun puts its own files into `directory`: by default, all of a user's
-/// mpiruns share one directory, which the first to end removes, so that one that is just starting
-/// may not find it.
+/// Returns the launcher's command line. By default, launchers kill all ranks when one dies; the
+/// options keep the other ranks alive until they have recorded how they noticed. mpirun also gets a
+/// `directory` for its own files. By default, all mpiruns of a user share one directory; the first
+/// that ends removes it, which breaks one that is just starting.
 std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
   if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
   std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
@@ -54,9 +54,9 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
   return found;
 }
 
-/// Returns how long the launcher may still run. It should end when its ranks have ended; mpirun
-/// sometimes does not if a rank died during the start. Even when all ranks have written their
-/// records, they may still have something to close.
+/// Returns how long the launcher may still run; nothing if there is no limit yet. Normally it ends
+/// soon after its ranks. But mpirun may stay if a rank died during the start, and ranks that have
+/// written their records may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
@@ -90,8 +90,8 @@ std::vector<std::int64_t> end_all(const std::string& records) {
   return found;
 }
 
-/// Returns rulings that ranks can't record themselves, because they write their records before they
-/// exit.
+/// Returns rulings on how the processes ended. Ranks can't record this themselves, because they
+/// write their records before they exit.
 std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
                                    const std::vector<RankRecord>& ranks,
                                    const std::vector<std::int64_t>& left) {
@@ -127,7 +127,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // of a table, only one row
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, if the file has a table
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 

@@ -51,8 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Writes a record with the error, so that it also shows why a rank failed before its life began,
-/// and leaves.
+/// Writes a record with only this error and ends the process. So there is a record even if a rank
+/// fails before its life begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -63,8 +63,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   std::_Exit(1);
 }
 
-/// Guards a rank's start of MPI. If the rank knows its number before the start, no rank waits for a
-/// peer that dies during it.
+/// Guards the start of MPI in a rank, so that the rank does not wait forever for a peer that died
+/// meanwhile. Works only if the rank knows its number before the start.
 class Entry {
  public:
   Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
@@ -79,8 +79,9 @@ class Entry {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
   }
-  /// Ends the guard when this rank's start is over. A peer may end right after its own start, while
-  /// others are still in the last steps of theirs.
+  /// Ends the guard, because this rank's start is over. This rank must note that it is over: other
+  /// ranks are still starting, and they must not mistake a normal end of this rank for a failed
+  /// start.
   void through() {
     if (locks_) locks_->come_through();
     start_.reset();
@@ -163,8 +164,8 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Called on the thread that the fault hits. A fault in a background write ends the rank while
-  /// its job continues; in that case the record is the one that was kept last.
+  /// Called on the thread that the fault hits; ends the process. If that is a background thread,
+  /// the job's thread may be changing the record, so the copy that was kept last is written.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -201,8 +202,8 @@ class ProcessRank {
     }
   }
 
-  /// True if all ranks are well. Without this agreement, ranks that ended well would wait for one
-  /// that never closes.
+  /// True if all ranks are well. Ranks must agree on this before they close MPI together, because
+  /// those that are well would wait for one that never closes.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};
     return parting_->all_reduce(Reduce::kMin, own)[0] == 1;

@@ -26,11 +26,11 @@ struct RankTask {
 inline constexpr const char* kPastFile = "past.json";
 std::string record_file(const std::string& records, std::int32_t rank);
 
-/// Runs the process's whole life as a rank: its lock, MPI, the incarnation, the record. `rank` is
-/// its index in the launch if the launcher told the process; then the rank and its peers know of
-/// each other before MPI starts. Returns the exit code. If some rank does not finish, the call does
-/// not return but leaves by _Exit. A rank that is to crash writes what it has of its record, then
-/// kills itself.
+/// Runs the whole life of this process as a rank and returns the exit code. The life consists of
+/// its lock, MPI, the incarnation and the record. `rank` is the index in the launch if the launcher
+/// passes it to the process; in that case the ranks watch each other even before MPI starts. If
+/// some rank does not finish, this rank leaves by _Exit and the call does not return. A rank that
+/// is to crash first writes the record that it has so far, then kills itself.
 int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank);
 
 }  // namespace reprise::driver

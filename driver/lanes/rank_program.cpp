@@ -23,8 +23,7 @@
 namespace reprise::driver {
 namespace {
 
-/// Maximum number of iterations in which a job must find a reason to leave; more than any job
-/// needs.
+/// Maximum number of iterations that a job may run until it leaves. Jobs that leave need fewer.
 constexpr int kTriesToExit = 8;
 
 /// Returns the keys of the checkpoint for the judges. Returns nothing if it can't be read, because
@@ -106,7 +105,8 @@ class ReadWatch final : public Trace {
   bool& began_;
 };
 
-/// The ports of a rank. They meter the rank's memory and, if faults are planned, cause them.
+/// The ports that a rank's job uses. They measure the rank's memory. If faults are planned, they
+/// also cause the faults.
 class RankPorts {
  public:
   RankPorts(const RankPart& part, RankRecord& record)
@@ -373,7 +373,8 @@ class RankProgram {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// Records the peak of a rank that has no part of any tensor.
+  /// If this rank has no part of any tensor, records that `what` held `bytes` bytes, and the limit
+  /// for such a rank.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -456,8 +457,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns the call that only a mutant makes after a failed save. The call keeps a copy of the
-  /// state while the save is in flight.
+  /// Returns a function to call after a failed save. It does something only if a mutant is active.
+  /// It has a copy of the state from the time of the save.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -473,7 +474,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // the job waits for the save
+    if (!async) {  // the job waits for this save
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {

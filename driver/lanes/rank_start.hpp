@@ -15,7 +15,7 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< time limit for every peer to have its lock
+  std::chrono::milliseconds begun{10'000};    ///< by then every peer must have its lock
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 

@@ -18,7 +18,8 @@
 namespace reprise::driver {
 namespace {
 
-// The judges look for the pattern that the device leaves in memory that nobody waited for.
+// If a job reads memory before a copy has settled, it finds a pattern that the device put there.
+// The judges look for the same pattern.
 static_assert(sim::SimDevice::kUngathered == kUnsettled);
 static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 

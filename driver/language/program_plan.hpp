@@ -17,8 +17,8 @@ std::string_view name_of(ProgramDoes does);
 
 struct ProgramStep {
   ProgramDoes does = ProgramDoes::kTrain;
-  std::int64_t steps = 0;          ///< kTrain
-  std::optional<bool> async = {};  ///< kSave; nothing: as the program's options say
+  std::int64_t steps = 0;          ///< number of steps, for kTrain
+  std::optional<bool> async = {};  ///< for kSave; empty: the program's options decide
 
   friend bool operator==(const ProgramStep&, const ProgramStep&) = default;
 };
@@ -27,7 +27,7 @@ struct ProgramStep {
 struct ProgramKill {
   std::int64_t rank = 0;
   std::string phase;
-  std::int64_t occurrence = 1;  ///< 1: the first time in that life
+  std::int64_t occurrence = 1;  ///< 1 is the first time in that life
 
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
@@ -36,14 +36,14 @@ struct ProgramKill {
 struct ProgramRerun {
   std::int64_t iteration = 1;
   std::string kind;
-  std::optional<std::int64_t> rank;  ///< nothing: the trainer chooses
+  std::optional<std::int64_t> rank;  ///< empty: the trainer chooses
 
   friend bool operator==(const ProgramRerun&, const ProgramRerun&) = default;
 };
 
 struct ProgramLife {
   std::map<std::string, std::int64_t> layout;  ///< size by axis
-  std::map<std::string, std::string> options;  ///< those that the scenario gives
+  std::map<std::string, std::string> options;  ///< values that the scenario sets
   std::vector<ProgramStep> steps;
   std::optional<ProgramKill> kill;
   std::optional<ProgramRerun> rerun;
@@ -53,7 +53,7 @@ struct ProgramLife {
 };
 
 struct ProgramExpectation {
-  std::optional<std::int64_t> loaded_step;  ///< of the last life
+  std::optional<std::int64_t> loaded_step;  ///< step that the last life must load
   GoesOn goes_on = GoesOn::kBitwise;
   std::optional<RulingCode> fails;       ///< code of the failure that must be found
   std::string says;                      ///< part of its reason

@@ -64,7 +64,7 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads options over those that hold already.
+/// Reads options. An option that the map does not give keeps its value in `options`.
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {
@@ -92,7 +92,8 @@ std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
                        [does](const ProgramStep& step) { return step.does == does; });
 }
 
-/// Arms the kill for the save or load that begins where it stands; adds that save or load.
+/// Reads a kill, which happens during a save or load, and adds that save or load to the life. No
+/// step is added for the load at the start of a life.
 ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
   const TrainerFile& trainer = plan.trainer;
   ProgramKill kill;
@@ -230,7 +231,7 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   return plan;
 }
 
-/// Checks that a life ends with its kill or its exit, and that something is saved before a load.
+/// Checks that the first life saves something, and that no life has both a kill and an exit code.
 void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
   const bool saves =
       count_of(plan.lives.front(), ProgramDoes::kSave) > 0 || plan.lives.front().exit != 0;
@@ -267,8 +268,7 @@ void put_step(YAML::Emitter& out, const ProgramStep& step) {
   }
 }
 
-/// Writes the end of a life: its kill, in place of the save or load that it stands for, or its
-/// exit.
+/// Writes the steps of a life. A kill is written in place of the save or load in which it happens.
 void put_life_steps(YAML::Emitter& out, const ProgramLife& life) {
   if (life.rerun) {
     out << YAML::BeginMap << YAML::Key << "fault" << YAML::Value << YAML::Flow << YAML::BeginMap

@@ -8,8 +8,8 @@
 
 namespace reprise::driver {
 
-/// Reads `trainer`, `steps` and `expect` of a file with a trainer. `trainers` is the folder of
-/// trainers; empty: it is looked for. USAGE with file and line.
+/// Reads `trainer`, `steps` and `expect` of a file with a trainer. `trainers` is the folder of the
+/// trainers; if empty, the folder is searched for. Throws USAGE with file and line.
 ProgramPlan read_program(YamlMap& top, const std::string& trainers);
 /// Returns the number of processes of the first life, for tables.
 std::int64_t world_of_program(YamlMap& top, const std::string& trainers);

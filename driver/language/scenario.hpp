@@ -81,24 +81,25 @@ struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
 
-/// Makes the results of these ranks wrong from the next iteration on. The kind says where:
-/// transient_error only in the first run, persistent_error on the ranks' devices, correct_result
-/// wherever the iteration runs.
+/// Makes the results of these ranks wrong, from the next iteration on. The kind decides which runs
+/// of the iteration are wrong: for transient_error, one run; for persistent_error, every run on the
+/// ranks' devices; for correct_result, every run on any device.
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
   bool fatal = true;                          ///< true if not finite, false for a spike
   sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
-  std::int64_t run = 0;  ///< for transient_error: 0 for the first run, 1 for the first re-run
+  /// For transient_error, the run with the wrong result: 0 is the first run, 1 the first re-run.
+  std::int64_t run = 0;
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
 };
-/// Trains until the job leaves. It must leave with that code; `saves` says whether it must save
-/// before.
+/// Trains until the job leaves by itself. It must leave with this code.
 struct ExitAction {
   int code = 0;
-  std::optional<bool> saves;  ///< if empty, the job may save or not
+  /// True if it must save before it leaves, false if it must not, empty if it may.
+  std::optional<bool> saves;
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
 };
@@ -166,7 +167,7 @@ struct IncarnationPlan {
   /// modules that name none.
   sim::Layout layout;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
-  std::vector<sim::ModuleConfig> modules = {};  ///< modules and their ranks; empty for one model
+  std::vector<sim::ModuleConfig> modules = {};  ///< empty if the job is one model
   std::vector<Action> actions;
   /// Mode of the rerun machine; empty for an older job without one.
   std::optional<sim::RerunMode> rerun = sim::RerunMode::kDisabled;
@@ -178,7 +179,8 @@ struct IncarnationPlan {
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
   GroupsFrom groups = GroupsFrom::kExplicit;
-  sim::GroupSet lacks = {};  ///< groups that are not passed to the job's functions
+  /// Groups that are not passed to the job's functions.
+  sim::GroupSet lacks = {};
   Registry fallback = Registry::kForbidden;
   sim::GroupSet forbids = {};  ///< global groups that must not be used
   bool skips = false;          ///< true to skip iterations that the log of rejected results lists
@@ -204,13 +206,15 @@ struct IncarnationPlan {
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
   std::vector<CacheKind> plans;  ///< caches that are kept between saves
-  bool optimizer = true;         ///< false if no save includes the optimizer, even on request
-  bool random = true;            ///< false if no save includes random states, even on request
-  std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0 for all
-  bool falls_back = false;       ///< true to load the newest whole one if the tracker's is damaged
-  bool checks = false;           ///< true to verify checksums when reading
-  bool reads_once = false;       ///< true to read payload once for all ranks that need it
-  bool async = false;            ///< true to train during saves; a save action may override this
+  /// False to leave out the optimizer from every save, even if a save action includes it.
+  bool optimizer = true;
+  /// False to leave out random states from every save, even if a save action includes them.
+  bool random = true;
+  std::int64_t keep = 0;    ///< number of newest checkpoints to keep; 0 for all
+  bool falls_back = false;  ///< true to load the newest whole one if the tracker's is damaged
+  bool checks = false;      ///< true to verify checksums when reading
+  bool reads_once = false;  ///< true to read payload once for all ranks that need it
+  bool async = false;       ///< true to train during saves; a save action may override it
   bool late = false;  ///< true if background work runs only when waited for, on the simulated lane
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
@@ -223,7 +227,7 @@ struct CheckpointPlan {
 
 /// Possible outcomes of a life that begins with a load.
 enum class Outcome : std::uint8_t {
-  kContinued,  ///< from the newest committed checkpoint, or one whose save was interrupted
+  kContinued,  ///< loaded the newest committed checkpoint, or an interrupted one
   kFellBack,   ///< from an older committed checkpoint
   kRefused,    ///< refused with a named error, on all ranks
 };
@@ -234,8 +238,8 @@ struct Expectation {
   std::string refusal_says;          ///< text that every rank's message must contain
   std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
   bool every_rank_owns = true;       ///< false if a rank may own nothing
-  std::vector<Outcome> outcomes = {
-      Outcome::kContinued};                          ///< outcomes allowed for lives after the first
+  /// Outcomes that a life with a load may have.
+  std::vector<Outcome> outcomes = {Outcome::kContinued};
   std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
   std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
   std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives

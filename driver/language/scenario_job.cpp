@@ -115,7 +115,7 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
-/// Reads a restart's layout. From there on the job is one model, even if it had modules before.
+/// Reads the layout of a restart as one model. From this life on the job has no modules.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
@@ -125,8 +125,8 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
   plan.layout = read_layout(restart, plan.layout.order, scenario.model);
 }
 
-/// Refuses a sharding that would mean nothing: a module keeps its own, even if the restart does not
-/// name the module.
+/// Refuses `sharding` in a restart that does not list modules: each module keeps its own sharding,
+/// so the key would have no effect.
 void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
   if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
   restart.fail(restart.node("sharding"),

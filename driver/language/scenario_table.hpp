@@ -25,7 +25,8 @@ struct TableRow {
   Bindings bindings;
 };
 
-/// Returns the world size of the first incarnation, given the values of earlier axes; may throw.
+/// Returns the number of ranks of the first incarnation. Earlier axes of the table have the values
+/// in `before`. May throw.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
 /// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row's

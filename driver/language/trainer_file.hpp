@@ -10,10 +10,12 @@
 
 namespace reprise::driver {
 
-/// How a trainer goes on under another layout.
+/// What the training of a trainer must equal after a load under another layout.
 enum class GoesOn : std::uint8_t {
-  kBitwise,      ///< as the uninterrupted run, bit for bit
-  kLikeControl,  ///< as a second run from the same checkpoint, bit for bit
+  /// The uninterrupted run, bit for bit.
+  kBitwise,
+  /// A second run from the same checkpoint, bit for bit.
+  kLikeControl,
 };
 std::string_view name_of(GoesOn goes_on);
 
@@ -28,11 +30,11 @@ struct TrainerFile {
   std::string folder;  ///< absolute
   std::string name;
   std::string about;
-  std::vector<std::string> command;          ///< relative to the folder
+  std::vector<std::string> command;          ///< program and arguments, relative to `folder`
   std::map<std::string, std::string> needs;  ///< Python packages with versions
   std::vector<std::string> axes;
-  std::vector<std::string> inside;  ///< axes that are made of the ranks of the others
-  std::int64_t ranks = 1;           ///< most processes
+  std::vector<std::string> inside;  ///< axes that need no ranks of their own, such as ep within dp
+  std::int64_t ranks = 1;           ///< upper limit on processes
   GoesOn goes_on = GoesOn::kBitwise;
   std::vector<std::string> actions;
   std::vector<TrainerOption> options;

@@ -1,5 +1,5 @@
 #pragma once
-// Runs that many scenarios are compared with, each made once.
+// Control runs: many scenarios are compared with the same run, and it is made only once.
 
 #include <functional>
 #include <future>

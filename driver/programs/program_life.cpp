@@ -99,8 +99,9 @@ std::string word_of(const std::string& word, const ProgramPlace& place) {
   return place.programs + word.substr(std::string_view(kPrograms).size());
 }
 
-/// Options of env come before its variables. Compiled Python files go to a folder of ours: a rank
-/// without them compiles all of torch.
+/// Returns the command `env` with its options; variables may be added at the end. Compiled Python
+/// files go to a directory that all runs share, because a rank that finds none compiles all of
+/// torch.
 std::vector<std::string> environment_words(const std::string& folder) {
   std::vector<std::string> words = {
       "env", "-u", "PYTHONDONTWRITEBYTECODE", "-u", "REPRISE_WITNESS_PID", "-C", folder};
@@ -205,7 +206,7 @@ class RunningLife {
     const std::string shown = fs::path(file).filename().string();
     evidence.ranks.emplace_back();
     if (!fs::exists(file)) {
-      const bool failed = evidence.ends[rank].exit_code != 0;  // then that is what to say
+      const bool failed = evidence.ends[rank].exit_code != 0;  // a failure is reported itself
       if (!failed) evidence.unread.push_back(shown + " was not written");
       return;
     }
@@ -215,7 +216,7 @@ class RunningLife {
       evidence.unread.emplace_back(error.what());
       return;
     }
-    // Only a process that was ended from outside may leave a part of a line.
+    // The last line may be incomplete only if a signal ended the process.
     const bool ended = evidence.ends[rank].exit_code > 128 || evidence.ends[rank].cut_short;
     if (evidence.ranks.back().torn && !ended) {
       evidence.unread.push_back(shown + " ends with a part of a line");

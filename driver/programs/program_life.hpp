@@ -18,7 +18,8 @@ struct ProgramPlace {
 enum class Loads : std::uint8_t {
   kNothing,
   kNewest,
-  kPretends,  ///< loads nothing and goes on from `cold_step` as if it had: the negative control
+  /// The negative control: loads nothing, but goes on from `cold_step` as if it had.
+  kPretends,
 };
 
 struct LifeRequest {

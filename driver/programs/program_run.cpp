@@ -106,7 +106,8 @@ class ProgramRun {
     return "";
   }
 
-  /// True if the last life that loaded would pass without having loaded anything.
+  /// True if the judges would also accept a last life that only pretends to load. In that case the
+  /// comparison proves nothing.
   bool passes_cold() {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
@@ -185,7 +186,8 @@ const WitnessFinding* first_failure(const WitnessFindings& findings) {
   return nullptr;
 }
 
-/// Runs the scenario a second time, in which the ranks tell the elements of the wrong tensor.
+/// Runs the scenario a second time. In this run the ranks write out the elements of the wrong
+/// tensor, so that the first different element can be named.
 void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
                      WitnessFindings& findings, ScenarioResult& result) {
   const auto at = std::find_if(findings.begin(), findings.end(),
@@ -281,7 +283,8 @@ void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvide
   }
 }
 
-/// Digests the last state that all ranks told of: equal under every sharding.
+/// Returns a digest of the last state that all ranks described. It is the same under every
+/// sharding.
 std::string content_of(const LifeEvidence& life) {
   WitnessFindings ignored;
   for (const StateMoment when : {StateMoment::kEnd, StateMoment::kLoaded, StateMoment::kSave}) {

@@ -69,7 +69,7 @@ std::vector<LifeEvidence> read_lives(const std::string& folder) {
   throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
 }
 
-/// Returns a plan that says of each life what it was.
+/// Returns a plan that describes the lives as they happened, because nobody planned them.
 ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   ProgramPlan plan;
   plan.trainer.name = "a run";
@@ -83,7 +83,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Gives what is stored now to the last life that saved: earlier saves may be gone.
+/// Only the present content of the checkpoints is known. Counts it as left by the last life that
+/// saved; checkpoints of earlier lives may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   const auto stored = read_root(root);
   for (auto& life : lives) life.before = stored;

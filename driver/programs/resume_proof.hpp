@@ -11,8 +11,10 @@ namespace reprise::driver {
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life
   std::string resumed;        ///< run B: several lives, each but the first from a checkpoint
-  std::string cold;           ///< run B's last life without a load; empty: not made
-  std::string checkpoints;    ///< root of run B; empty: what is stored is not judged
+  /// The last life of run B, but without a load; empty if there is no such run.
+  std::string cold;
+  /// Directory of the checkpoints of run B; if empty, stored content is not judged.
+  std::string checkpoints;
 };
 
 /// Throws USAGE if a folder holds no witness files, or run B has one life alone. A witness file

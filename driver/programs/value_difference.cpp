@@ -17,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The elements of a whole tensor at one moment, and who told each.
+/// All elements of a tensor at one moment, and for each of them the rank that reported it.
 struct WholeValues {
   DType dtype = DType::kFloat32;
   Dims shape;
   Bytes elements;
-  std::vector<std::int64_t> ranks;  ///< by element; -1: nobody told it
+  std::vector<std::int64_t> ranks;  ///< by element; -1 if no rank reported it
 };
 
 std::vector<WitnessValues> all_values(const std::string& work, std::size_t life) {
@@ -36,7 +36,7 @@ std::vector<WitnessValues> all_values(const std::string& work, std::size_t life)
         all.push_back(std::move(values));
       }
     } catch (const reports::ReadError&) {
-      continue;  // the process was killed while it told them
+      continue;  // the process was killed while it wrote
     }
   }
   return all;
@@ -48,7 +48,8 @@ std::int64_t index_in(const Dims& shape, const Dims& at) {
   return index;
 }
 
-/// Calls `visit` with the tensor's index of each element of the box, in the box's order.
+/// Calls `visit` for each element of the box, in the box's order, with the element's index in the
+/// whole tensor.
 template <class Visit>
 void for_each_index(const Dims& shape, const Box& box, const Visit& visit) {
   Dims at = box.offset;
@@ -146,7 +147,8 @@ class Comparison {
     return std::isnan(first) ? first : std::max(first, std::abs(a.second - b.second));
   }
 
-  /// Searches the run of wrong elements from here elsewhere in the saved tensor.
+  /// Takes up to four wrong elements from `wrong` on and looks for the same values in the saved
+  /// tensor. Returns the position; nothing if they occur nowhere or more than once.
   std::optional<std::size_t> source(std::size_t wrong) const {
     const std::size_t count = saved_.ranks.size();
     std::size_t length = 1;

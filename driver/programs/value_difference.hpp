@@ -11,13 +11,15 @@ namespace reprise::driver {
 
 struct ValueDifference {
   reports::FirstDifference first;
-  RulingCode code = Code::kInternal;  ///< what the wrong value's source makes of it
-  std::uint64_t elements = 0;         ///< that differ
+  /// Code of the failure; depends on where the wrong value comes from.
+  RulingCode code = Code::kInternal;
+  std::uint64_t elements = 0;  ///< number of elements that differ
   double max_delta = 0;
 };
 
-/// Compares the elements at the finding's save with the stored or the loaded ones. `work` is the
-/// folder of the second run. Nothing if they are equal there, or were not told.
+/// Compares the elements of the finding's tensor: those that were live at the save with those that
+/// were stored or loaded. `work` is the directory of the second run. Returns nothing if the
+/// elements are equal in that run, or if no rank reported them.
 std::optional<ValueDifference> value_difference(const std::string& work, std::size_t lives,
                                                 const WitnessFinding& finding);
 

@@ -65,8 +65,9 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
   }
 }
 
-/// Divides the experts' ranks among the sizes that only experts have. A size that can follow
-/// another one (0) mostly does. Such sizes come first, because they leave no choice.
+/// Divides the experts' ranks among the sizes that only experts have. A size whose default is 0
+/// takes its value from another size; it is drawn first and mostly stays 0. Only then is it known
+/// how many ranks are left for the other sizes.
 void draw_expert_sizes(Stream& random, Layout& layout) {
   std::int32_t left = layout.expert_ranks();
   for (const bool follows : {true, false}) {
@@ -323,10 +324,12 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
     save->fails.how = Failing::How::kMaybe;
-    actions.insert(action, {FinalizeAction{}, fault});  // spares saves that began earlier
+    // Saves that began earlier end before the fault.
+    actions.insert(action, {FinalizeAction{}, fault});
     break;
   }
-  // The job may continue after the fault, and it would be open which checkpoint a reload finds.
+  // The job may go on after the fault. The tracker may then name either checkpoint, so a reload
+  // would have no certain result.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
@@ -404,7 +407,7 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  for (auto& plan : scenario.incarnations) {  // refusals would be as uncertain as saves
+  for (auto& plan : scenario.incarnations) {  // whether a load is refused would be uncertain
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;
   }

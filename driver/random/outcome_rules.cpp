@@ -20,7 +20,8 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// True if the life's newest checkpoint holds the optimizer, as far as a load depends on that.
+/// True if a load of the life's newest checkpoint finds the optimizer there. A release has none for
+/// the load.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -35,7 +36,8 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns the refusal for a module that one side lacks or has with another model.
+/// Returns the refusal if saved and loading modules do not match: one side is not a job of modules,
+/// a module has another model, or one side lacks a module and the load does not allow that.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {
@@ -80,7 +82,8 @@ const Wanted* last_of(const IncarnationPlan& plan) {
   return found;
 }
 
-/// True if every exit has a reason: a wrong result, or an earlier life that ended with one.
+/// True if every life with an exit has a reason for it: a wrong result in this life, or an exit of
+/// the life before.
 bool exits_have_reasons(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const IncarnationPlan& plan = scenario.incarnations[i];
@@ -90,7 +93,7 @@ bool exits_have_reasons(const Scenario& scenario) {
   return true;
 }
 
-/// True if the life ends with changes to its checkpoint, for the next life to load.
+/// True if the life's checkpoint is changed after the life: damaged or renamed to a release.
 bool ends_in_damage(const IncarnationPlan& plan) {
   return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
 }
@@ -107,7 +110,7 @@ bool modules_fit(const IncarnationPlan& plan) {
   }
 }
 
-/// True if the modules were on the same ranks, and still need equally many ranks.
+/// True if all modules have the same ranks, and their layouts still have equal sizes.
 bool may_be_colocated(const std::vector<ModuleConfig>& modules) {
   const ModuleConfig& first = modules.front();
   const auto& ranks = first.ranks;
@@ -141,8 +144,8 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// Returns the refusal of a forced template, which requests this rank's object even if the
-/// checkpoint has none.
+/// A forced template makes each rank request its own object of the rerun machine. Returns the
+/// refusal if the checkpoint does not have that object.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
@@ -221,7 +224,7 @@ void expect_what_must_come(Scenario& scenario) {
       saved = &lives[i];
     }
   }
-  // Applies only to lives that load; the first life compares nothing.
+  // The first life loads nothing, so it is left out.
   scenario.expect.every_rank_owns =
       std::all_of(std::next(lives.begin()), lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });

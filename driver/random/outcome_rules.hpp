@@ -15,12 +15,15 @@ struct ExpectedRefusal {
   friend bool operator==(const ExpectedRefusal&, const ExpectedRefusal&) = default;
 };
 
-/// Returns why a checkpoint saved by `saved` must be refused by `loading`; nothing if it must load.
-/// Optimizer state in buckets (dp_reshardable) survives only changes of data parallelism: of dp
-/// with its replicas, of cp, which shards like dp, and of the rank order. With modules, this holds
-/// for each module and its place. A load must name the modules that one side lacks. A forced
-/// template finds its objects only if the save wrote them for the same number of ranks. Strict
-/// modes that tolerate absent keys are not covered.
+/// Returns the reason why `loading` must refuse a checkpoint that `saved` wrote; nothing if it must
+/// load it. The rules, module by module:
+///
+/// - Optimizer state in buckets (dp_reshardable) allows changes of dp and its replicas, of cp
+///   (which shards like dp) and of the rank order. Any other change of the layout is refused.
+/// - A module that one side lacks is refused, unless the load names it.
+/// - A forced template is refused, unless the save wrote its objects for the same number of ranks.
+///
+/// Does not cover strict modes that tolerate absent keys.
 std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
                                                const IncarnationPlan& loading);
 
@@ -35,9 +38,9 @@ bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 /// expectation.
 void expect_what_must_come(Scenario& scenario);
 
-/// Drops the members if they do not match the layout one to one, so that they are 0, 1, ... Puts
-/// modules that do not fit together side by side; if they shared their ranks and can share fewer or
-/// more, they stay together.
+/// Repairs the ranks of each life. If its list of members does not have one rank for each place of
+/// the layout, the members become 0, 1, ... If modules do not fit together, they are put side by
+/// side; modules that all had the same ranks stay on common ranks if their sizes are still equal.
 void fit_members(Scenario& scenario);
 
 /// Returns the modules of a life; a job that is one model has one without a name.

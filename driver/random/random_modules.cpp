@@ -36,8 +36,8 @@ bool can_be(const Layout& layout) {
   }
 }
 
-/// Returns a layout with the same buckets on `size` ranks: another dp, the rest unchanged. Nothing
-/// if there is none.
+/// Returns the layout for `size` ranks that has the same buckets, that is, with only dp changed.
+/// Returns nothing if there is no such layout.
 std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
   const std::int32_t parts = layout.world_size() / layout.dp;
   if (size % parts != 0) return std::nullopt;
@@ -52,8 +52,8 @@ bool in_buckets(const ModuleConfig& module) {
   return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
-/// Returns the possible sizes of the module, up to `most` ranks. A module that is new to the job
-/// may have any size.
+/// Returns the numbers of ranks that the module may get, up to `most`. A module with stored buckets
+/// can change only its dp; a new module may have any size.
 Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   const bool any = module.ranks.empty() || !in_buckets(module);
   Sizes sizes;
@@ -149,7 +149,7 @@ ModuleConfig random_module(Stream& random, std::string name, std::string_view mo
 
 Modules random_modules(Stream& random, const CaseLimits& limits) {
   Modules modules;
-  const std::uint64_t encoders = random.below(3);  // the first, the second, or both
+  const std::uint64_t encoders = random.below(3);  // 0: vision only, 1: audio only, 2: both
   if (encoders != 1) modules.push_back(random_module(random, "vision", "vision-tiny"));
   if (encoders != 0) modules.push_back(random_module(random, "audio", "audio-tiny"));
   for (auto& module : modules) module.frozen = chance(random, 8);

@@ -17,9 +17,9 @@ namespace reprise::driver {
 /// that overflows, and a few have a frozen encoder.
 std::vector<sim::ModuleConfig> random_modules(Stream& random, const CaseLimits& limits);
 
-/// Returns the modules after a restart: with other sizes, in another order, perhaps changed from
-/// disjoint to colocated or back. Modules that were saved in buckets (dp_reshardable) change only
-/// their dp.
+/// Returns the modules after a restart. Their sizes and order may differ from before, and they may
+/// change between disjoint and colocated. Modules that were saved in buckets (dp_reshardable)
+/// change only their dp.
 std::vector<sim::ModuleConfig> changed_modules(Stream& random,
                                                std::vector<sim::ModuleConfig> before,
                                                const CaseLimits& limits);

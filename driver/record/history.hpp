@@ -14,9 +14,10 @@
 
 namespace reprise::driver {
 
-/// Number of steps that a module's random streams have drawn since they last started. A load
-/// restores host streams if tp and pp are unchanged (and dp x cp, if streams differ by its rank),
-/// and expert streams if pp, ep and etp are unchanged; otherwise they start again.
+/// Number of steps for which a module has drawn from its random streams since they last started.
+/// Streams start again at a load, unless it can restore them: host streams if tp and pp are
+/// unchanged (and also dp x cp, if streams differ by that rank), expert streams if pp, ep and etp
+/// are unchanged.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -30,8 +31,8 @@ using Ages = std::map<std::string, StreamAges>;
 /// A load that changes the job, because it left something out, or because modules were added or
 /// dropped. The uninterrupted job has to make the same change.
 struct Turn {
-  Step at;                      ///< step of the checkpoint
-  std::size_t incarnation = 0;  ///< incarnation that loaded the checkpoint
+  Step at;                      ///< step of the loaded checkpoint
+  std::size_t incarnation = 0;  ///< incarnation that loaded it
   bool optimizer = true;        ///< true if the checkpoint held the optimizer
   bool release = false;
 
@@ -45,12 +46,12 @@ struct SavePoint {
   std::optional<std::int64_t> parent_step =
       {};  ///< step of the checkpoint from which the saving job was loaded
   Ages ages = {};
-  bool certain = true;           ///< false if the save did not finish; its checkpoint may exist
-  bool damaged = false;          ///< true if the files were damaged later, or by a store that lied
-  bool random = true;            ///< true if the save holds the random streams
-  bool optimizer = true;         ///< true if the save holds the optimizers' state
-  bool release = false;          ///< true if the checkpoint was renamed to a release
-  std::int64_t beside = 0;       ///< steps that the job trained while the save was in flight
+  bool certain = true;           ///< false if the save did not finish; it may exist anyway
+  bool damaged = false;          ///< true if it was damaged later, or by a store that lied
+  bool random = true;            ///< true if it holds the random streams
+  bool optimizer = true;         ///< true if it holds the optimizers' state
+  bool release = false;          ///< true if it was renamed to a release
+  std::int64_t beside = 0;       ///< steps trained while this save was in flight
   std::vector<Turn> turns = {};  ///< turns of the saving job, in order
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;

@@ -8,16 +8,16 @@
 
 namespace reprise::driver {
 
-/// Adds the life's saves, and the faults that outlive the life. A save is certain if some rank saw
-/// it end well and no fault lied about the store.
+/// Adds to `past` the life's saves, and its faults that are still active in later lives. A save
+/// counts as certain if at least one rank saw it end well and no fault made the store lie.
 void add_life(const IncarnationRecord& life, Past& past);
 
 /// True if a fault fired that reports success for work that was not done, or that writes other
 /// bytes. In that case the saves of the life may be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
-/// Damages the store as the plan says for the time after the life. Throws an Error if the file or
-/// the checkpoint does not exist.
+/// Does to the store what the plan wants done after the life: damage, or renaming to a release.
+/// Throws an Error if the file or the checkpoint does not exist.
 void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

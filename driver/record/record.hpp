@@ -24,7 +24,7 @@ enum class Ending : std::uint8_t {
   kLost,    ///< left no record
 };
 
-/// A finding of a judge that is not about a different element.
+/// A finding in words. Findings about different elements have a type of their own.
 struct RulingText {
   RulingCode code = Code::kInternal;
   std::string text;
@@ -77,8 +77,8 @@ struct RankRecord {
   std::vector<std::int64_t> skipped;    ///< iterations that were skipped
   std::vector<std::string> log;         ///< lines for the operator
   std::vector<sim::FaultState> faults;  ///< faults planned for this rank
-  /// Keys of the uninterrupted job that this rank lacked when it was compared with that job;
-  /// sorted.
+  /// Keys that the uninterrupted job has, but this rank did not have when the two were compared.
+  /// Sorted.
   Inventory absent;
   std::string content_digest;  ///< digest of the whole job at the end, the same on all ranks
   reports::PeakBytes peak_bytes;

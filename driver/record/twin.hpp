@@ -1,7 +1,7 @@
 #pragma once
-// The uninterrupted job, whole on one rank. The state after n steps is the same under every layout,
-// so one such job serves all ranks of a world, and all scenarios of a process with the same
-// training.
+// The uninterrupted job, which has the whole model on one rank. Its state after n steps does not
+// depend on the layout of the job that is compared with it. So one twin serves all ranks of a
+// world, and all scenarios in this process that train in the same way.
 
 #include <list>
 #include <memory>
@@ -31,7 +31,7 @@ struct TwinStart {
 /// again from the start. Thread-safe. Results depend only on its config and start.
 class Twin {
  public:
-  /// Uses only the parts of the config that affect training, not the ranks or devices.
+  /// Of the config, uses only what affects training, and ignores ranks and devices.
   explicit Twin(const sim::JobConfig& config, TwinStart start = {});
 
   /// Returns the record of iteration number `step`, which comes after the start.

@@ -32,8 +32,8 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   return words;
 }
 
-/// Returns the difference in words; empty if there is none. Only the simulated lane has event
-/// hashes.
+/// Describes the first difference between the courses of a scenario; empty if they are equal. Event
+/// hashes exist only on the simulated lane, so they are compared only if `same_lane` is true.
 std::string difference_of(const Course& here, const Course& there, bool same_lane) {
   if (here.verdict != there.verdict) {
     return "the verdict is " + here.verdict + " here and " + there.verdict;

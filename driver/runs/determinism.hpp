@@ -17,7 +17,8 @@ struct Course {
   std::string event_hash;
   std::string content_digest;
   std::vector<std::int64_t> begins;  ///< step that each life continued from
-  bool left_to_time = false;         ///< true if timing decides which checkpoint some life loads
+  /// True if a life loads one checkpoint or another depending on timing.
+  bool left_to_time = false;
 
   friend bool operator==(const Course&, const Course&) = default;
 };
@@ -30,10 +31,11 @@ std::vector<Course> courses_in(const std::string& report_json, const std::string
 /// writes no report.
 std::vector<Course> courses_elsewhere(const RunRequest& request);
 
-/// Fills the report's determinism. Fails each scenario whose verdict or content differs in
-/// `elsewhere`, with the code NOT_DETERMINISTIC, or LANES_DISAGREE if this report is of another
-/// lane. Where timing decides which checkpoint a life loads, lanes may load different ones and then
-/// hold different content. Scenarios that were not run here are not compared.
+/// Compares the report with the same scenarios run `elsewhere`, and enters the result in the
+/// report. A scenario fails if its verdict or content differs. The code is NOT_DETERMINISTIC, or
+/// LANES_DISAGREE if this report is of another lane. Between lanes, content is not compared if
+/// timing decides which checkpoint a life loads and the lives loaded different ones. Scenarios that
+/// were not run here are ignored.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

@@ -18,7 +18,7 @@ struct FieldOptions {
   bool no_load_scheduler = false;
   bool no_load_rng = false;
   bool finetune = false;
-  bool fully_reshardable = false;  ///< Megatron's dist-ckpt-optim-fully-reshardable
+  bool fully_reshardable = false;  ///< option --dist-ckpt-optim-fully-reshardable
   std::string load = {};           ///< directory for stored_start(); empty if there is none
 
   bool any() const { return !(*this == FieldOptions{}); }

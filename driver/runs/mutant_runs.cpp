@@ -19,8 +19,8 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// True if the verdict's own code is one that the mutant declares. Other codes do not count: an
-/// effect behind another cause would be luck.
+/// True if the mutant declares the verdict's code. The codes of further findings do not count: they
+/// may be effects of something other than the mutant.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](RulingCode expected) { return name_of(expected) == code; });
@@ -80,10 +80,11 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// Properties that judge a single run, so that a failure is judged like a scenario's.
+/// The properties that look at a single run. A mutant that breaks one is judged by the same rules
+/// as in a scenario.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
-/// The cases of one property. Each has been run once without a mutant.
+/// The random cases of one property, with their results without a mutant.
 struct Cases {
   const Property* property = nullptr;
   std::vector<Scenario> scenarios;

@@ -29,7 +29,8 @@ using reports::Verdict;
 using sim::Layout;
 using sim::ModuleConfig;
 
-constexpr std::size_t kCommitDigits = 15;  // at 4 bits each they fit a signed number, too
+// 60 bits, so the number also fits a signed 64-bit integer.
+constexpr std::size_t kCommitDigits = 15;
 
 ScenarioResult run_on_sim(const Scenario& scenario, const LaneOptions& options) {
   return run_scenario(scenario, LaneKind::kSim, options);
@@ -44,7 +45,8 @@ Failure broken(RulingCode code, std::string reason) {
   return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 
-/// Returns the failure of a result; accepts a pass only with its evidence.
+/// Returns the failure of a result. A pass counts only if each rank that owns elements compared
+/// some, and if no bit differed.
 std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
   if (scenario.expect.refusal) return std::nullopt;
   for (const auto& rank : result.ranks) {
@@ -137,8 +139,8 @@ Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std
   return saves;
 }
 
-/// True for tensors of a vocabulary that is padded for its tp, because another tp gives another
-/// number of undefined rows.
+/// True for tensors whose vocabulary is padded to fit tp. Under another tp they have another number
+/// of padding rows, whose content is undefined.
 bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&key](const ModuleConfig& module) {
     const auto model = sim::fitted(sim::model_named(module.model), module.layout, "");
@@ -188,7 +190,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   for (const auto& [grids, name] :
        {std::pair{&left_grids, "left"},
         std::pair<const IncarnationPlan*, const char*>{&right_grids, "right"}}) {
-    // Nothing is loaded, so nothing is compared and only a failure counts.
+    // This run only saves, so it compares no elements; only a failure counts.
     const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
     if (result.verdict == Verdict::kFail) return failure_of(result);
   }

@@ -29,18 +29,20 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
-  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< draws a case
-  std::uint64_t cases;  ///< default number of cases
+  std::optional<Failure> (*check)(const Scenario&,
+                                  /// Checks the property; see failure_of().
+                                  const LaneOptions&);
+  Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
+  std::uint64_t cases;                                        ///< default number of cases
 };
 
 /// Returns the properties:
 ///
-///   continuity    the scenario passes with elements compared on every rank that owns any, and
-///                 without a difference, or is refused exactly as the requirements say
+///   continuity    the scenario passes: each rank that owns elements compared some, and none
+///                 differed; or a load is refused exactly as the requirements say
 ///   layout-free   the final state has the digest of the same scenario on one rank
-///   stored-alike  the tensors that the first incarnation stores have the same bytes on disk as
-///                 those that it stores in the last one's layout
+///   stored-alike  the first incarnation stores tensors with the same bytes, whether it has its
+///                 own layout or that of the last incarnation
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
 std::span<const Property> properties();

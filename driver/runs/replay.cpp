@@ -43,7 +43,8 @@ ReplayFinding compare_replay(const Recorded& then, const Recorded& now) {
   compare_text("the code", then.code, now.code, finding.outcome);
   compare_text("the first difference", text_of(then.first_difference),
                text_of(now.first_difference), finding.outcome);
-  // The commit does not identify a program that was built with further changes.
+  // A '+' marks a program built with uncommitted changes. Its commit does not identify it, so its
+  // hashes can't be compared.
   finding.course_compared = !then.event_hash.empty() && !now.event_hash.empty() &&
                             then.commit == now.commit && then.build == now.build &&
                             !now.commit.ends_with('+');

@@ -27,7 +27,7 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past);
 
-/// A result, and facts about the run that the result does not contain.
+/// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {
   reports::ScenarioResult result;
   bool broke_down = false;  ///< true if some rank ended by our own mistake or at a deadline
@@ -40,8 +40,8 @@ struct RunRequest {
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
   std::size_t jobs = 1;  ///< scenarios to run at a time; on lanes with real ranks, worlds
-  /// Returns true once no further scenario may start. The remaining scenarios are reported as not
-  /// run.
+  /// Asked before each scenario. If it returns true, no more scenarios start, and the remaining
+  /// ones are reported as not run.
   std::function<bool()> interrupted = [] { return false; };
 };
 

@@ -31,8 +31,8 @@ bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramSte
   return false;
 }
 
-/// True if the life's last save surely ended: it was no save during training, or something waited
-/// for it.
+/// True if the last save of the life is known to have ended: it did not run beside training, or a
+/// later step waited for it.
 bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   bool ended = true;
   for (const auto& step : life.steps) {
@@ -81,7 +81,7 @@ class ProgramJudge {
     judge_trajectory();
   }
 
-  /// A rank must be who the driver started.
+  /// Checks that each rank says of itself what the driver started it as.
   void judge_start() {
     const auto world = static_cast<std::int64_t>(life_->ends.size());
     for (std::size_t i = 0; i < life_->ranks.size(); ++i) {
@@ -93,8 +93,7 @@ class ProgramJudge {
     }
   }
 
-  // --- how it ended
-  // -------------------------------------------------------------------------------
+  // --- how it ended ------------------------------------------------------------------------------
 
   void judge_end() {
     if (life_->plan.kill) {
@@ -142,8 +141,7 @@ class ProgramJudge {
     }
   }
 
-  // --- saves
-  // --------------------------------------------------------------------------------------
+  // --- saves -------------------------------------------------------------------------------------
 
   void judge_saves() {
     const auto states = states_of(life_->ranks, StateMoment::kSave, number_, findings_);
@@ -161,7 +159,8 @@ class ProgramJudge {
     }
   }
 
-  /// A trainer that is silent at a save can't be judged by it.
+  /// Checks that the ranks described their state at each planned save. Without that there is
+  /// nothing to compare the save with.
   void require_told(std::size_t told) {
     const auto planned = static_cast<std::size_t>(
         std::count_if(life_->plan.steps.begin(), life_->plan.steps.end(),
@@ -172,7 +171,8 @@ class ProgramJudge {
     findings_.back().inconclusive = true;
   }
 
-  /// True if a later save of this life has the same step, or all saves share one folder.
+  /// True if the checkpoint of this save was overwritten: a later save of this life has the same
+  /// step, or all saves go to one folder.
   bool saved_again(std::size_t save) const {
     for (std::size_t i = save + 1; i < saves_.size(); ++i) {
       if (saves_[i].state.step == saves_[save].state.step || shares_folder(life_->after))
@@ -241,7 +241,8 @@ class ProgramJudge {
     findings_.back().step = saves_[save].state.step;
   }
 
-  /// Returns the code and the words if this content was live at another time.
+  /// Checks if this content was live at another time. If so, returns the code of the failure and
+  /// words that say when.
   std::optional<std::pair<RulingCode, std::string>> other_time_of(std::size_t save,
                                                                   const std::string& key,
                                                                   std::uint64_t digest) const {
@@ -283,7 +284,8 @@ class ProgramJudge {
     findings_.back().key = "";
   }
 
-  /// What is stored and nobody holds may be a leftover, or a witness that says too little.
+  /// Judges stored keys that no rank described. They may be leftovers of an earlier save, or the
+  /// trainer's witness describes too little.
   void judge_unwitnessed(const std::string& where, const WholeState& live,
                          const StoredCheckpoint& stored) {
     const auto is_allowed = [&](const std::string& key) {
@@ -311,8 +313,7 @@ class ProgramJudge {
     findings_.back().inconclusive = true;
   }
 
-  // --- loads
-  // --------------------------------------------------------------------------------------
+  // --- loads -------------------------------------------------------------------------------------
 
   const ToldSave* save_at(std::int64_t step) const {
     for (auto save = saves_.rbegin(); save != saves_.rend(); ++save) {
@@ -371,7 +372,8 @@ class ProgramJudge {
     return std::nullopt;
   }
 
-  /// True if what was loaded is from several saves, or from another one than its step says.
+  /// Reports a load whose tensors come from several saves, or all from another save than that of
+  /// its step. Returns true if it reported one.
   bool judge_mixture(const WholeState& loaded, const ToldSave& save) {
     std::map<std::int64_t, std::string> from;  // step of a save, and a key that is from it alone
     bool own = false;
