@@ -73,8 +73,8 @@ void no_poll(SaveQueue& /*saves*/) {}
 
 std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
 
-/// Returns the first address of moved memory. An allocation may have moved more than once; the
-/// latest move is last.
+/// Returns the address that `data` had before its memory last moved. Searches the latest moves
+/// first, because an allocation may have moved more than once.
 std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
   for (auto move = moved.rbegin(); move != moved.rend(); ++move) {
     if (data < move->now || data >= move->now + move->bytes) continue;
@@ -90,7 +90,7 @@ void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// Makes the background task wait for the copies into staging, but not the job.
+/// Makes only the background task wait for the copies into staging. The job goes on at once.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
 }
@@ -104,7 +104,7 @@ void name_live_step(Policies& policies) { policies.tracker_step = asked<live_ste
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
 /// Abandons saves in flight when the job ends.
 void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
-/// Saves tensors from the addresses that they had first.
+/// Saves tensors from the addresses that they had before they moved.
 void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }
 
 }  // namespace
