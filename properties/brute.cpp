@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// One step of dealing out the indices of a dimension: on `axis`, an index went to `part`. Each
-/// split of the dimension deals out the indices that are still together.
+/// The part that one index of a dimension gets from one split: number `part` of `axis`. The first
+/// split deals out all indices of the dimension; each later split deals out each part again.
 struct Dealt {
   std::string axis;
   int part;
@@ -102,7 +102,7 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
     const auto at = coordinates(grid, m);
     bool same = true;
-    // The slowest axis comes first, so that sorting makes the first named axis the fastest.
+    // Lists the slowest axis first, so that in sorted order the first named axis varies fastest.
     std::vector<int> order;
     for (std::size_t a = 0; a < at.size(); ++a) {
       const bool named = std::count(names.begin(), names.end(), grid.axes[a].first) > 0;

@@ -26,8 +26,8 @@ std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf =
 /// adds it.
 std::uint64_t value_digest(const Value& value);
 
-/// halves_of() splits a digest into two numbers whose sums over up to 2^31 ranks fit in an int64.
-/// digest_of() joins such sums.
+/// halves_of() splits a digest into two numbers. Their sums over up to 2^31 ranks fit in an int64,
+/// and digest_of() joins these sums to a digest.
 std::array<std::int64_t, 2> halves_of(std::uint64_t digest);
 std::uint64_t digest_of(const std::array<std::int64_t, 2>& sums);
 

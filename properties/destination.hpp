@@ -1,5 +1,6 @@
 #pragma once
-// Checks the memory that a refused load was to fill: it must have its old bits or poison.
+// Checks the memory that a refused load should have filled: each piece must have its old bits or be
+// all poison.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace reprise {
 
-/// The byte that a load writes over every tensor it was to fill, if it fails while reading.
+/// If a load fails while reading, it fills every requested tensor with this byte.
 inline constexpr std::byte kLoadPoison{0xBD};
 
 /// The rulings after a refusal, and the numbers of tensors and elements that were checked.
@@ -30,7 +31,7 @@ class Destination {
   /// Hashes all pieces. They must be in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Reports BIT_MISMATCH for each tensor of `after` with a piece that is neither unchanged nor all
+  /// Reports BIT_MISMATCH for each tensor of `after` in which a piece has changed and is not all
   /// poison. The tensors must be in host memory.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 

@@ -101,8 +101,8 @@ class Search {
     return {judged::kShiftedBytes, text};
   }
 
-  /// True if the boxes of both elements belong to one holder. Boxes of equal size are then
-  /// components of a fused tensor.
+  /// True if one holder has both elements, at the same position in two of its boxes of equal size.
+  /// Such boxes are components of a fused tensor.
   bool crosses_components(const Dims& found) const {
     const auto crosses = [&](const Box& a, const Box& b) {
       return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);

@@ -20,8 +20,8 @@ struct Origin {
   std::string text;
 };
 
-/// A run of adjacent wrong elements that starts at `index`. Their values should have come from the
-/// place that `key` and `index` give.
+/// Adjacent wrong elements of the tensor `key`, the first of them at `index`. `elements` has the
+/// wrong values.
 struct WrongRun {
   std::string key;
   Dims index;

@@ -29,8 +29,8 @@ struct HeldItem {
   std::string key;  ///< for an object, it includes the coordinate
   Box box;          ///< box of a tensor; for an object, a box without dimensions
   std::int32_t replica = 0;
-  /// Hashes of the elements in row-major order, one for each of at most kAuditBlocks equal blocks;
-  /// the last block may be shorter. An object has one hash.
+  /// One hash per block of elements. The elements, in row-major order, form at most kAuditBlocks
+  /// blocks of equal size; the last block may be shorter. An object has one hash.
   std::vector<std::uint64_t> hashes;
 
   friend bool operator==(const HeldItem&, const HeldItem&) = default;
@@ -59,17 +59,17 @@ struct AuditPage {
 AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
                      std::span<const Undefined> undefined = {});
 
-/// Returns "; the first that differs is ..." with the first block of elements in which two copies
-/// of one box differ; empty for objects.
+/// Returns text that names the first block of elements in which two copies of one box differ: ";
+/// the first that differs is ...". Empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
 /// Says if the pages of all ranks are present. A missing page may contain a main copy.
 enum class Pages : std::uint8_t { kAll, kSome };
 
 /// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and
-/// the first block that differs. Reports MULTI_WRITER if there is a second main copy, NO_WRITER if
-/// all pages are present and there is no main copy, and COMMON_STATE_DIVERGES. There is at most one
-/// ruling of a kind per key.
+/// the first block that differs. Reports MULTI_WRITER if there is a second main copy, and NO_WRITER
+/// if all pages are present and there is no main copy. Reports COMMON_STATE_DIVERGES if ranks have
+/// different common states. There is at most one ruling of a kind per key.
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);
 
 }  // namespace reprise

@@ -34,9 +34,9 @@ inline constexpr std::uint32_t kFirst = kErrorCodesEnd;
 
 /// An element differs, and no known cause explains it.
 inline constexpr RulingCode kBitMismatch{kFirst + 0};
-/// An element belongs to another tensor or to another rank's part.
+/// An element has a value from another tensor or from another rank's part.
 inline constexpr RulingCode kWrongOwner{kFirst + 1};
-/// An element belongs to another index of the same tensor.
+/// An element has the value of another index of the same tensor.
 inline constexpr RulingCode kShiftedBytes{kFirst + 2};
 /// Content was replaced by zeros.
 inline constexpr RulingCode kZeroFill{kFirst + 3};
@@ -50,9 +50,9 @@ inline constexpr RulingCode kLostObject{kFirst + 6};
 inline constexpr RulingCode kTrajectoryDivergence{kFirst + 7};
 /// Nothing was compared.
 inline constexpr RulingCode kOracleVacuous{kFirst + 8};
-/// An element belongs to another shard of the same tensor, at the same position in that shard.
+/// An element has the value at the same position in another shard of the tensor.
 inline constexpr RulingCode kPermutedShards{kFirst + 9};
-/// An element belongs to another component of the same fused tensor.
+/// An element has a value from another component of the same fused tensor.
 inline constexpr RulingCode kPermutedComponents{kFirst + 10};
 /// An element has the value of another step.
 inline constexpr RulingCode kStaleBytes{kFirst + 11};
@@ -80,7 +80,7 @@ inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
 inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
 /// Bytes were read from storage more than once per job.
 inline constexpr RulingCode kReadTwice{kFirst + 23};
-/// The schedule counted samples other than those trained on.
+/// The schedule counted different samples from those that were trained on.
 inline constexpr RulingCode kScheduleDrift{kFirst + 24};
 /// Equal state was stored with different content.
 inline constexpr RulingCode kContentDiffers{kFirst + 25};

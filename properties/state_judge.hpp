@@ -20,8 +20,9 @@ struct FirstMismatch {
   Dims index;         ///< index in the global tensor
   std::string saved;  ///< value and bits, such as "0.125 (0x3e00)"
   std::string loaded;
-  std::string comes_from;  ///< "layers.1.fc1[64, 0], which is rank 1's", or text which says that no
-                           ///< rank has it
+  /// The source of the loaded value, such as "layers.1.fc1[64, 0], which is rank 1's", or text that
+  /// says that no rank has the value.
+  std::string comes_from;
 };
 
 /// The result for one rank.
@@ -38,9 +39,9 @@ struct StateEvidence {
   bool holds() const { return compared.elements > 0 && compared.same() && rulings.empty(); }
 };
 
-/// The tensors expected on a rank: all tensors of the job, or those of the rank's part of the model
-/// (a pipeline stage, its experts). In the second case, `absent` lists the missing tensors, and a
-/// judge that sees all ranks decides.
+/// The tensors expected on a rank: all tensors of the job, or only those of the rank's part of the
+/// model (a pipeline stage, its experts). With kItsPart, `absent` lists missing tensors, and a
+/// judge that sees all ranks decides if they are a fault.
 enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
@@ -53,9 +54,9 @@ struct JudgeOptions {
   Suspects suspects;
 };
 
-/// Compares all leaves of `loaded` with `saved`. A tensor that only one side has is
-/// KEYSET_ASYMMETRY; if only `saved` has it, that applies only when every tensor is expected. An
-/// object that only one side has is LOST_OBJECT. There is at most one ruling per leaf.
+/// Compares all leaves of `loaded` with `saved`. Reports KEYSET_ASYMMETRY for a tensor that only
+/// `loaded` has. Reports it for a tensor that only `saved` has if every tensor is expected. Reports
+/// LOST_OBJECT for an object that only one side has. There is at most one ruling per leaf.
 StateEvidence judge_state(const GlobalState& saved, const RankState& loaded,
                           const JudgeOptions& options = {});
 

@@ -13,9 +13,9 @@ namespace reprise {
 inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory (saves)
 inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into the job's memory (loads)
 
-/// Reports TORN_SNAPSHOT, or NOT_FILLED for a load's pattern, for each tensor with a piece that has
-/// the pattern in 16 adjacent bytes; a smaller piece must consist of it. Pieces of less than 4
-/// bytes are not checked.
+/// Reports each tensor that contains a pattern: TORN_SNAPSHOT for a save's pattern, NOT_FILLED for
+/// a load's. A piece contains the pattern if 16 adjacent bytes equal it; a piece of fewer than 16
+/// bytes must consist of it. Pieces of fewer than 4 bytes are not checked.
 Rulings judge_settled(const RankState& loaded);
 
 }  // namespace reprise

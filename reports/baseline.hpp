@@ -33,7 +33,7 @@ struct LaneFloor {
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  Project project = {};  ///< project of the run; a commit without a hash cannot be compared
+  Project project = {};  ///< project of the run; not comparable without a commit hash
 };
 
 /// The totals of a lane, for a quick comparison.

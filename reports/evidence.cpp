@@ -154,7 +154,7 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
 }
 
-/// Upper limit, more elements than any run compares on a rank.
+/// Upper limit: no run compares this many elements on a rank.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
 
 std::string flaw_in_size(const ScenarioResult& result) {
@@ -234,7 +234,7 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Returns a value that occurred in more cases than there were, as a flaw; empty if there is none.
+/// Returns the flaw that a value occurred in more cases than there were; empty if none did.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

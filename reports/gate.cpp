@@ -62,8 +62,8 @@ void check_skipped(const std::string& name, const ScenarioFloor& now, const Lane
   }
 }
 
-/// Says which values must be equal: those that equal seeds give at any commit, and those that equal
-/// seeds give in one program.
+/// Tells if the report and the baseline have the same seed, and if they also come from the same
+/// program. This decides which values must be equal.
 struct Comparable {
   bool seed = false;
   bool program = false;
@@ -84,8 +84,8 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
                     with.program ? "one program with one seed gives one value: run the lane again"
                                  : "if it is intended, write a new baseline with --write-baseline");
   };
-  // Older baselines have neither field. A result that ended in a refusal has a course but no
-  // digest.
+  // Older baselines have neither course nor digest and are not compared. A result that ended in a
+  // refusal has a course but no digest.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
     if (now.course != before.course) differs("what came of it", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
@@ -139,7 +139,7 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// Says which parts of the baseline a plain run leaves out completely.
+/// Says which parts of the baseline the report lacks completely. A plain run makes none of them.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;

@@ -42,13 +42,15 @@ struct GateRuling {
   bool accepted() const { return refusals.empty(); }
 };
 
-/// Refuses reports that are absent, unreadable, or of another commit or a changed tree. Refuses
+/// Refuses reports that are absent, unreadable, of another commit or of a changed tree. Refuses
 /// reports that did not pass, or whose entries do not support the pass (see weigh). Refuses reports
 /// that show less than the baseline: a lane, scenario, property or mutant that is gone, fewer
 /// elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly skipped
-/// scenario. A report may show more, except if the program that made the baseline ran with the same
-/// seed: it must then compare the same and have the same event hashes. If the seeds are equal, then
-/// at any commit each scenario must have ended as in the baseline (see course_of) and with the same
+/// scenario.
+///
+/// A report may show more than the baseline, with one exception: if one program made both with the
+/// same seed, they must compare the same and have the same event hashes. Whenever the seeds are
+/// equal, each scenario must have ended as in the baseline (see course_of) and with the same
 /// content.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.

@@ -98,14 +98,14 @@ struct ScenarioResult {
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  std::optional<BoundBytes> bound_bytes = {};  ///< empty if the commit that wrote it declared none
+  std::optional<BoundBytes> bound_bytes = {};  ///< empty if its commit declared no bounds yet
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
-  /// True if a life began after a save during training that had not finished. Timing then decides
-  /// if the checkpoint of that save exists.
+  /// True if a life began while a save that ran beside the training had not ended. Timing then
+  /// decides if the checkpoint of that save exists.
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
@@ -136,7 +136,8 @@ struct MutantResult {
     std::string property = {};  ///< property that caught the mutant; empty if a scenario did
   };
   std::vector<By> caught_by;
-  /// Number of random cases in which a property called the mutant; 0 if only scenarios did.
+  /// Number of random cases in which a property called the mutant's wrong functions; 0 if only
+  /// scenarios did.
   std::uint64_t property_cases = 0;
 };
 
@@ -188,7 +189,7 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 
-/// What to report if not every mutant was caught.
+/// The finding if not every mutant was caught.
 struct MutantsFinding {
   std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
                      ///< if all were

@@ -190,8 +190,8 @@ Machine machine_at(const JsonField& node) {
           .cuda = node.at("cuda").text()};
 }
 
-/// Throws unless the number of scenarios that ran is right. No other count in the document is
-/// derived.
+/// Throws unless the stated number of scenarios that ran equals their number in the list. No other
+/// count follows from other parts of the document.
 void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
   const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
     return result.verdict != Verdict::kNotRun;

@@ -18,7 +18,7 @@ struct ProgramEnd {
   bool timed_out = false;
   bool cut_short = false;  ///< true if it was ended because another rank had failed
   bool left_some = false;  ///< true if processes outlived it and were ended
-  std::string log;         ///< the end of what it printed
+  std::string log;         ///< the end of the program's output
 };
 
 /// What one life left.
@@ -26,23 +26,23 @@ struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;     ///< by rank
   std::vector<RankWitness> ranks;   ///< by rank
-  std::vector<std::string> unread;  ///< why witness files can't be read
+  std::vector<std::string> unread;  ///< why witness files could not be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
-  bool stored_known = true;  ///< false: nobody looked what is stored after it
+  bool stored_known = true;  ///< false if nobody looked for checkpoints after the life
 };
 
-/// Runs that a scenario is compared with; null or absent: not compared.
+/// The runs to compare a scenario with. A run that is null or absent is not used.
 struct ControlRuns {
   const LifeEvidence* uninterrupted = nullptr;
-  std::map<std::size_t, const LifeEvidence*> again;  ///< by life: the same life run again
+  std::map<std::size_t, const LifeEvidence*> again;  ///< by life: a second run of the same life
 };
 
-/// True if the layout of this life, or of one before it, differs from the first life's.
+/// True if this life, or a life before it, has another layout than the first life.
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// True if the planned kill came where it was planned.
+/// True if the planned kill struck at the planned place.
 bool kill_fired(const LifeEvidence& life);
 /// Returns the run that this life is compared with; null: none.
 const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,

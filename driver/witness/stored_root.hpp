@@ -30,9 +30,9 @@ struct StoredCheckpoint {
   std::string directory;             ///< relative to the root; empty for the root itself
   std::optional<std::int64_t> step;  ///< number at the end of the directory's name
   std::map<std::string, StoredDigest> tensors;
-  std::map<std::string, StoredFlaw> unread;  ///< tensors that can't be read, by key
+  std::map<std::string, StoredFlaw> unread;  ///< flaws of the tensors that can't be read, by key
   std::set<std::string> objects;
-  std::optional<StoredFlaw> flaw;  ///< why nothing of the checkpoint can be read
+  std::optional<StoredFlaw> flaw;  ///< set if no part of the checkpoint can be read
 };
 
 /// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws

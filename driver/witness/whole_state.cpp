@@ -14,7 +14,8 @@ namespace {
 struct Told {
   WholeTensor whole;
   std::int64_t holders = 1;
-  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>> boxes;  ///< ranks and digests
+  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
+      boxes;  ///< for each box, the rank and digest of every copy
 };
 
 std::string moment_text(const WholeState& state) {

@@ -16,10 +16,10 @@ struct WitnessFinding {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int64_t> rank = {};
-  std::string key = {};                    ///< tensor whose elements would tell more
-  std::optional<std::int64_t> saved = {};  ///< step of the save with which it was compared
+  std::string key = {};                    ///< tensor whose elements explain the finding further
+  std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
   std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
-  std::optional<StateMoment> when = {};    ///< moment of the wrong value; empty for a stored tensor
+  std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor
   std::size_t life = 0;
   bool inconclusive = false;
 };
@@ -42,14 +42,14 @@ struct WholeState {
   std::map<std::pair<std::string, std::string>, std::optional<std::uint64_t>> objects;
 };
 
-/// Merges the n-th state of that kind over all ranks. Reports replicas that differ, boxes that
-/// leave a gap or overlap, and ranks that disagree on a tensor. Returns nothing if some rank has no
-/// such state.
+/// Merges, over all ranks, the `nth` state that each rank reported for the moment `when`. Reports
+/// replicas that differ, boxes that leave a gap or overlap, and ranks that disagree on a tensor.
+/// Returns nothing if some rank has no such state.
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
 
-/// Merges all states of that kind that every rank reported.
+/// Merges all states that every rank reported for the moment `when`.
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
                                   std::size_t life, WitnessFindings& findings);
 

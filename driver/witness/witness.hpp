@@ -1,5 +1,5 @@
 #pragma once
-// What one rank of a trainer says of itself in one life: its witness file, read strictly
+// The witness file that one rank of a trainer writes about itself in one life. It is read strictly
 // (docs/witness.md).
 
 #include <cstdint>
@@ -24,15 +24,14 @@ struct WitnessTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  std::vector<WitnessBox> boxes;  ///< of this rank; none: it holds no part
+  std::vector<WitnessBox> boxes;  ///< boxes of this rank; empty if it holds no part
   std::int64_t holders = 1;       ///< number of ranks that hold each of its boxes
 };
 
 struct WitnessObject {
   std::string key;
-  std::string shard;  ///< empty: the same on all ranks
-  std::optional<std::uint64_t>
-      digest;  ///< nothing: it must be there, and its content is not judged
+  std::string shard;                    ///< empty if the object is the same on all ranks
+  std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
 };
 
 enum class StateMoment : std::uint8_t { kSave, kLoaded, kEnd };
@@ -48,7 +47,7 @@ struct WitnessState {
 
 struct WitnessStep {
   std::int64_t step = 0;
-  std::map<std::string, double> metrics;  ///< loss, lr, scale, norm, as far as they are told
+  std::map<std::string, double> metrics;  ///< loss, lr, scale, norm; some may be missing
   std::vector<std::int64_t> samples;
 };
 
@@ -76,7 +75,7 @@ struct RankWitness {
 };
 
 /// Parses a witness file. Throws reports::ReadError with file and line for anything that the
-/// contract does not allow; a last line without an end is left out and noted.
+/// contract does not allow. A last line without a newline is dropped, and `torn` is set.
 RankWitness parse_witness(const std::string& text, const std::string& file);
 
 /// The elements of one box, as bits.

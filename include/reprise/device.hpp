@@ -11,8 +11,8 @@
 
 namespace reprise REPRISE_API {
 
-/// A batch of copies that were queued together. wait() with this event returns when the batch is
-/// done. Copies of other events may then be pending or done.
+/// A batch of copies that were queued together. wait() with this event returns once the batch is
+/// done, whether or not other batches are done.
 struct DeviceEvent {
   std::uint64_t id = 0;
 };

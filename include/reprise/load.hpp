@@ -19,8 +19,8 @@ class State;
 /// How a load reacts if the requested keys differ from the stored keys. These are the strict modes
 /// of Megatron's dist_checkpointing (StrictHandling), and they have the same names.
 enum class Strictness {
-  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check in advance; reading an absent tensor
-                        ///< fails
+  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": keys are not compared first; reading an absent
+                        ///< tensor fails
   kLogUnexpected,
   kLogAll,
   kRaiseUnexpected,

@@ -54,9 +54,9 @@ using AxisIndex = std::size_t;
 ///     dp 1    2      3          group of rank 2 along tp: {2 3}
 class Mesh {
  public:
-  /// `axes` start with the one that varies fastest; `members[i]` has the i-th coordinate in that
-  /// order. Throws LAYOUT_MISMATCH if the product of the sizes is not the number of members, or if
-  /// a name is repeated.
+  /// The first of `axes` varies fastest. `members[i]` is at the i-th coordinates in that order.
+  /// Throws LAYOUT_MISMATCH if the product of the sizes is not the number of members, or if a name
+  /// is repeated.
   Mesh(std::vector<Axis> axes, Group members);
   /// Makes a mesh of the ranks 0 .. n-1, where n is the product of the axis sizes.
   explicit Mesh(const std::vector<Axis>& axes);
@@ -68,7 +68,7 @@ class Mesh {
   /// Returns the size of the axis; 1 if no axis has that name.
   std::int32_t axis_size(std::string_view name) const;
 
-  /// Returns the coordinate of the i-th member along one axis. Needs arithmetic only, no search.
+  /// Returns the coordinate of `member` along one axis, by arithmetic without a search.
   std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
     return member.value / strides_[axis] % axes_[axis].size;
   }
@@ -93,8 +93,8 @@ class Mesh {
 };
 
 /// Says that axis A splits dimension D, by the ceil-chunk rule of torch.chunk. In a list of splits,
-/// each split cuts the part that the earlier splits left. Ranks along an axis that splits nothing
-/// hold replicas.
+/// each split cuts the parts that the splits before it made. Ranks along an axis that splits
+/// nothing hold replicas.
 struct Split {
   std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks counts as size 1
   std::size_t dim = 0;  ///< dimension of the tensor

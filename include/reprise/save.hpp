@@ -71,11 +71,11 @@ class SaveInFlight {
   std::unique_ptr<struct Flight> flight_;
 };
 
-/// Copies the state and returns; the caller may change the state then. Only one save per directory
-/// may be in flight; another throws LOCKED. Throws USAGE on all ranks if their options differ. If
-/// an Error is thrown, no checkpoint is added and an existing one stays intact, with one exception:
-/// after an Error that follows the confirmation of the new checkpoint, the new one is there, and
-/// the tracker may still refer to the older one.
+/// Copies the state and returns; from then on, the caller may change the state. Only one save per
+/// directory may be in flight; a second one throws LOCKED. Throws USAGE on all ranks if their
+/// options differ. After an Error, no checkpoint was added and an existing one is intact. There is
+/// one exception: if the Error comes after the new checkpoint was confirmed, the new checkpoint is
+/// there, and the tracker may still refer to the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
 /// Saves the state. Returns when the checkpoint is committed and would survive a power cut.

@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// Queues all work on the device's compute stream. So copies by the device run after earlier
-/// computation, and computation queued after a scatter runs after the scatter. Borrows the device,
-/// which must be used by the same thread. Throws UNSUPPORTED if built without CUDA; allocate()
-/// throws NO_SPACE if the GPU's memory is full.
+/// Returns a processor that queues all work on the device's compute stream. Copies by the device
+/// therefore run after earlier computation, and computation queued after a scatter runs after that
+/// scatter. Borrows the device; only one thread may use both. Throws UNSUPPORTED if built without
+/// CUDA; allocate() throws NO_SPACE if the GPU's memory is full.
 std::unique_ptr<Processor> make_cuda_processor(CudaDevice& device);
 
 }  // namespace reprise::sim

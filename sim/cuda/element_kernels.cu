@@ -18,7 +18,7 @@ __global__ void work_kernel(const __grid_constant__ ElementMap map,
   for (std::int64_t i = own_index(); i < map.elements; i += all_threads()) work(map.at(i));
 }
 
-/// Returns the warp's sums to the warp's first lane.
+/// Adds up the sums of a warp's lanes. Only the first lane gets the result.
 __device__ Sums sums_of_warp(Sums sums) {
   for (int ahead = kWarp / 2; ahead > 0; ahead /= 2) {
     for (auto& value : sums.values) value += __shfl_down_sync(kAllLanes, Word{value}, ahead);
@@ -46,11 +46,11 @@ __global__ void search_kernel(const __grid_constant__ ElementMap map,
   for (std::int64_t i = own_index(); i < map.elements; i += all_threads()) {
     if (!stale(map.at(i))) continue;
     atomicMin(reinterpret_cast<long long*>(found), static_cast<long long>(before + i));
-    return;  // later elements of this thread are no candidates
+    return;  // this thread's later elements come after this one
   }
 }
 
-/// Copies the part of the copy that has the given index.
+/// Does one part of a copy; `part` is its index.
 struct CopyPart {
   StridedCopy copy;
   REPRISE_HD void operator()(std::int64_t part) const { move_part(copy, part); }

@@ -8,8 +8,8 @@
 
 namespace reprise::sim {
 
-/// Flips one bit of a file, durably. Takes `byte` modulo the file's length and `bit` modulo 8.
-/// Throws USAGE for an empty file.
+/// Flips one bit of a file, durably: bit `bit` % 8 of byte `byte` % (length of the file). Throws
+/// USAGE for an empty file.
 void flip_bit(Store& store, const std::string& path, std::uint64_t byte, unsigned bit = 0);
 /// Removes the last `bytes` bytes of a file, durably; empties the file if it has fewer bytes.
 void cut(Store& store, const std::string& path, std::uint64_t bytes);

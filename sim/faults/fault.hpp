@@ -35,7 +35,8 @@ enum class FaultKind : std::uint8_t {
   kReadError,  ///< the read fails (IO)
   kFlipRead,   ///< one bit is flipped in memory
 
-  // Faults of the rank's view of the store: from the fault on it is outdated, as with old caches.
+  // Faults of the rank's view of the store. After the fault, the rank sees an outdated store, as
+  // through an old cache.
   kStaleTracker,  ///< the tracker still names the checkpoint before the newest one
   kStaleStore,    ///< as kStaleTracker; in addition the newest checkpoint is missing
 
@@ -53,7 +54,8 @@ enum class FaultMoment : std::uint8_t {
   kAfter,   ///< at the end of the phase or step; only for crash, late and lost
 };
 
-/// Place where a fault strikes: the n-th event on its rank that matches after the fault was armed.
+/// Place where a fault strikes: an event on the fault's rank, numbered among the matching events
+/// since the fault was armed.
 struct FaultPlace {
   GlobalRank rank = {};
   /// Name of a phase as in the trace ("plan", "commit"; see reprise/ports.hpp). If empty, every
@@ -63,8 +65,8 @@ struct FaultPlace {
   /// empty, the place is the phase from its first begin to its last end.
   std::string step = {};
   FaultMoment moment = FaultMoment::kDuring;
-  /// Number of the matching event, from 0. For kBefore the begins of the phase or step are counted,
-  /// for kAfter its ends, and for kDuring the calls that this kind of fault can strike: any call
+  /// Number of the matching event, from 0. kBefore counts the begins of the phase or step, and
+  /// kAfter counts its ends. kDuring counts the calls that this kind of fault can strike: any call
   /// for a crash, each write to a file for a write error, and so on.
   std::int64_t nth = 0;
   /// Kind of file that the call must concern; nothing if any call counts. If set, calls without a

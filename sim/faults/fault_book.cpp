@@ -171,8 +171,8 @@ FaultBook::Open* FaultBook::find(Place& place, std::string_view phase) {
   return nullptr;
 }
 
-// A phase opens with its first begin and closes with its last end. A phase that an error left open
-// is closed by the next begin of the same phase without a step, and by the next save or load.
+// A phase opens with its first begin and closes with its last end. If an error left a phase open,
+// the next save or load closes it, and so does the phase's next begin without a step.
 const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
   Place& place = places_[rank];

@@ -42,8 +42,8 @@ struct ResultOf {
 };
 
 /// Deterministic: the faults that strike depend only on the specs and on each rank's own calls.
-/// Fibers of several ranks and threads of one rank may share a book. The specs that it returns live
-/// as long as it does.
+/// Fibers of several ranks and threads of one rank may share a book. The specs that a book returns
+/// live as long as the book.
 class FaultBook {
  public:
   /// Arms only bad results whose iteration is known. Throws USAGE for an impossible fault.

@@ -33,8 +33,8 @@ class FaultyDevice final : public Device {
   FaultSeat& seat_;
 };
 
-/// Tells the book where the rank is. The inner trace sees a begin after the faults before the phase
-/// have struck, and an end before the faults after the phase strike.
+/// Tells the book where the rank is. At a begin, faults strike before the inner trace sees the
+/// event. At an end, faults strike after the inner trace has seen it.
 class FaultyTrace final : public Trace {
  public:
   FaultyTrace(Trace& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}

@@ -121,11 +121,11 @@ class Tally {
     exchanges_ = operation == Operation::kLoad;
     if (exchanges_) bytes_read_ = 0;
   }
-  /// Returns the peaks of the operation so far.
+  /// Writes the peaks of the operation so far to `peaks`.
   void count_into(MemoryPeaks& peaks) const {
     std::uint64_t passing = 0;
     for (const auto& [begin, end] : passing_) {
-      // Memory that a copy used later already counts as held all the time.
+      // If a copy also used this memory, it is held and already counts.
       if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
     }
     if (operation_ == Operation::kSave) {
@@ -138,8 +138,8 @@ class Tally {
   void keep(AddressRange range) {
     if (!is_counted(range)) held_.add(range);
   }
-  /// True for the job's own memory, which never counts, and for other memory of its leaves, which
-  /// always counts.
+  /// True for memory that other members account for: the job's own memory never counts, and other
+  /// memory of its leaves always counts.
   bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
     if (is_counted(range)) return;

@@ -5,11 +5,11 @@
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
 //
-// Memory counts as held, from its first use on, if copies go through it and it is also read or
-// written. All held addresses are added up, each counted once. Buffers that are only read or only
-// written are temporary: only the largest one counts. While a load reads tensors, the largest
-// result of a collective counts, too. The job's own memory does not count. Other memory of a leaf
-// was made for the operation and counts all the time.
+// Memory that copies go through, and that is also read or written, counts as held from its first
+// use on. All held addresses are added up, each once. A buffer that is only read or only written is
+// temporary, and only the largest one counts. While a load reads tensors, the largest result of a
+// collective counts, too. The job's own memory does not count. Other memory of a leaf was made for
+// the operation and counts all the time.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// The only place with `catch (...)`. An exception of a fiber's body ends the fiber and is kept for
-// the caller of end().
+// This is the only file with `catch (...)`. If a fiber's body throws, the fiber ends, and the
+// caller of end() gets the exception.
 #include "sim/fibers/fiber.hpp"
 
 #include <cxxabi.h>

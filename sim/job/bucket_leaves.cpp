@@ -8,7 +8,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns the list of all buckets' values of that member.
+/// Returns a list with the value of the field `number` of each bucket.
 Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
   List numbers;
   for (const auto& bucket : buckets) numbers.emplace_back(bucket.*number);

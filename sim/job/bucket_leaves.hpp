@@ -10,7 +10,7 @@ namespace reprise::sim {
 
 /// Adds the buckets of one family, and the objects that describe these buckets.
 void add_buckets(StateDict& state, const Family& family, OptimizerShard& optimizer);
-/// Returns the replica of the objects that accompany this rank's part of the buckets.
+/// Returns the replica index of this rank's objects that describe its part of the buckets.
 std::int32_t bucket_replica(const Family& family);
 /// True if a load requested the module's optimizer by buckets.
 bool has_buckets(const RequestNames& asked);

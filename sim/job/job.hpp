@@ -1,7 +1,7 @@
 #pragma once
 // The simulated training job of one rank: one model, or several modules on their own grids.
-// Training is elementwise and exact: the global state after n steps is the same bit for bit under
-// every layout, and depends on every tensor and number that ranks share. Random streams move only
+// Training is elementwise and exact: after n steps, the global state is the same bit for bit under
+// every layout. It depends on every tensor and number that ranks share. Random streams change only
 // their own tally.
 
 #include <memory>
@@ -45,21 +45,20 @@ class TrainingJob {
   /// Collective over the world: runs one iteration, with the re-runs that its results need. All
   /// ranks leave or continue together.
   StepOutcome advance();
-  /// Runs one iteration, after which the job must not have a reason to leave.
+  /// Runs one iteration. It is an internal error if the job has a reason to leave afterwards.
   StepRecord step();
   const RerunMachine& rerun() const { return job_.machine; }
   /// Returns the samples that this life has trained on or skipped, in order.
   const std::vector<AppliedSamples>& applied_samples() const { return job_.applied; }
 
-  /// Returns everything that a checkpoint of this job must hold, whatever the policy passes on.
+  /// Returns everything that a checkpoint of this job must hold, even if the policy omits parts.
   StateDict live_state() { return live_state(SaveParts{}); }
   StateDict live_state(const SaveParts& parts);
-  /// Returns the whole training state, for comparing jobs: by the model's own keys, with each
-  /// parameter's compute copy and its share of the optimizer, in whatever form checkpoints keep
-  /// them.
+  /// Returns the whole training state, for comparing jobs. Keys are the model's own. Each parameter
+  /// has its compute copy and its share of the optimizer, whatever the form of checkpoints.
   StateDict model_space();
-  /// own_groups() returns the job's own process groups; given_groups() returns those that its saves
-  /// and loads use unless a caller passes others.
+  /// own_groups() returns the job's own process groups. given_groups() returns the groups that its
+  /// saves and loads use if a caller passes no others.
   JobGroups own_groups() const;
   JobGroups given_groups() const;
   /// Returns the state to save. Leaves point into the job's memory and stay valid until the next
@@ -70,9 +69,9 @@ class TrainingJob {
   StateDict state(const SaveParts& parts) { return state(given_groups(), parts); }
   StateDict state(const JobGroups& given, const SaveParts& parts = {});
   /// Returns the request for a checkpoint; agrees on groups like state(). The checkpoint's sharding
-  /// decides how the checkpoint is read. Random states are requested only if the job and the
-  /// checkpoint have equal grids; a padded vocabulary is requested in its stored shape. Parts that
-  /// the checkpoint lacks or the load leaves out are not requested and start fresh; masters then
+  /// decides how the checkpoint is read. Random states are requested only if the grids of job and
+  /// checkpoint are equal. A padded vocabulary is requested in its stored shape. Parts that the
+  /// checkpoint lacks, or that the load leaves out, are not requested and start fresh; masters then
   /// start from the weights.
   ///
   /// Throws the same error on all ranks: FOREIGN_CHECKPOINT for another model's checkpoint, or for

@@ -16,7 +16,7 @@ void start_anew(const JobData& job, Module& module, std::uint64_t seed);
 void start_streams_anew(Module& module, std::uint64_t seed);
 /// Returns the settings of an optimizer that has not trained.
 OptimizerSettings fresh_settings(const JobData& job, const Module& module, const Family& family);
-/// Returns the rule by which this job's optimizer is cut under that sharding.
+/// Returns the rule that cuts this job's optimizer state under `sharding`.
 ShareRule rule_of(const JobData& job, Sharding sharding);
 
 }  // namespace reprise::sim

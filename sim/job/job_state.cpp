@@ -151,7 +151,7 @@ StateDict model_space(JobData& job) {
     }
     leaves.add_random(state);
   }
-  // The sharding of the state belongs to the checkpoint, not to the model.
+  // Objects that name the sharding describe a checkpoint, not the model: leaves them out.
   std::erase_if(state.objects,
                 [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
   return state;

@@ -21,13 +21,14 @@ bool is_random_key(std::string_view key) {
   return key.ends_with(kRngKey);  // is also true for kExpertRngKey
 }
 
-/// True for the keys of optimizer state in a job that is one model, and for bare keys.
+/// True for keys of optimizer state without a module's prefix: bare keys, and the keys of a job
+/// that is one model.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Excuses those keys of the checkpoint for which `left` is true; keys of objects lose their grids.
+/// Excuses each key of the checkpoint for which `left` is true. An object's key loses its grid.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -109,7 +110,8 @@ void request_random(const JobData& job, StateDict& wanted, const ModuleConfig& f
   }
 }
 
-/// Excuses the random states that no rank can use, of all modules: all ranks must excuse them.
+/// Excuses the random states that no rank can use. Looks at all modules, because all ranks must
+/// excuse the same keys.
 void leave_random(const JobData& job, LoadRequest& request, std::span<const ModuleConfig> from,
                   KeyForm keys) {
   for (const auto& module : job.all_modules) {

@@ -10,7 +10,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Reduces a leaf to its part in the first `rows` rows of a tensor of `shape_rows` rows.
+/// Keeps only the part of a leaf in the first `rows` rows, and sets the tensor's number of rows to
+/// `shape_rows`.
 void keep_rows(TensorLeaf& leaf, std::int64_t rows, std::int64_t shape_rows) {
   leaf.shape[0] = shape_rows;
   leaf.placed.reset();

@@ -11,7 +11,7 @@
 
 namespace reprise::sim {
 
-/// The decisions and groups from which the leaves of a module are made.
+/// Everything that decides what the leaves of a module are.
 struct Making {
   const JobPolicy& policy;
   Module& module;
@@ -40,7 +40,7 @@ class ModuleLeaves {
   const Making& making() const { return making_; }
 
   void add_weights(StateDict& state) const;
-  /// Adds the weights as the optimizer's shares hold them.
+  /// Adds the weights, cut into the same shares as the optimizer's state.
   void add_stored(StateDict& state, Family& family, Describe described) const;
   void add_slots(StateDict& state, Family& family, Sharding keys, Describe described) const;
   void add_random(StateDict& state) const;
@@ -53,7 +53,7 @@ class ModuleLeaves {
   CheckpointGroups groups_for(const ParameterSpec& spec) const;
   TensorLeaf leaf(const LocalParameter& parameter, const Description& description, DType dtype,
                   std::byte* data) const;
-  /// If a vocabulary has another padding in the checkpoint, requests the rows that both have.
+  /// If the checkpoint pads a vocabulary differently, requests only the rows that both have.
   void fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec) const;
 
   const JobData& job_;

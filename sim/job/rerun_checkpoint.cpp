@@ -45,8 +45,8 @@ void announce_rerun(const JobData& job, LoadRequest& request, const StoredRerun&
   say(job.policy.rerun.guard(stored.iteration, before));
 }
 
-/// Requests and excuses rerun state judging by the common state alone, without looking at the
-/// stored objects.
+/// Decides from the common state alone which rerun state is requested or excused, without looking
+/// at the stored objects.
 void force_rerun(const JobData& job, LoadRequest& request, const Value* common) {
   if (job.policy.rerun.forced(job.machine.mode(), job.config.rerun.options.format)) {
     request.wanted.objects.push_back(rerun_leaf(job, job.policy.rerun));
@@ -59,8 +59,8 @@ void force_rerun(const JobData& job, LoadRequest& request, const Value* common) 
 }  // namespace
 
 bool emits_rerun(const JobData& job) {
-  // This does not depend on the policy that describes a state, because a save may or may not have
-  // the object.
+  // Asks the job's own policy, even if another policy describes the state: saves may rightly have
+  // the object or lack it.
   return job.policy.rerun.emitted(job.machine.mode(), job.machine.state(),
                                   job.config.rerun.options.format);
 }

@@ -8,7 +8,7 @@
 
 namespace reprise::sim {
 
-/// Returns the mutants that break the job's right to change its state during a save, or end a save
+/// Returns the mutants that fail if the job changes its state during a save, or that end a save
 /// wrongly.
 std::span<const Mutant> async_mutants();
 /// Returns the mutants of caches that outlive a save.

@@ -26,8 +26,8 @@ struct Policies {
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
-  /// Returns the step to write into the tracker, for a job that is at `now` when the save ends. By
-  /// default, the step at which the save began.
+  /// Returns the step to write into the tracker. The save began at step `begun`; the job is at step
+  /// `now` when it ends. If null, `begun` is written.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
   /// Calls that the job makes right before each save, and after a failed save. By default, there
   /// are none.

@@ -73,8 +73,8 @@ void no_poll(SaveQueue& /*saves*/) {}
 
 std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
 
-/// Returns the address that the bytes had before their latest move, which is the last one in
-/// `moved`.
+/// Returns the address that `data` had before its memory last moved. Searches the latest moves
+/// first, because an allocation may have moved more than once.
 std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
   for (auto move = moved.rbegin(); move != moved.rend(); ++move) {
     if (data < move->now || data >= move->now + move->bytes) continue;
@@ -90,7 +90,7 @@ void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// Makes the background task wait for the copies into staging, but not the job.
+/// Makes only the background task wait for the copies into staging. The job goes on at once.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
 }

@@ -54,7 +54,8 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
 
 // --- removed checkpoints ------------------------------------------------------------------------
 
-/// Returns all steps except the highest `spared` ones. The tracker is ignored.
+/// Returns the steps to remove: all but the last `spared` numbers. Goes by the numbers in the names
+/// and ignores the tracker.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {

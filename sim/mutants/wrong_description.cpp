@@ -115,7 +115,7 @@ const PartitionRules& head_before_hc_head() {
 
 // --- shares -------------------------------------------------------------------------------------
 
-/// Counts the sharing ranks on this rank's node that come before it.
+/// Returns how many sharing ranks on this rank's node come before this rank.
 std::int32_t place_in_node(const Holding& holding) {
   constexpr std::array<std::string_view, 3> kSharing = {"cp", "dp_shard", "edp_shard"};
   const Group sharers = holding.mesh->group_along(holding.member, kSharing);
@@ -194,8 +194,8 @@ Description as_rows(const Holding& holding) {
 
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
 
-/// Returns a part's interval as if every part were full. 512 cut into 30 parts gives chunks of 18;
-/// the last part is empty and then begins at 522.
+/// Lets an empty part begin where a full one would. If 512 is cut into 30 parts of at most 18, the
+/// last part is empty and then begins at 522.
 Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const Interval chunk = ceil_chunk(length, parts, index);
   if (chunk.length() > 0) return chunk;
@@ -237,7 +237,8 @@ void shard_what_is_replicated(Policies& policies) {
 /// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// Makes a load request the share of the rank that has this rank's index within its node.
+/// In a load, requests the share of another rank: the rank whose index equals this rank's index
+/// within its node.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }
@@ -249,7 +250,7 @@ void split_rows_as_whole_components(Policies& policies) {
 }
 
 /// Describes a flattened share by its rank's canonical chunk of rows. One variant also disables the
-/// proof of cover that would notice.
+/// check of coverage, which would notice this.
 void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);

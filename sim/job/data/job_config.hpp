@@ -51,8 +51,8 @@ struct CheckpointForm {
 
 /// The groups that saves and loads use.
 struct GroupChoice {
-  GroupSource source = {};    ///< own groups that saves and loads are given
-  RegistryUse fallback = {};  ///< global groups that may replace missing ones
+  GroupSource source = {};    ///< which of its groups the job passes to saves and loads
+  RegistryUse fallback = {};  ///< which global groups may replace missing ones
 };
 
 /// Parts that a load leaves out on purpose. The members correspond to Megatron's options.

@@ -22,7 +22,8 @@ struct JobData {
   JobConfig config;
   JobPolicy policy;
   GlobalRank rank;
-  std::vector<ModuleConfig> all_modules;  ///< all of the job; this rank may have parts of only some
+  std::vector<ModuleConfig>
+      all_modules;  ///< all modules of the job, not only those with a part here
   std::shared_ptr<Communicator> world;
   std::vector<Module> modules;  ///< modules of which this rank has a part
   Progress progress;

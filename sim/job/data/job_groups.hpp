@@ -1,6 +1,6 @@
 #pragma once
-// Finds the groups of a job's modules, and the basis on which its ranks make the leaves of a save
-// or a load.
+// Finds the groups and the metadata of a job's modules. Ranks need both (a Basis) to make the
+// leaves of a save or a load.
 
 #include <string_view>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace reprise::sim {
 
-/// Metadata and groups of each module in a save or a load; the groups have the metadata's
-/// dp_cp_group.
+/// Groups and metadata of each module in a save or a load. The groups have the dp_cp_group of the
+/// metadata.
 struct Basis {
   JobGroups groups;
   std::vector<ContentMetadata> metadata;
@@ -18,16 +18,17 @@ struct Basis {
   void add(CheckpointGroups of_module, ContentMetadata told);
 };
 
-/// groups_for() and own_groups() return the job's own groups of each module, for keys of that form
-/// or of the job's own form. given_groups() returns the groups that the job's saves and loads are
-/// given.
+/// groups_for() returns the job's own groups of each module for keys of the form `keys`;
+/// own_groups() does so for keys of the job's own form. given_groups() returns the groups that the
+/// job passes to its saves and loads.
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);
-/// Returns the basis with this job's own groups, which is the right one.
+/// Returns the right basis, which has the job's own groups.
 Basis own_basis(const JobData& job, KeyForm keys);
-/// Collective over the world: resolves the given groups and lets all ranks agree on them. `common`
-/// is the common state of the checkpoint to load.
+/// Collective over the world: returns the basis with the groups in `given` and the registry's for
+/// missing ones, after all ranks agreed on them. `common` is the common state of the checkpoint to
+/// load.
 Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
                    const Value* common);
 

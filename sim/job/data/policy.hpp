@@ -51,7 +51,7 @@ struct RefreshStep {
 ///   gather           gathers the other shares, over the group that shares the optimizer
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 
-/// Returns the state unchanged, which is right: nothing is left out.
+/// Returns the state unchanged. That is the right policy: it leaves nothing out.
 StateDict whole_state(StateDict state);
 
 // --- description of a tensor for a checkpoint --------------------------------------------------
@@ -62,7 +62,7 @@ struct Holding {
   const ModelSpec& model;
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
-  const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies of it
+  const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies
   GroupRank member;                         ///< this rank in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
@@ -101,9 +101,10 @@ struct RandomStates {
   GlobalRank self;
 };
 
-/// Returns `rng_state` over (pp, tp), and `expert_rng_state` over (pp, ep, etp), which is private
-/// to its EP rank. Index and size come from the groups. Copies are counted over the metadata's DP
-/// group and over the experts' DP group. Keys begin with the groups' prefix.
+/// Returns `rng_state` in a grid over (pp, tp), and `expert_rng_state` in a grid over (pp, ep,
+/// etp). The groups give the grids' sizes and this rank's place in them. Copies of `rng_state` are
+/// counted over the metadata's DP group, those of `expert_rng_state` over the experts' DP group.
+/// Keys begin with the groups' prefix.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
@@ -116,11 +117,11 @@ struct LeafLayer {
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule after a load, which is the stored one. Samples that the own schedule
+/// Returns the schedule to use after a load: the stored one. The samples that the own schedule
 /// counted before the load are forgotten.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// Returns the sharding by which a module's optimizer state is read, which is the checkpoint's.
+/// Returns the sharding by which a module's optimizer state is read: the checkpoint's.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
 /// Grids of a module's random states, for its ranks or its experts.
@@ -130,8 +131,7 @@ struct StreamGrids {
   bool of_experts = false;
   bool by_dp = false;  ///< true if streams differ by rank of dp x cp
 };
-/// True if each rank finds its own stream in the checkpoint, which is so only if the grids are the
-/// same.
+/// True if the grids are the same. Only then does each rank find its own stream in the checkpoint.
 bool same_streams(const StreamGrids& grids);
 
 /// Decides where a checkpoint has the parts of a module.
@@ -156,8 +156,7 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Returns the ranks that sum their gradients of a parameter that is on several stages: all of its
-/// holders.
+/// Returns the ranks that sum their gradients of a parameter on several stages: all of its holders.
 Group all_holders(const Group& holders);
 
 /// Returns the seed of this member's start values.
@@ -188,8 +187,8 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select the parts of the whole state: `saved` those that a save writes, `requested` those that
-  /// a load requests.
+  /// Select parts of the whole state: `saved` selects what a save writes, `requested` what a load
+  /// requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
   /// Choose the groups of a save and of a load, and check that all ranks agree on them.

@@ -38,8 +38,8 @@ void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own,
   std::vector<std::int64_t> mine;
   for (const auto& module : own) {
     mine.push_back(module.overflow ? 1 : 0);
-    mine.push_back(
-        std::bit_cast<std::int64_t>(module.loss_scale));  // keeps the order: no scale is negative
+    // No scale is negative, so the bits of two scales compare like their values.
+    mine.push_back(std::bit_cast<std::int64_t>(module.loss_scale));
   }
   const auto all = world.all_reduce(Reduce::kMax, mine);
   agreed.modules.resize(own.size());

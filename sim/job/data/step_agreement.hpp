@@ -1,6 +1,6 @@
 #pragma once
-// Lets all ranks agree before an update, so that no module continues when another stops, and none
-// waits for one that stopped.
+// Lets all ranks agree before an update. Then all modules continue or stop together, and none waits
+// for one that has stopped.
 //
 //   own                    each module's ranks            the world
 //   loss scale overflows   -                              found-inf: MAX

@@ -24,9 +24,9 @@ class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// Returns all groups, for a caller that was not given those in `not_given`. Throws
-  /// GLOBAL_FALLBACK, with caller and groups, if one of these is forbidden, and LAYOUT_MISMATCH on
-  /// a rank that is in no global group.
+  /// Returns all groups. The caller needs them because it was not given those in `not_given`.
+  /// Throws GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
+  /// LAYOUT_MISMATCH on a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:

@@ -51,8 +51,8 @@ std::string text_of(const std::optional<Group>& group) {
   return group ? "{" + join(group->members(), " ") + "}" : "no group";
 }
 
-/// Returns the members of a pipeline or expert group that are in the mesh, which may have only some
-/// stages or one expert's ranks.
+/// Returns those members of a pipeline or expert group that are in the mesh. The mesh may have only
+/// some stages or only one expert's ranks.
 std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
                              const std::optional<Group>& group) {
   if (!group || group->size() == mesh.axis_size(axis)) return group;

@@ -24,7 +24,7 @@ struct CheckpointGroups {
   std::optional<Group> dp;
   std::optional<Group> expt_dp;
   /// Groups of the experts, whose tensors and stages may be distributed differently (our
-  /// extension). A model without experts needs none of them, nor expt_dp.
+  /// extension). A model without experts needs neither these groups nor expt_dp.
   std::optional<Group> ep = {};
   std::optional<Group> expt_tp = {};
   std::optional<Group> expt_pp = {};
@@ -74,8 +74,8 @@ GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 /// does not contain the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// Pairs each group with the one that the meshes define, so that all ranks can compare them.
-/// `module` is put before the names.
+/// Pairs each group of `groups` with the one in `laid_out`, which the meshes define, so that all
+/// ranks can compare them. `module` is put before the names.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 

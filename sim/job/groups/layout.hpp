@@ -22,8 +22,8 @@
 
 namespace reprise::sim {
 
-/// Returns those names in kLayoutSizes that are axes of an order; if `ordered` is false, the other
-/// names.
+/// Returns the names in kLayoutSizes that are axes of an order, or the other names if `ordered` is
+/// false.
 template <bool ordered>
 constexpr auto size_names() {
   constexpr auto count = static_cast<std::size_t>(
@@ -47,7 +47,8 @@ inline constexpr auto kFurtherSizes = size_names<false>();
 inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
 
 struct Layout {
-  /// Names joined by '-', each at most once; includes every axis larger than 1.
+  /// Names of axes, joined by '-', the fastest first. Each occurs at most once, and every axis
+  /// larger than 1 must occur.
   std::string order = default_order();
   std::int32_t tp = 1;
   std::int32_t cp = 1;
@@ -134,9 +135,9 @@ std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 /// True if `a` and `b` cut the model into the same parts: each model-parallel rank has the same
 /// elements.
 bool same_parts(const Layout& a, const Layout& b);
-/// True if each rank finds the random stream of its own place in both layouts. This requires that
-/// the ranks with different parts are arranged in the same way and, if `by_copy` says that streams
-/// also differ by copy, that there are as many copies.
+/// True if each rank finds its own random stream under both layouts. The ranks with different parts
+/// must then be arranged in the same way. If `by_copy`, streams also differ by copy, so the numbers
+/// of copies must be equal, too.
 bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
 bool same_expert_streams(const Layout& a, const Layout& b);
 /// Returns the number of copies of each part of the dense tensors, sharded or not.
@@ -161,9 +162,9 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {}
 /// dp_shard and dp_replicate, of which dp_shard varies faster. Axes that the order omits have size
 /// 1 and come last. Checks the layout; `ranks` is as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
-/// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model;
-/// copy_axes() returns those whose ranks hold the same part. Fastest first; dp appears as its two
-/// parts.
+/// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model.
+/// copy_axes() returns those whose ranks hold the same part. The fastest axis is first; dp appears
+/// as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
 /// Returns the mesh of the experts on the same ranks: etp replaces tp, and edp_shard and

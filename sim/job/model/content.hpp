@@ -39,7 +39,7 @@ REPRISE_HD constexpr float initial_value(const Stream& parameter, std::int64_t i
 }
 
 /// The effect of one step's batch on a parameter. `loss` is the step's loss over the whole model,
-/// so that a wrong element anywhere changes every gradient.
+/// so one wrong element anywhere changes every gradient.
 struct Batch {
   std::int64_t iteration = 0;
   std::int64_t consumed_samples = 0;
@@ -56,8 +56,8 @@ REPRISE_HD constexpr float rounded(float value) {
   return static_cast<float>(static_cast<std::int32_t>(value + (value < 0 ? -0.5F : 0.5F)));
 }
 
-/// Returns the gradient of one element that a backward pass with that loss scale gives: it is
-/// rounded to a multiple of 1 / loss_scale, so it depends on the scale.
+/// Returns the gradient of one element. As in a backward pass under a loss scale, it is rounded to
+/// a multiple of 1 / loss_scale, so it depends on the scale.
 REPRISE_HD constexpr float gradient(const Stream& gradients, std::int64_t index, float weight,
                                     float loss_scale) {
   const float noise = unit_of(gradients.at(static_cast<std::uint64_t>(index)));

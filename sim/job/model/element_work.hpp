@@ -18,7 +18,7 @@ struct Copy {
   std::int32_t of = 1;
 
   /// True if this replica contributes this element in this iteration. The replicas take turns, so
-  /// that each replica's copy of an element is seen sooner or later.
+  /// each replica's copy of an element is used once in `of` iterations.
   REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
     return (index + iteration) % of == own;
   }
@@ -130,9 +130,9 @@ struct LossTerm {
   }
 };
 
-/// Sums over gradients: the squares of all, and the squares of those that this replica contributes,
-/// in units of 2^-20; the number of zeros among the contributed ones; the number of infinities and
-/// NaNs among all.
+/// Sums over all gradients: the squares, and the numbers of infinities and of NaNs. Sums over the
+/// gradients that this replica contributes: the squares, and the number of zeros. Squares are in
+/// units of 2^-20.
 struct GradientTerm {
   Gradients gradients;
   Copy copy;

@@ -1,6 +1,6 @@
 #pragma once
-// The random streams of one rank (host, device and tracker) as far as a checkpoint keeps them: one
-// state per (pipeline, tensor) coordinate, equal on its data-parallel replicas. If each replica
+// The random streams of one rank: host, device and tracker. A checkpoint keeps one state per
+// (pipeline, tensor) coordinate, which is equal on its data-parallel replicas. If each replica
 // starts differently, the checkpoint keeps a list of the replicas' states. Drawing from a stream
 // changes only the stream's own tally, so the training state is the same under every layout.
 

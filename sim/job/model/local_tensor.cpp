@@ -11,10 +11,10 @@ struct Run {
   std::int64_t global = 0;
 };
 
-/// Splits [begin, end) into parts, each within one global interval.
+/// Splits the local indices `wanted` into runs, each within one global interval.
 std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   std::vector<Run> runs;
-  std::int64_t at = 0;  // local index where the interval begins
+  std::int64_t at = 0;  // local index where `part` begins
   for (const Interval& part : global) {
     const Interval local{std::max(wanted.begin, at), std::min(wanted.end, at + part.length())};
     if (local.length() > 0) runs.push_back({local, part.begin + local.begin - at});

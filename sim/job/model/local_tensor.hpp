@@ -32,7 +32,7 @@ LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, 
 /// Returns the global pieces of local boxes in a buffer that holds the boxes one after another,
 /// each row-major. Skips boxes without elements.
 std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box> boxes);
-/// Returns the same global boxes in the same order as pieces of the local array itself.
+/// Returns the same global boxes in the same order, but as pieces of the local array itself.
 std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
 
 /// Returns the number of elements of all boxes.

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 14> kModelNames = {
     "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
     "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
 
-/// Collects parameters of one place of the model.
+/// Adds parameters to a model. The last call of at() says where in the model they are.
 class Builder {
  public:
   explicit Builder(ModelSpec& model) : model_(model) {}

@@ -62,9 +62,8 @@ struct ParameterSpec {
   bool norm = false;  ///< true if elements start near 1 instead of near 0
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
-  /// Set for the tensor of a single expert: the expert's number and the number of experts. The
-  /// tensor is on the EP rank that would hold this expert in a stack of experts; no other rank
-  /// knows it.
+  /// Set if the tensor belongs to a single expert: the expert's number and the number of experts.
+  /// Only one EP rank has the tensor: the one that would hold the expert in a stack of experts.
   std::optional<OwnExpert> expert;
   /// One place; several places if they hold copies (an embedding used by two stages).
   std::vector<Place> places = {Place::first()};
@@ -135,7 +134,8 @@ struct MoeSizes {
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< number of multi-token prediction layers, on the last stage
+  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; their last stage also has an
+                                ///< embedding
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   bool own_tensors = false;     ///< true if each expert has a tensor, "...linear_fc1.weight3"
 };

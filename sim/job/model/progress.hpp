@@ -41,22 +41,22 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
-/// State of an optimizer other than its tensors: of one optimizer in a chain, or of all that store
-/// theirs together.
+/// State of an optimizer other than its tensors. It belongs to one optimizer in a chain, or to
+/// several that store it together.
 struct OptimizerSettings {
   std::vector<GroupSettings> groups;
   LossScale loss_scale;
 
   /// Copies the current values of the schedule to the groups.
   void apply(const Schedule& schedule);
-  /// Applies the effect of a step. An `overflow` of this optimizer changes the loss scale; if the
-  /// whole world `stepped`, the step counts advance. The schedule is applied separately.
+  /// Updates the settings after a step. An `overflow` of this optimizer changes the loss scale. The
+  /// step counts advance if the whole world `stepped`. The schedule is applied separately.
   void after_step(bool overflow, bool stepped);
 
   friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
 };
 
-/// Returns fresh settings: one group of matrices, one of vectors and scalars without weight decay.
+/// Returns fresh settings with two groups: matrices, and vectors and scalars without weight decay.
 OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {});
 
 struct Progress {

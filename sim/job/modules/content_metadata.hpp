@@ -1,7 +1,8 @@
 #pragma once
 // Metadata that a save records about its leaves, as Megatron's content_metadata. The functions that
-// make leaves, for a save or a load, take the group over which copies are counted only from here. A
-// group belongs to the running job, so it is stripped before writing and put back on load.
+// make leaves, for a save or a load, count copies over the group given here and over no other. A
+// group belongs to the running job, so it is removed before the metadata is written and put back on
+// a load.
 
 #include <optional>
 #include <string>

@@ -64,9 +64,9 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
 CommonState decode_common(const Value& common);
 
 /// Returns the part of `common` that depends neither on the layout nor on the writer, for digests
-/// and for comparing two jobs. Omits the parallel sizes and ranks of `args` and its flags for
-/// omitted parts, the optimizers' shardings, `rerun_state_machine`, `content_metadata` and
-/// `reprise`, and orders parameter groups by their identifiers.
+/// and for comparing two jobs. Omits from `args` the parallel sizes, the ranks, and the flags for
+/// omitted parts. Omits the optimizers' shardings, `rerun_state_machine`, `content_metadata` and
+/// `reprise`. Orders parameter groups by their identifiers.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

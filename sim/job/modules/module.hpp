@@ -30,7 +30,7 @@ struct Streams {
   }
 };
 
-/// Names under which a load requested state; they find the loaded state again.
+/// Names under which a load requested state. The loaded state is found by the same names.
 struct RequestNames {
   std::string rng_prefix;    ///< prefix of the keys of random states
   ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
@@ -49,8 +49,9 @@ struct Module {
   /// Streams of the ranks of this rank's dp x cp group, in the group's order, if each rank has its
   /// own.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< exchanges `streams_over_dp`; null if there are none
-  GroupRank place;                      ///< this rank in the module
+  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
+                                        ///< any
+  GroupRank place;                      ///< index of this rank in the module
   RequestNames asked;                   ///< names in the last request
 
   bool is_whole_job() const { return config.name.empty(); }
@@ -58,8 +59,8 @@ struct Module {
   const Group& members() const { return dense_mesh->members(); }
 };
 
-/// Returns the streams of the members of `order`, in that order. `streams` has those of the members
-/// of `held`. Throws LAYOUT_MISMATCH if a member of `order` is missing there.
+/// Returns the streams of the members of `order`, in that order. `streams` belong to the members of
+/// `held`, in that order. Throws LAYOUT_MISMATCH if `held` lacks a member of `order`.
 std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
                                 const Group& held);
 

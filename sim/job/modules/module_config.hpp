@@ -1,6 +1,6 @@
 #pragma once
 // The modules of a job: models that train together, each on its own grid of ranks with its own
-// optimizer. Grids are disjoint and tile the world, or all of them use all ranks.
+// optimizer. Either each rank is in exactly one grid, or each grid has all ranks.
 //
 //   vision tp2 dp2, language tp4       vision    0 1 2 3
 //                                      language          4 5 6 7

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kForms = {"prefixed", "bare", "mixed"};
 
-/// Returns the part of the model's own keys that identifies a module.
+/// Returns the prefix that a module's weights have in the bare form.
 std::string part_of_model(std::string_view module) {
   if (module == kLanguageModule) return "language_model.";
   return "modality_submodules." + std::string(module) + ".";

@@ -26,7 +26,7 @@ namespace reprise::sim {
 enum class KeyForm : std::uint8_t {
   kPrefixed,
   kBare,
-  kMixed,  ///< only the settings' keys are bare, as if some keys had been prefixed; loads refuse it
+  kMixed,  ///< only the keys of settings are bare; loads refuse this form
 };
 /// Returns "prefixed", "bare" or "mixed".
 std::string_view name_of(KeyForm form);
@@ -45,8 +45,8 @@ struct ModuleKeys {
 ModuleKeys keys_of(KeyForm form, std::string_view module,
                    std::string (*prefix)(std::string_view) = module_prefix);
 
-/// Throws UNSUPPORTED, with the modules, if bare keys could not tell the buckets of several modules
-/// apart.
+/// Throws UNSUPPORTED, with the modules, if `form` is bare and several modules have buckets. Bare
+/// keys of buckets do not name their module.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
 /// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. Throws

@@ -37,12 +37,12 @@ struct ChainPlace {
   std::int32_t replica = 0;  ///< index of this rank's copy of the optimizer's objects
 };
 
-/// Moves the parts out of `entry` into objects. Removes a wrapper that becomes empty, because it
-/// would be lost in a common state that another rank writes.
+/// Moves the parts out of `entry` into objects. Also removes a wrapper that is then empty: another
+/// rank may write the common state, and the wrapper would be lost.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
-/// Does the same for the objects of a distributed optimizer under dp_reshardable: the groups with
-/// their wrapper, and the scaler. `prefix` is the prefix of the optimizer's buckets.
+/// Moves the objects of a distributed optimizer under dp_reshardable out of `entry`: the groups
+/// with their wrapper, and the scaler. `prefix` is the prefix of the optimizer's buckets.
 std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& prefix,
                                             std::int32_t replica);
 

@@ -1,7 +1,7 @@
 #pragma once
-// Flat buckets of a distributed optimizer. They hold the parameters one after another, each aligned
-// to a multiple of 64 elements, the last one first, as gradients become ready. A full bucket is
-// closed and padded so that the ranks that share it hold equal ranges.
+// Flat buckets of a distributed optimizer. They hold the parameters from the last to the first,
+// because gradients become ready in that order. Each parameter begins at a multiple of 64 elements.
+// A full bucket is closed, and padded so that the ranks that share it hold equal ranges.
 //
 //   bucket 0, 2 ranks:  | c c c . | b b b b | b . . . |   unpadded 9, padded 12
 //                       |--- rank 0 ---|--- rank 1 ---|   . is padding with undefined bytes
@@ -40,7 +40,8 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Numbers of ranks for which a bucket can be laid out; `instance` is the right one.
+/// Two numbers of ranks. The right one for a bucket is `instance`, because the ranks of one
+/// instance reduce the bucket together.
 struct BucketGroup {
   std::int32_t instance = 1;  ///< number of ranks of one optimizer instance, which share the bucket
   std::int32_t all = 1;       ///< number of ranks of all instances

@@ -139,7 +139,7 @@ Placement shared_placement(const Placement& model, const Dims& shape, const Mesh
   auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
-  // A flattened range splits even a tensor without dimensions, so that one rank holds it.
+  // A flattened range cuts even a tensor without dimensions: one rank then holds it.
   const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));

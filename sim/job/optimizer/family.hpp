@@ -30,9 +30,9 @@ struct Family {
   std::optional<OptimizerShard> foreign;
 };
 
-/// Returns the family of one kind on `rank`, with the parameters that are on this rank's stages,
-/// but without group, optimizer and buffers. `slice` cuts dimensions. `ranks` is as in members_of
-/// and includes `rank`. Throws LAYOUT_MISMATCH if the layout can't cut the model.
+/// Returns the family of one kind on `rank`. It has the parameters that are on this rank's stages,
+/// but no group, optimizer or buffers yet. `slice` is the rule that cuts dimensions. `ranks` is as
+/// in members_of and includes `rank`. Throws LAYOUT_MISMATCH if the layout can't cut the model.
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
                  ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 

@@ -1,6 +1,6 @@
 #pragma once
-// The entry of an optimizer in a checkpoint, which has everything but its tensors, in Megatron's
-// form:
+// The entry of an optimizer in a checkpoint, in Megatron's form. It has everything except the
+// optimizer's tensors:
 //
 //   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
 //    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
@@ -43,11 +43,11 @@ struct GroupMatch {
   std::string who;  ///< owner, such as "module vision"; used in messages
 };
 
-/// Returns the stored settings in the order of the job's own groups, each with the parameters of
-/// the own group. The identifiers of a group are its multipliers and whether it is a group of
-/// experts, as in Megatron's param_group_identifier_keys. Throws UNSUPPORTED, with module and
-/// counts, if the number of groups differs or a group is unknown; GROUP_COLLISION if two groups
-/// have the same identifiers.
+/// Matches stored groups with the job's own groups by their identifiers. Returns the stored
+/// settings in the order of the own groups, with the own groups' parameters. The identifiers of a
+/// group are its multipliers and whether it is a group of experts, as in Megatron's
+/// param_group_identifier_keys. Throws UNSUPPORTED, with module and counts, if the number of groups
+/// differs or a group is unknown; GROUP_COLLISION if two groups have the same identifiers.
 std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
 
 }  // namespace reprise::sim

@@ -80,15 +80,15 @@ class OptimizerShard {
   void pack_stored(std::span<const LocalParameter> parameters);
   /// Sets masters from the stored weights and moments to zero, for a load without optimizer.
   void rebuild_slots();
-  /// Returns the global index of the first stored weight of a parameter that is not the master
-  /// rounded to bf16; nothing if there is none.
+  /// Compares a parameter's stored weights with its masters rounded to bf16. Returns the global
+  /// index of the first weight that differs; nothing if none does.
   std::optional<Dims> first_stale(const ParameterSpec& spec, std::size_t parameter) const;
   /// Copies the stored weights to this rank's share of the compute copies.
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes the slots of `other`, which shares the same parameters over
-  /// the same group by another rule.
+  /// Collective over the group: takes the slots of `other`, which cuts the same parameters over the
+  /// same group by another rule.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);
 

@@ -40,7 +40,8 @@ std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
 /// Returns the key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(
 /// torch.bfloat16, torch.float32).bucket_idx_1.exp_avg".
 std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot);
-/// Entry in the objects of a bucket group that has the lengths of its buckets without padding.
+/// Name of an entry in a bucket group's objects: the lengths of the group's buckets without
+/// padding.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
 /// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);

@@ -1,6 +1,6 @@
 #pragma once
-// Injects errors to test the rerun machine: rejects results at random, and makes re-runs come out
-// as the kind of error requires. It never changes the value itself.
+// Injects errors to test the rerun machine: rejects results at random, and decides by the kind of
+// the error if a re-run reproduces the result. It never changes the value itself.
 
 #include <cstdint>
 #include <optional>
@@ -25,8 +25,8 @@ class ErrorInjector {
   /// True if this result is rejected. Draws a random number; if the job has at most `rate` ranks, a
   /// draw hits at most one of them.
   bool inject(GroupRank place);
-  /// True if the result counts as reproduced. A pending injected error decides; without one,
-  /// `really` does.
+  /// True if the result counts as reproduced. If an injected error is pending, its kind decides;
+  /// otherwise returns `really`.
   bool reproduced(bool really, RerunState state);
 
   /// Ends the iteration, after which no error is pending.

@@ -1,6 +1,6 @@
 #pragma once
-// The file of rejected results, with one line each in Megatron's form, and the conclusions from the
-// lines of all lives of a job. Lines of any other form are ignored.
+// The file of rejected results has one line for each, in Megatron's form. The functions below read
+// the lines of all lives of a job. Lines of any other form are ignored.
 //
 //   ts=- node=n0 device=1 jobID=2 rank=3 iteration=7 status=initial_run result=nan message='...'
 
@@ -36,9 +36,9 @@ std::string restart_line(std::string_view device, std::string_view job_id, Globa
 /// Counts the restart lines of an iteration.
 std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iteration);
 
-/// Returns the iterations to skip: those at which one rank's result was, at least twice, either
-/// fatal with the machine disabled or reproduced. If several ranks failed in one life, the data is
-/// not at fault and the iteration is not skipped.
+/// Returns the iterations to skip. An iteration is skipped if at least two results of one rank at
+/// that iteration were bad: reproduced, or fatal with the machine disabled. If several ranks failed
+/// in one life, the data is not at fault and the iteration is not skipped.
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines);
 
 }  // namespace reprise::sim

@@ -229,7 +229,7 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == State::kRerunningInPlace;
-  // If a result was not reproduced in place, the re-run in place has resolved it.
+  // No device is suspicious: the result was not reproduced in place, so that run resolved it.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=

@@ -31,7 +31,8 @@ namespace reprise::sim {
 struct RerunExit {
   int code = 0;
   bool save = false;                                 ///< true to save before leaving
-  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest of all ranks, equal on all
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest on any rank; equal on all
+                                                     ///< ranks
   std::string why;                                   ///< reason, for the operator
 };
 
@@ -53,7 +54,7 @@ struct ValidationCall {
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
 
-/// What a rank knows about a fault; all of it is saved in checkpoints.
+/// Everything that a rank knows about a fault. Checkpoints keep all of it.
 struct FaultContext {
   RerunVotes votes;
   std::optional<ValidationCall> failed;
@@ -123,7 +124,7 @@ class RerunMachine {
   RerunSnapshot snapshot() const;
   /// Returns this rank's object to save; in state 0 the object says that the machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
-  /// Called if the state is to be restored (see RerunPolicy::restored). Takes mode and iteration
+  /// Restores a stored state; called if RerunPolicy::restored decides so. Takes mode and iteration
   /// from the checkpoint. Throws LOAD_REJECTED for an object that does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 

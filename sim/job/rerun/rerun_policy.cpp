@@ -23,7 +23,7 @@ RunEnd end_from_checkpoint(RerunVotes world) {
 
 std::string quoted(RerunState state) { return std::string(name_of(state)); }
 
-/// Describes how the grids of two jobs differ in what decides which rank holds what.
+/// Returns text with the grids of the saving job and of this job.
 std::string change(const std::vector<ModuleConfig>& stored, const std::vector<ModuleConfig>& own) {
   return "it was saved under " + to_string(stored) + " and this job is " + to_string(own);
 }

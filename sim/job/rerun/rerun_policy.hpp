@@ -35,7 +35,7 @@ namespace reprise::sim {
 inline constexpr std::string_view kNaNRule = "NaN";
 inline constexpr std::string_view kInfinityRule = "infinity";
 inline constexpr std::string_view kSpikeRule = "spike";
-/// True for all rules except the spike's, because a spike that is reproduced is used for training.
+/// True for all rules except kSpikeRule, because a reproduced spike is used for training.
 bool fatal_unless_spike(std::string_view rule);
 
 /// Decision at the end of a run.
@@ -66,7 +66,8 @@ struct Leaving {
 /// the machine is disabled.
 std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
-/// State to restore before an iteration is run again, and before a fault checkpoint.
+/// Functions that put back the state from the start of the iteration. They are called before the
+/// iteration is run again, and before a fault checkpoint.
 struct Rewinding {
   bool again = false;  ///< true if the iteration is run again; false if the job leaves
   std::function<void()> host;
@@ -90,7 +91,8 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 /// True for states 0 and 3, the only ones that a checkpoint may have.
 bool may_be_persisted(RerunState state);
-/// True if saves hold rerun objects: in the enabled modes with format torch_dist, in every state.
+/// True if saves hold rerun objects: if the machine is enabled and the format is torch_dist. The
+/// state does not matter.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
 /// True if the object contains the batches of the iteration, which only wrapped iterators keep.
 /// They are needed only if the iteration must be run again, so never between iterations.
@@ -134,9 +136,9 @@ struct Restoring {
   bool restore = false;
   std::string note;  ///< message for the operator; may be empty
 };
-/// Restores a pending state if the grids are the same and the job's machine is not disabled;
-/// ignores any other pending state, with a note. Does not restore an idle state. Throws
-/// ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
+/// Decides if a stored state is restored. A pending state is restored if the grids are the same and
+/// the job's machine is not disabled; otherwise it is ignored, with a note. An idle state is not
+/// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
 /// Sources for the batches of the next run after a load.
@@ -145,15 +147,16 @@ struct LoadedData {
   const Value* object = nullptr;      ///< this rank's object; null if not loaded
   std::int64_t consumed_samples = 0;  ///< data cursor of the checkpoint
 };
-/// If the machine was restored, reads the buffers and then continues at the source. Otherwise
-/// starts at the cursor and drops the buffers. Never does both.
+/// If the machine was restored, the batches come first from the stored buffers, then from the
+/// source. Otherwise they come from the source, starting at the cursor, and the buffers are
+/// dropped.
 DataPosition buffers_or_cursor(const LoadedData& loaded);
 /// Returns the batches in a rank's object. Throws LOAD_REJECTED if the object does not have the
 /// right form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// Returns a warning that an iteration is about to be run again from a checkpoint although earlier
-/// restarts did so, too. `before` counts these restarts. Empty if there were none.
+/// Returns a warning that an iteration is about to be run again from a checkpoint, as in `before`
+/// earlier restarts. Empty if `before` is 0.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

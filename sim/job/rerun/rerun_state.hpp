@@ -47,7 +47,7 @@ enum class RerunDiagnosis : std::uint8_t {
   kPersistentError  ///< the same device repeats the result, another device differs
 };
 
-/// Stage of a rejected result in the log of rejected results.
+/// Stage that a rejected result had reached when it was logged.
 enum class RerunStatus : std::uint8_t {
   kRerunDisabled,
   kInitialRun,
@@ -80,7 +80,7 @@ enum class Vote : std::uint8_t {
   kRestartAgain,  ///< the re-run was still on the suspicious device
   kContinue,      ///< the result is not fatal: continue
   kFail,          ///< the result is fatal, and the machine is disabled
-  // Diagnoses of some rank; these votes decide nothing.
+  // Diagnoses of any rank. They do not affect what the job does next.
   kTransientError,
   kPersistentError,
   kCorrectResult,
@@ -116,8 +116,8 @@ std::string_view name_of(CheckpointFormat format);
 /// Returns the format of that name. Throws USAGE with a suggestion if there is none.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
-/// Encode enum members in the form of Megatron's reader: RerunState(3),
-/// RerunMode('validate_results'). No diagnosis is encoded as None.
+/// Encode enum members as Megatron's reader expects them: RerunState(3),
+/// RerunMode('validate_results'). RerunDiagnosis::kNone is encoded as None.
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);

@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of the rerun machine: usual sizes of values, and differences between the results of a
-// re-run and of the initial run.
+// Statistics of the rerun machine: the largest of usual values, and the differences between the
+// results of initial runs and of re-runs.
 
 #include <cstdint>
 #include <map>
