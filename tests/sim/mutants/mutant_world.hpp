@@ -50,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
              << (lives.ranks.empty() ? "" : " on other ranks");
 }
 
-/// Codes and verdicts by name, each with the first message.
+/// The first message of each code or verdict, by name.
 using Verdicts = std::map<std::string, std::string>;
 
 class MutantWorld {
