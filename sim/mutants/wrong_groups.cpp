@@ -59,8 +59,8 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// If one half of a pair is missing, treats the rank as rank 0 of 1. A whole pair loses its
-/// pipeline half first.
+/// In place of the given pp group, uses a group of this rank alone. If only pp is given, does the
+/// same for tp. So the rank counts as rank 0 of 1.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});

@@ -110,7 +110,8 @@ std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& gro
   return buckets;
 }
 
-/// Returns where the parameter begins if the padding of earlier buckets counts.
+/// Returns the parameter's first index in the buckets laid end to end, counting the padding of
+/// earlier buckets.
 std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t parameter) {
   std::int64_t begin = 0;
   for (const Bucket& bucket : buckets) {
@@ -195,8 +196,9 @@ void retry_without_strictness(Policies& policies) {
 void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
-/// Applies ranges that count the buckets' padding to state without padding. The variants compare
-/// weights with masters; do not compare them; do not compare them and fill with zeros past the end.
+/// Applies ranges that count the buckets' padding to state that has no padding. There are three
+/// variants: the first compares weights with masters; the second does not; the third does not
+/// either, and fills with zeros past the end of the state.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -205,7 +207,8 @@ void ignore_bucket_padding_with_zeros(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_with_zeros>;
 }
 
-/// Lets each rank read for itself, although bytes should be read only once per job.
+/// Lets each rank read from storage all that it needs, although each byte should be read only once
+/// per job.
 void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
 
 /// Never copies loaded state to the compute weights.

@@ -13,7 +13,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Copies all elements at once and serves them from its own memory.
+/// Copies all elements when it is constructed, and serves each fill() from these copies.
 class CloneSource final : public ContentSource {
  public:
   CloneSource(Device& device, std::vector<LeafOrigin> origins) : origins_(std::move(origins)) {

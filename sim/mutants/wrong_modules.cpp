@@ -32,8 +32,8 @@ std::vector<ObjectLeaf> with_empty_wrapper(Dict& entry, const ChainPlace& place)
   return objects;
 }
 
-/// Restores only into a wrapper from the common state, and drops the objects if there is no
-/// wrapper.
+/// If the entry of the common state has no wrapper, drops the objects with parameter groups.
+/// Restores the other objects.
 Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> objects) {
   const bool there = entry.find(kWrapper) != nullptr;
   std::vector<ObjectLeaf> placed(objects.begin(), objects.end());
@@ -87,7 +87,7 @@ StateDict without_streams(StateDict state) {
   return state;
 }
 
-/// Detects the form of the checkpoint's keys only from the settings' keys.
+/// Reports bare keys as mixed, as if only the settings' keys decided the form.
 std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
   const auto form = stored_form(catalog);
   return form == KeyForm::kBare ? KeyForm::kMixed : form;
@@ -153,7 +153,7 @@ bool overflows_here(std::span<const ModuleStep> own) {
   return std::any_of(own.begin(), own.end(), [](const auto& module) { return module.overflow; });
 }
 
-/// Lets all ranks take part, but each decide by its own modules.
+/// Exchanges overflows with all ranks, but then lets each rank decide by its own modules.
 StepAgreement decided_by_each(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   agree_on_overflow(world, own, agreed);

@@ -58,8 +58,8 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Declares copies along tp and pp as further copies, none of them main, so that each rank's file
-/// keeps them.
+/// Returns a number to add to the replica id. It is 0 only at pp 0 and, unless tp cuts the tensor,
+/// at tp 0. So no copy at another place becomes a main copy.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();

@@ -19,12 +19,12 @@ bool emits_whatever_format(RerunMode mode, State state, CheckpointFormat /*forma
   return emits(mode, state, CheckpointFormat::kTorchDist);
 }
 
-/// Requests in a forced template what a save of this job would hold.
+/// Lets a forced template request the rerun objects only if a save of this job would contain them.
 bool forces_what_is_emitted(RerunMode mode, CheckpointFormat format) {
   return emits(mode, State::kNotRunningYet, format);
 }
 
-/// Treats a checkpoint without this rank's object as an old one.
+/// Accepts a checkpoint that lacks this rank's rerun object, as if it were an old checkpoint.
 StrictVerdict without_rerun_objects(Strictness mode, const KeyMismatch& keys) {
   KeyMismatch others = keys;
   for (auto* side : {&others.not_requested, &others.not_stored}) {
@@ -126,8 +126,8 @@ std::string say_nothing(std::int64_t /*iteration*/, std::int64_t /*before*/) { r
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Saves rerun objects only after a fault. With `unsigned`, also uses a remembered plan for every
-/// later save.
+/// Saves rerun objects only after a fault. The `unsigned` variant also uses a remembered plan for
+/// every later save.
 void emit_in_fault_alone(Policies& policies) { policies.job.rerun.emitted = asked<emits_in_fault>; }
 void emit_in_fault_alone_unsigned(Policies& policies) {
   emit_in_fault_alone(policies);
@@ -138,7 +138,7 @@ void emit_in_fault_alone_unsigned(Policies& policies) {
 void emit_in_any_format(Policies& policies) {
   policies.job.rerun.emitted = asked<emits_whatever_format>;
 }
-/// Requests in a forced template only the objects that this job would save.
+/// Lets a forced template request the rerun objects only if this job would save them.
 void force_by_format(Policies& policies) {
   policies.job.rerun.forced = asked<forces_what_is_emitted>;
 }
@@ -166,8 +166,8 @@ void ask_for_pending_alone(Policies& policies) {
   policies.job.rerun.asked = asked<asks_for_pending>;
 }
 
-/// Saves the state in place after a fatal result that was not reproduced. With `unguarded`, also
-/// skips the check for states that may be saved.
+/// After a re-run in place, saves before the job leaves, even if the fatal result was not
+/// reproduced. The `unguarded` variant also skips the check that the state may be saved.
 void save_in_place(Policies& policies) {
   policies.job.rerun.leaving = asked<leave_with_a_checkpoint>;
 }
@@ -180,12 +180,12 @@ void save_in_place_unguarded(Policies& policies) {
 /// as copies.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
-/// Prefers `checkpoint` to `continue` in place, and `continue` to `restart again` after a restart
-/// from a checkpoint.
+/// Reverses two precedences. After a re-run in place, `checkpoint` wins over `continue`; after a
+/// restart from a checkpoint, `continue` wins over `restart again`.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
-/// Leaves random streams where the rejected run moved them: all kinds, or one kind. The last
-/// variant does so only before a fault save.
+/// The first variant restores no random streams, the second all but the device's, the third all but
+/// the tracker's. The fourth restores none before a fault save, and all at other times.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }
@@ -199,7 +199,8 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone_at_last>;
 }
 
-/// Reads the batch after a restart both from the buffers and from the cursor; or from neither.
+/// After a restart, reads the batch twice, from the buffers and at the cursor; or reads it from
+/// neither.
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 

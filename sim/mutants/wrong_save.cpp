@@ -9,8 +9,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns a part's interval that begins at a multiple of floor(n / parts). 7 in 3 parts should
-/// give 0..3, 3..6, 6..7; this gives 0..3, 2..5, 4..7.
+/// Returns an interval of ceil(n / parts) elements that begins at a multiple of floor(n / parts).
+/// For 7 elements in 3 parts this gives 0..3, 2..5, 4..7; right would be 0..3, 3..6, 6..7.
 Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const std::int64_t begin = index * (length / parts);
   const std::int64_t chunk = (length + parts - 1) / parts;
@@ -19,7 +19,8 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Describes shards of ceil(n / parts) elements as if they began at multiples of floor(n / parts).
+/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is cut
+/// into shards of ceil(n / parts) elements.
 void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Commits with a wrong view of the store; the returned steps keep the view alive.
+/// Returns the steps of a commit that sees the store through `view`, which is wrong. The steps keep
+/// the view alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {
@@ -107,9 +108,9 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Changes names for a writer whose lease another writer has taken.
+/// Lets a writer change names after another writer has taken its lease.
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
-/// Uses a list to find out if something exists.
+/// Lists a directory to find out if a name exists, although lists may be outdated.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
 /// Puts the small object that makes the checkpoint visible before the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }

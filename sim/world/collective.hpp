@@ -27,8 +27,8 @@ struct CollectiveCall {
 /// Returns "all_reduce(how 1, length 3)", for messages.
 std::string to_string(const CollectiveCall& call);
 
-/// The n-th call of a group. Each member puts in its bytes; when all members have, each takes the
-/// bytes of all.
+/// The n-th call of a group. Each member adds its bytes; once all members have, each of them
+/// receives the bytes of all.
 struct Rendezvous {
   CollectiveCall call;
   GlobalRank first;  ///< first member to arrive; its parameters count

@@ -15,8 +15,8 @@ class RankLife {
   RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank)
       : scheduler_(scheduler), log_(log), rank_(rank) {}
 
-  /// Called at the start of each port call. Lets other ranks run, then records the call unless the
-  /// rank is dead (see Scheduler::require_alive). The rest of the call runs without a switch.
+  /// Begins a port call: lets other ranks run, then records the call. Throws if this rank is dead
+  /// (see Scheduler::require_alive). No other rank runs during the rest of the call.
   void step(std::string_view kind, std::string_view where,
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.yield();

@@ -8,7 +8,8 @@
 namespace reprise::sim {
 namespace {
 
-// Fills the region with the poison, by a copy from a source that does not advance.
+// Fills the region with the poison. All strides of the source are 0, so its one element is copied
+// to every place.
 void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
           std::byte poison) {
   const Bytes element(element_bytes, poison);

@@ -16,8 +16,8 @@ namespace reprise::sim {
 /// because its memory may be gone.
 class SimDevice final : public Device {
  public:
-  /// Poison in staging memory until the gather's event is waited for, and in device memory until
-  /// the scatter's event is.
+  /// kUngathered fills staging memory until somebody waits for the gather's event. kUnscattered
+  /// fills device memory until somebody waits for the scatter's event.
   static constexpr std::byte kUngathered{0xA5};
   static constexpr std::byte kUnscattered{0xB5};
 

@@ -5,8 +5,8 @@
 //   without renames   a lease: one small object for each path, { fence, end of the term }, which
 //                     a conditional put changes
 //
-// A fence is larger than all earlier fences. A writer that takes a lease stores the next fence in
-// the lease. From then on the store refuses name changes by holders of earlier fences, which may
+// A fence is a number larger than all earlier fences. A writer that takes a lease stores the next
+// fence in it. From then on the store refuses name changes by holders of earlier fences, which may
 // still run without knowing that they lost the lease. A holder returns its lease; if the holder
 // dies, the lease lasts until the end of its term.
 
@@ -28,8 +28,8 @@ class SimLeases {
     std::string path;
     std::string display;  ///< the path shown in messages
   };
-  /// Throws LOCKED if another writer holds the path within the term. The token of the lock is the
-  /// fence in hexadecimal digits; fences for which `is_used` is true are skipped.
+  /// Throws LOCKED if another writer holds the path and its term has not ended. The lock's token is
+  /// its fence in hexadecimal digits. Skips fences for which `is_used` is true.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
   /// Throws LOCKED if another writer has taken the path that `lock` holds.
@@ -39,7 +39,7 @@ class SimLeases {
  private:
   class Holder;
   struct Lease {
-    std::string fence;          ///< fence of the last writer that took it
+    std::string fence;          ///< fence of the last writer that took the lease
     std::uint64_t ends_ns = 0;  ///< 0 once the holder has returned it
     bool outlives = false;      ///< true if the lease remains when its holder dies
   };

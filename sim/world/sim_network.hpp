@@ -19,7 +19,8 @@ class SimNetwork {
   /// waits until the world is found to be deadlocked.
   SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
 
-  /// Returns the n-th channel on this member's n-th request for exactly this group.
+  /// Returns this member's next channel for exactly this group. The n-th request of each member
+  /// gets the same channel.
   std::shared_ptr<Channel> channel(const Group& group, GlobalRank member);
 
   /// Makes one collective call of `member`: adds this member's part and returns all parts in group

@@ -32,9 +32,9 @@ struct Inode {
 
 InodePtr make_inode(InodeKind kind);
 
-/// Returns the tree that remains after a crash, in new nodes, so that files opened before the crash
-/// are detached. If only one of two directories was synced after a rename, a node has two durable
-/// names and becomes two nodes.
+/// Returns the tree that remains after a crash. Its nodes are new, so files that were opened before
+/// the crash no longer belong to it. If only one of two directories was synced after a rename, a
+/// node has two durable names and becomes two nodes.
 InodePtr after_crash(const Inode& node);
 
 }  // namespace reprise::sim

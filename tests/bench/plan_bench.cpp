@@ -81,8 +81,8 @@ BENCHMARK(plan_made_by_all)
     ->Args({64, 10000, 0})
     ->Unit(benchmark::kMillisecond);
 
-/// Measures the same work when the plan is reused: comparing the structure, and searching for keys
-/// for which the plan has no place.
+/// Measures one rank's part when the plan is reused: it computes the signature of the structure,
+/// and looks for keys that the plan lacks.
 void plan_reused(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));

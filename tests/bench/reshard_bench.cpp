@@ -39,8 +39,7 @@ struct ReshardRow {
 
 constexpr std::size_t kWidth = 4;
 
-/// Counts the bytes of elements and the calls with which payload files are read, at the store's
-/// port.
+/// Counts the read calls for payload files at the store's port, and the bytes that they read.
 class CountingStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;

@@ -28,7 +28,8 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
-/// As many bytes in few tensors, to show the costs that do not grow with the number of tensors.
+/// The same number of bytes in few tensors, to show the costs that do not grow with the number of
+/// tensors.
 constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};
@@ -238,8 +239,8 @@ Catalog catalog_of(GlobalPlan plan) {
   return catalog;
 }
 
-/// Counts, without box algebra, how many regions give each wanted element, and requires exactly
-/// one. Returns the number of elements.
+/// Counts element by element, without box algebra, how many regions give each wanted element. Each
+/// must be given exactly once. Returns the number of elements.
 std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   std::vector<std::size_t> first = {0};
   for (const auto& leaf : wanted.tensors) {
@@ -353,7 +354,7 @@ BENCHMARK_CAPTURE(drawing_a_case, plan_only, kPlanOnly)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-/// Measures the two worlds of a round trip when their ranks do nothing.
+/// Measures the cost of a round trip's two worlds alone: their ranks do nothing.
 void empty_worlds(benchmark::State& state) {
   Cases cases(state);
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// Evidence that other verbs add to the report of a run, and the gate's answer to a report that
-// lacks it.
+// `properties` and `mutants` add evidence to the report of a run. The gate refuses a report that
+// lacks such evidence.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

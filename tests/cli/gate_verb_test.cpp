@@ -1,4 +1,4 @@
-// `reprise gate` as a process: a real report, damaged in many ways, against a real baseline.
+// Runs `reprise gate` on a real report, damaged in many ways, and a real baseline.
 
 #include <gtest/gtest.h>
 

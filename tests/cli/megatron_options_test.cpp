@@ -1,5 +1,5 @@
-// Megatron's options of `reprise run` as a process: how each option changes the checkpoints that
-// remain.
+// Runs `reprise run` with each of Megatron's options, and tests how the option changes the
+// checkpoints that the run leaves.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 
-/// A job with the field's default sharding, whose learning rate falls from iteration to iteration.
+/// A job without a setting for sharding, so it has the default one. Its learning rate falls from
+/// iteration to iteration.
 constexpr const char* kText = R"(
 proves: it
 job:
@@ -41,7 +42,8 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// Returns the scenario with another grid in the second life; random streams restart on that grid.
+/// Returns the scenario with another grid in the second life. On that grid the random streams start
+/// anew.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -54,7 +56,8 @@ class MegatronOptions : public testing::Test {
   void write(const std::string& text) const { std::ofstream(scenario()) << text; }
   std::string scenario() const { return directory_.path() + "/s.yaml"; }
   std::string at(const std::string& name) const { return directory_.path() + "/" + name; }
-  /// Returns the directory of checkpoints that a run with --save `saved` and these options leaves.
+  /// Returns the directory in which a run with `--save SAVED` and these options leaves its
+  /// checkpoints.
   std::string root(const std::string& saved, const std::string& options = "") const {
     return at(saved) + "/s" + (options.empty() ? "" : "{" + options + "}") + "/checkpoints";
   }
@@ -165,8 +168,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// The option --load is refused if the scenario allows several outcomes for later lives: a wrong
-/// checkpoint would then pass as a permitted refusal.
+/// The option --load is refused if the scenario leaves open whether later loads succeed. The
+/// refusal of a wrong checkpoint would then count as a permitted result.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

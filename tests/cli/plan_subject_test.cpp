@@ -19,7 +19,7 @@ TensorLeaf leaf_of(std::string key, DType dtype, const sim::LocalParameter& para
   return leaf;
 }
 
-/// Builds the state leaf by leaf from what a rank holds, as the simulated job does.
+/// Builds a rank's state leaf by leaf, in the same way as the simulated job does.
 StateDict state_of(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
   StateDict state;
   for (const auto kind : sim::kinds_of(model)) {

@@ -235,8 +235,9 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
-  /// Sends the program a signal at `event` in the parent of OUT. The lock file already exists, so
-  /// the first entry that the program creates is the directory into which it writes.
+  /// Sends the program a signal when `event` happens in the directory that contains OUT. The lock
+  /// file already exists, so the first entry that the program creates there is the directory into
+  /// which it writes.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

@@ -23,7 +23,8 @@ struct ProgramResult {
 /// Sanitizers reserve more address space than any limit allows.
 inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
-/// A signal that the program receives during its first call that causes `event` in `directory`.
+/// A signal for the program. It arrives during the program's first call that causes `event` in
+/// `directory`.
 struct Tripwire {
   std::string directory;
   int event = 0;  ///< DN_CREATE or DN_RENAME

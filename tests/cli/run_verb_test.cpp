@@ -1,4 +1,4 @@
-// `reprise run` as a process: lanes, mutants, reports, and errors for wrong input.
+// Runs `reprise run` and checks lanes, mutants, reports, and errors for wrong input.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The program as a process: output and exit codes.
+// Runs the program and checks its output and exit codes.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -32,8 +32,8 @@ const std::string kC = "torch_2.15.0/different_content";
 const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-  // For each verb, an option that makes output for programs: JSON, or a file for verbs that write
-  // files.
+  // For each verb, the option for JSON output; for verbs that write files, the option that names
+  // the file.
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"}, {"replay", "--record"}, {"mutants", "--json"},
       {"gate", "--json"},  {"inspect", "--json"},  {"verify", "--json"},

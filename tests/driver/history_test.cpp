@@ -145,7 +145,7 @@ TEST(History, saves_know_the_modules_and_their_ranks) {
             "tp2");
 }
 
-/// A change to the second life before the save that the test looks at.
+/// A change to the second life, made before the save that the test examines.
 struct TurnRow {
   std::string what;
   std::function<void(Scenario&)> change;

@@ -1,5 +1,5 @@
-// Corrupts each part of a checkpoint on its way into the job. Each time a judge must notice, or the
-// job must refuse the part within two steps. Otherwise its loss could remain unnoticed.
+// Corrupts each part of a checkpoint on its way into the job. Within two steps a judge must notice
+// it, or the job must refuse it. Otherwise nobody would notice if that part were lost.
 
 #include <gtest/gtest.h>
 

@@ -57,7 +57,7 @@ TEST(RankProgram, two_main_copies_are_ruled_on_although_the_engine_refuses_the_s
       << rulings[0];
 }
 
-/// Changes one byte of a copy, so that the save receives different bytes for copies of one thing.
+/// Changes one byte of one copy, so that the copies passed to the save differ.
 StateDict with_a_false_replica(StateDict state) {
   static const std::byte kWrong{0x5a};
   for (auto& leaf : state.tensors) {
@@ -89,7 +89,7 @@ TEST(RankProgram, weights_that_were_not_refreshed_are_stale_copies_of_their_mast
       << result.reason;
 }
 
-/// Gives rank 0, in place of its own part, the part of another rank of the saving layout.
+/// Gives rank 0 the part that another rank of the saving layout held, in place of its own part.
 TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved__tp2_dp2_to_tp3) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";

@@ -40,7 +40,7 @@ void put_rerun_state(Store& store, sim::RerunState state) {
   write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
 }
 
-/// Flips bits of many bytes, since some bytes have no checked content.
+/// Flips a bit in each of 400 bytes, since a single byte may be one whose content nothing checks.
 void spoil(Store& store, const std::string& directory) {
   const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
@@ -54,7 +54,8 @@ void pass_over_second(Past& past, Step parent) {
   past.saves[2].parent_step = parent.value;
 }
 
-/// Adds a save as if another life had loaded the first of three saves and repeated the second.
+/// Adds another save of the second step, made by another life that had loaded the first of three
+/// saves.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
   again.incarnation = 1;

@@ -1,4 +1,4 @@
-// One uninterrupted job serves all ranks and all scenarios that train alike.
+// One uninterrupted job is the reference for all ranks and for all scenarios that train alike.
 
 #include "driver/record/twin.hpp"
 

@@ -340,9 +340,9 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
 }
 
-/// Makes an archive of `records` records that all claim the same long content. In the directory
-/// they have one common place; or, if `nested`, each begins after the previous one's header and all
-/// end where the directory begins.
+/// Makes an archive of `records` records that all claim the same long content. The entries of the
+/// directory all point to one header. If `nested`, each has a header of its own; the headers follow
+/// each other, and every record ends where the directory begins.
 Bytes sharing_archive(std::size_t records, bool nested) {
   const auto header = [](const std::string& name) {
     return "PK\3\4" + std::string(22, '\0') + le(static_cast<std::uint16_t>(name.size())) +

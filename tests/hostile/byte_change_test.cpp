@@ -123,7 +123,7 @@ class MetadataTrial {
   MetadataTrial(MemoryTree tree, std::string file, const Judge& judge)
       : tree_(std::move(tree)), file_(std::move(file)), judge_(judge), catalog_(read().catalog) {}
 
-  /// Runs the judge only if the catalog is read with a difference.
+  /// Runs the judge only if the changed bytes give another catalog.
   DamageEffect of(const Bytes& changed) {
     tree_.files[file_] = changed;
     try {

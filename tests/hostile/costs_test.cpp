@@ -61,8 +61,8 @@ std::string short_text(const std::string& value) {
 /// Stores the value that `body` puts on the stack in the memo, and pops it.
 std::string kept(const std::string& body, char at) { return body + "q"s + at + "0"; }
 
-/// Returns a list of `calls` calls. Each calls the function that the memo has at \1 with the
-/// arguments that it has at \2.
+/// Returns a list of `calls` calls. Each calls the function at \1 in the memo, with the arguments
+/// at \2.
 std::string called(std::size_t calls) { return "](" + times(calls, "h\1h\2R") + "e"; }
 
 /// Calls `callee` many times with one shared tuple of `item`s.
@@ -190,8 +190,8 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// Makes a list of tensors that share one storage: first `parts`, which all of them use, and then
-/// the calls.
+/// Makes an item with a list of tensors that share one storage. `parts` puts into the memo the
+/// values that all calls use. Each of `calls` calls makes a tensor.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";

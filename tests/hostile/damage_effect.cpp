@@ -26,8 +26,7 @@ struct NoTasks final : Tasks {
   }
 };
 
-/// The first rank's view of a group in which every rank sends the same bytes as the first. When the
-/// first rank answers as the leader, the others send an empty contribution.
+/// A group as its first rank sees it: every other rank sends the same bytes as the first.
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}

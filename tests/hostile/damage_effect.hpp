@@ -28,13 +28,13 @@ class Judge {
   Judge(Store& store, std::string path);
 
   /// Runs verify. If verify accepts the checkpoint, loads every tensor, every object and the common
-  /// state, requesting the keys, shapes and types of the undamaged checkpoint. If each rank saved
-  /// metadata of its own, requests only what the first rank may load. An error in our code is no
-  /// refusal: INTERNAL, which a failed CHECK on a rank becomes, is passed on like exceptions other
-  /// than Error.
+  /// state, with the keys, shapes and types of the undamaged checkpoint. If each rank saved its own
+  /// metadata, loads only what the first rank may load. Errors in our own code do not count as
+  /// refusals and are passed on: exceptions other than Error, and INTERNAL, which stands for a
+  /// failed CHECK on a rank.
   DamageEffect of(Store& store) const;
-  /// True if verify's comparison of the files with integrity.json refuses `store`. May be used for
-  /// changes of all files except the metadata, and costs a fraction of verify.
+  /// True if verify refuses `store` because files do not match integrity.json. Costs a fraction of
+  /// verify. May be used for changes of all files except the metadata.
   bool refused_by_manifest(Store& store) const;
   /// Returns the number of elements that a load compares; objects() returns the number of objects.
   std::size_t elements() const;

@@ -1,4 +1,4 @@
-// The lane of trainers with real processes: small ones of the shell, and our own engine's.
+// The lane that runs trainers as real processes: small shell scripts, and our own engine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using contracts::TemporaryDirectory;
 using ::testing::HasSubstr;
 
-/// A trainer of the shell with this script.
+/// A trainer that runs this shell script.
 class ShellTrainer {
  public:
   explicit ShellTrainer(const std::string& script, const std::string& needs = "") {
@@ -95,7 +95,8 @@ TEST(ProgramLane, DoesNotRunWithoutItsPackages) {
   EXPECT_THAT(result.reason, HasSubstr("can't run here"));
 }
 
-/// The scenarios of the trainer `engine`: each passes, those with a defect because it was found.
+/// Runs the scenarios of the trainer `engine`. All of them pass; those with a defect pass because
+/// the judges find it.
 TEST(ProgramLane, JudgesOurOwnEngine) {
   const std::string program =
       std::filesystem::path(lane_options().executable).parent_path() / "trainer_engine";

@@ -117,7 +117,7 @@ std::ostream& operator<<(std::ostream& out, const Finding& finding) {
 
 ParsedTable parse_layer_table(std::string_view text) {
   ParsedTable parsed;
-  LayerTable together;  // folders for which '@name' stands
+  LayerTable together;  // maps each '@name' to the folders that it stands for
   for_each_line(text, [&parsed, &together](int number, std::string_view line) {
     const auto report = [&](const std::string& what) {
       parsed.findings.push_back({.path = "layers.txt", .line = number, .what = what});

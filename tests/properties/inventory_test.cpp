@@ -31,7 +31,8 @@ TEST(Inventory, three_equal_sets_hold) {
 TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
   const Inventory with = {"a", "k"};
   const Inventory without = {"a"};
-  for (int lacking = 1; lacking < 7; ++lacking) {  // one bit each for live, saved, requested
+  // The bits of `lacking`: the key is missing from live, from saved, from requested.
+  for (int lacking = 1; lacking < 7; ++lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
     const auto rulings = judge_inventory(side(1), side(2), side(4), {});
     ASSERT_EQ(rulings.size(), 1U) << lacking;

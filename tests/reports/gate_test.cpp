@@ -1,4 +1,4 @@
-// The gate, as a table of damage and the text of the refusal.
+// The gate: a table of damaged reports, and the text of each refusal.
 
 #include "reports/gate.hpp"
 
@@ -74,7 +74,8 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
-/// Judges against a baseline of an earlier commit. In that case the report may have more results.
+/// Judges against a baseline of an earlier commit. The report may then have more results than the
+/// baseline.
 GateRuling rule_later(const Report& report) {
   Report earlier = sample_report();
   earlier.project.commit = std::string(40, 'a');

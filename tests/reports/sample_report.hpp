@@ -9,7 +9,7 @@ namespace reprise::reports {
 
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Returns a result with two ranks and one more rank that owns nothing. If `cut_short`, the last
+/// Returns a result with three ranks, the last of which owns nothing. If `cut_short`, the last
 /// incarnation has a fault.
 inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,

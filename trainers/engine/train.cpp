@@ -1,4 +1,5 @@
-// Our own engine as a trainer, in one process. The option `wrong` gives it a defect to be found.
+// Runs our own engine as a trainer, in one process. The option `wrong` makes it do one thing wrong,
+// which the judges must find.
 #include "witness.hpp"
 
 class Training {

@@ -1,5 +1,5 @@
 #pragma once
-// What a C++ program says of itself, for the scenario driver: docs/witness.md.
+// Writes the witness of a C++ program for the scenario driver: see docs/witness.md.
 
 #include <openssl/sha.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ inline std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// Returns the digest of `count` elements of `width` bytes, at most 8 each, from `first` on.
+/// Returns the digest of `count` elements, which begin at index `first`. An element has `width`
+/// bytes, at most 8.
 inline std::string digest(const std::string& key, const std::string& dtype, std::int64_t first,
                           const void* elements, std::size_t count, std::size_t width) {
   const std::string name = key + '\0' + dtype;
@@ -49,8 +50,8 @@ inline std::string hexadecimal(double value) {
   return text;
 }
 
-/// The witness file of this process, its plan, and the kill in it. As a trace of the engine it
-/// tells the engine's own phases: "save.write", "load.read".
+/// Writes this process's witness file, holds its plan, and kills the process where the plan says.
+/// As a trace it also writes the engine's phases, such as "save.write" and "load.read".
 class Witness final : public reprise::Trace {
  public:
   Witness() : plan_(Json::parse(std::ifstream(given("REPRISE_PLAN")))) {
@@ -84,7 +85,7 @@ class Witness final : public reprise::Trace {
          {"objects", Json::array()}});
   }
 
-  /// Phases of the operation that runs now are told under this name.
+  /// Sets the operation under whose name phases are written from now on; "" writes none.
   void during(const std::string& operation) { operation_ = operation; }
   void event(const reprise::TraceEvent& event) override {
     if (operation_.empty() || !event.detail.empty()) return;
@@ -142,7 +143,7 @@ class Witness final : public reprise::Trace {
   std::map<std::string, int> begun_;
 };
 
-/// Runs one life: the load with which it begins, if any, then the plan's actions.
+/// Runs one life: first the load, if the life begins with one, then the plan's actions.
 template <class Program>
 int carry_out() {
   const auto witness = std::make_shared<Witness>();

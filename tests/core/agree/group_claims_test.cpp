@@ -1,5 +1,5 @@
-// The ranks' views of their groups, compared with each other and with metadata; and the leader of a
-// group for any choice of global ranks.
+// The ranks' views of their groups are compared with each other and with metadata. A group's leader
+// is right for any choice of global ranks.
 
 #include "core/agree/group_claims.hpp"
 

@@ -1,5 +1,5 @@
-// Loads of a job that may be starting: it continues from a committed checkpoint, and starts from
-// the beginning if its first save died.
+// Loads of a job that may be starting. If there is a committed checkpoint, the job continues from
+// it. If its first save died, the job starts from the beginning.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -109,7 +109,7 @@ TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
   EXPECT_GE(gone_on, 3) << "deaths at the tracker's change and sync, and no death";
 }
 
-/// The files in a directory, and how a load of a job that may be starting ends.
+/// The files in a directory, and the result of a load by a job that may be starting.
 struct Row {
   const char* name;
   std::vector<std::string> files;

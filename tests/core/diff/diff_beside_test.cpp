@@ -126,7 +126,8 @@ Bytes concatenated(const Value& one, const Value& other) {
   return bytes;
 }
 
-/// Returns what torch.save writes for a list with one number, with one more record.
+/// Returns the file that torch.save writes for a list with one number, with the record `name`
+/// added.
 Bytes with_record(std::string_view name, std::string_view content, std::string_view prefix) {
   ArchiveWriter out(prefix);
   out.add("data.pkl", encode_value(List{1}, nullptr));

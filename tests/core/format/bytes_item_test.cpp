@@ -97,8 +97,8 @@ Bytes item_with_pickle(std::string_view pickle) {
   return writer.take();
 }
 
-/// Makes a list of `tensors` tensors of one element; they alternate between the storages "0" and
-/// "1" of `elements` floats each.
+/// Makes a list of `tensors` tensors with one element each. The tensors use the storages "0" and
+/// "1" in turn. Each storage has `elements` floats.
 Bytes item_of_shared_storages(int tensors, std::uint32_t elements) {
   const auto tensor = [&](const std::string& key) {
     return test::global("torch._utils", "_rebuild_tensor_v2") + "((" + test::text("storage") +

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lists the directories below tests/data that have an expected.json next to them with a description
-// of their tensors.
+// Lists the checkpoints below tests/data whose tensors are described in an expected.json next to
+// them.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> found;
   const fs::path root = REPRISE_TEST_DATA;
@@ -70,7 +70,7 @@ class Checkpoint {
   std::vector<Bytes> files_;
 };
 
-// Copies element by element; the chunk's box says where in the whole tensor its item belongs.
+// Copies the item element by element to its place in the whole tensor, which the chunk's box tells.
 void paste(const TensorItem& item, ByteSpan bytes, const StoredChunk& chunk,
            const StoredTensor& tensor, Bytes& whole) {
   const std::size_t element = size_of(item.dtype);

@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // the ranks' own values of one tensor count as one name
+    std::set<std::string> names;  // a tensor of which each rank stored its own values counts once
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {
@@ -408,7 +408,7 @@ TEST(Metadata, a_tensor_of_several_ranks_is_as_many_copies_as_its_pieces_make) {
       {{{{1, -1}}, {{1, -1}, {2, 1}}, {{1, 2}}, {{1, 3}}}, {{{1, 2}, {2, 1}}, {{1, 3}}}},
       {{{}, {{1, 1}}, {}, {{1, 3}}}, {{{1, 1}}, {{1, 3}}}},
       {{{{1, -1}}, {{1, -1}}}, {{{1, -1}}}},
-      // One file has the same chunk twice. This is left to verify.
+      // One file has the same chunk twice. Both entries are kept, and verify judges them.
       {{{{1, 0}, {1, 0}}, {{1, 1}}}, {{{1, 0}, {1, 0}}, {{1, 1}}}},
       {{{}, {{1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}}}},
   };
@@ -536,7 +536,7 @@ TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_i
   const Metadata metadata = read(file);
   const double cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_FALSE(metadata.notes.empty());
-  EXPECT_LT(cpu_seconds, 2.5);  // at least 7 if each entry costs time for the key's length
+  EXPECT_LT(cpu_seconds, 2.5);  // hashing the key for each entry would take at least 7
 }
 
 TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {

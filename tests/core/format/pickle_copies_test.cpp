@@ -1,5 +1,6 @@
-// Python copies states and arguments, or computes from them, at the opcode that uses them. The
-// decoded graph refers to them instead, so changes after that opcode are refused.
+// At some opcodes Python copies a state or an argument, or computes from it. The decoded graph only
+// refers to it. So the reader refuses a pickle that changes the state or the argument after that
+// opcode.
 
 #include <gtest/gtest.h>
 
@@ -91,8 +92,8 @@ std::string made(const std::string& module, const std::string& name, const std::
   return global(module, name) + ")\x81" + state + "b";
 }
 
-/// Makes one object with the key "k". If `late`, changes the state dict of its storage info after
-/// BUILD has used it.
+/// Makes the metadata of one object with the key "k". If `late`, the pickle changes the state dict
+/// of the storage info after BUILD has used the dict.
 Bytes metadata_of_one_object(bool late) {
   const std::string info = "}(" + text("relative_path") + text("a") + text("offset") + "K\1" +
                            text("length") + "K\2uq\1";

@@ -97,7 +97,7 @@ TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
     }
     item[at] = right;
   }
-  // The frame ignores changes only in four checksums and in the id.
+  // The frame accepts changes only in four checksums of 4 bytes and in the id of 40 bytes.
   EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
 }
 

@@ -119,15 +119,16 @@ TEST(TensorItem, knows_row_major_from_other_orders) {
   EXPECT_TRUE((TensorItem{.size = {}, .strides = {}}).contiguous());
 }
 
-// Compares the bytes before and after the digits of the identity with those that PyTorch wrote.
+// Compares the item with the one that PyTorch wrote, except for the bytes that depend on the
+// identity.
 void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::string& what) {
   ASSERT_EQ(written.size(), real.size()) << what;
   const std::string_view name = ".data/serialization_id";
   const std::size_t header = as_text(real).find(name);
   ASSERT_NE(header, std::string_view::npos);
   const std::size_t extra = load_le<std::uint16_t>(real.subspan(header - 10));
-  // The identity changes its own digits and the descriptor's checksum, and then the checksum in the
-  // directory.
+  // The bytes that depend on the identity: its digits, and its checksum in the descriptor and in
+  // the directory.
   const std::size_t content = header + name.size() + extra;
   const std::size_t entry = as_text(real).find(name, content) - std::size_t{46 + 8};
   for (std::size_t n = 0; n < real.size(); ++n) {
@@ -225,8 +226,8 @@ class SparseItem final : public ItemSource {
 
 TEST(TensorItem, of_more_than_4_gib_is_written_and_read_without_its_elements) {
   const std::int64_t four_gib = std::int64_t{1} << 32;
-  // Tries sizes just below the limit of the narrow form, at the limit, and above it. For one size
-  // only the records after the elements are beyond the limit.
+  // Tries sizes just below the limit of the narrow form, at the limit, and above it. For one of
+  // these sizes, only the records after the elements lie beyond the limit.
   for (const std::int64_t bytes : {four_gib - 2000, four_gib - 2, four_gib - 1, four_gib,
                                    four_gib + 5, std::int64_t{1} << 45}) {
     const TensorItemLayout layout(DType::kUInt8, {bytes});
@@ -396,8 +397,8 @@ TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   }
   EXPECT_GT(refused, 3000U);
   EXPECT_GT(told_by_checksum, 500U);
-  // The unchecked bytes are padding, times, attributes, the identity and the descriptors, which
-  // hold no values.
+  // Nothing checks padding, times, attributes, the identity or the descriptors. They hold no
+  // values.
   EXPECT_LT(same, real.size() * 11 * 7 / 10);
 }
 

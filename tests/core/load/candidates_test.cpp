@@ -95,8 +95,8 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// Derives the result that found() must return from the description of the root. "!" means that the
-/// tracker's checkpoint is passed over, and " beside" that the note names a newer one.
+/// Derives from the description of the root what found() must return. "!" means that the tracker's
+/// checkpoint is passed over. " beside 3" means that the note names the newer checkpoint 3.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";
   const std::int64_t named = reads ? std::stoll(root.tracker) : 9;

@@ -1,5 +1,6 @@
-// A load that falls back to an older checkpoint. It fills the tensors that were partly read from
-// the damaged checkpoint from the older one, or is refused, however lenient it is about keys.
+// A load falls back to an older checkpoint after it has read some tensors of the damaged one. It
+// fills these tensors from the older checkpoint, or is refused, however lenient it is about missing
+// keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

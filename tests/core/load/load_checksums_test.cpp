@@ -1,4 +1,4 @@
-// Loads that verify the stored checksums, and loads that don't: from real checkpoints, from files
+// Loads with and without verification of the stored checksums: from real checkpoints, from files
 // with one changed byte, and into memory of the host or of a device.
 
 #include <gtest/gtest.h>
@@ -104,7 +104,8 @@ TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_th
       const std::string path = entry.path().lexically_relative(REPRISE_TEST_DATA).string();
       PosixStore& store = test::data_store();
       if (!entry.is_directory() || error_of([&] { locate(store, path); })) continue;
-      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {  // for other ranks only
+      // Each rank wrote its own metadata.
+      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {
         const auto error =
             error_of([&] { load_whole(REPRISE_TEST_DATA, path, Memory::kHost, kIgnored); });
         ASSERT_TRUE(error) << path;

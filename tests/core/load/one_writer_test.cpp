@@ -93,11 +93,10 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// A change to one byte of a small file, and the moment at which it is made during a save over step
-/// 1.
+/// A change to one byte of a small file during a save over step 1, and the moment of the change.
 struct Flip {
   const char* when;
-  bool swapped;    ///< made after the new directory is in place
+  bool swapped;    ///< true if the byte changes after the new directory is in place
   bool exchanges;  ///< the store can exchange directories
   std::int64_t step = 1;
 };

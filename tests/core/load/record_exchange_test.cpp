@@ -40,7 +40,7 @@ class Tally {
     times.resize(std::max<std::size_t>(times.size(), offset + size));
     for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
   }
-  /// Returns how often the byte that is read most often is read.
+  /// Returns the largest number of reads of any byte.
   int most() const {
     int most = 0;
     for (const auto& [path, times] : times_) {
@@ -163,17 +163,17 @@ struct LoadCase {
   Memory memory = Memory::kHosts;
   std::int32_t failing = -1;  ///< rank whose reads fail; -1 if none do
   Read how = fails;
-  LoadSeams seams = {};  ///< seams of the failing rank
+  LoadSeams seams = {};  ///< used by the failing rank only
 };
 
 struct Loaded {
   std::size_t wrong = 0;
   std::size_t unpoisoned = 0;
   std::size_t touched = 0;
-  std::vector<std::uint64_t> for_all;  ///< for each rank
-  std::vector<std::uint64_t> taken;    ///< for each rank: where its tensors came from
-  std::vector<std::string> errors;     ///< for each rank
-  int most = 0;                        ///< number of reads of the byte read most often
+  std::vector<std::uint64_t> for_all;  ///< for each rank: bytes_for_all of its report
+  std::vector<std::uint64_t> taken;    ///< for each rank: bytes_read of its report
+  std::vector<std::string> errors;     ///< for each rank: its error
+  int most = 0;                        ///< largest number of reads of any byte
 };
 
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {

@@ -33,8 +33,8 @@ const std::vector<World> kWorlds = {
     {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}}, {"tp2dp3", {{"tp", 2}, {"dp", 3}}},
 };
 
-/// Returns tensors with uneven parts, without elements, without dimensions, of every element width,
-/// and with TP before FSDP on one dimension and on two.
+/// Returns tensors of every element width: with uneven parts, without elements, and without
+/// dimensions. Two axes split some of them, either along one dimension or along two.
 std::vector<TensorSpec> specs() {
   const Placement rows({{"tp", 0}});
   const Placement columns({{"tp", 1}});

@@ -1,6 +1,6 @@
-// Metadata whose chunks overlap and leave a gap of the same volume. Every count of elements is
-// right, even the count for a rank's request, and yet an element is missing. No command calls such
-// a checkpoint whole.
+// The metadata's chunks overlap, and also leave a gap of the same volume. So every count of
+// elements is right, even the count of a rank's request, and yet an element is missing. No command
+// calls such a checkpoint whole.
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,8 @@ std::vector<int> times_covered(const Dims& shape, const std::vector<Box>& boxes)
   return brute::times_covered(test::numbers(shape), plain);
 }
 
-/// Requires that the defect is right: every element of its box `where` is covered as its code says.
+/// Requires that the reported box `where` is right: for a gap, no box contains any of its elements;
+/// for an overlap, at least two boxes contain each of them.
 void expect_witness(const Dims& shape, const std::vector<Box>& boxes, const CoverDefect& defect) {
   if (defect.code == Code::kExtentMismatch) return;
   const auto times = times_covered(shape, boxes);
@@ -78,7 +79,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
 
-  // Compares corners only, as is done when the sweep has no steps left.
+  // Gives the sweep 0 steps, so that only corners are compared.
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
   if (defect && defect->code == Code::kExtentMismatch) return;
   const auto fault = tiling_fault(Box::whole(shape), boxes, 0);
@@ -117,8 +118,9 @@ TEST(CoverOfBoxes, empty_boxes_and_empty_tensors_need_nothing) {
   EXPECT_EQ(prove_cover({}, std::vector<Box>{Box{}, Box{}})->code, Code::kChunkOverlap);
 }
 
-/// Returns a staircase [i:n, i:i+1] over a floor [n:n+1, 0:n]. The sweep holds all boxes of the
-/// staircase at once, and none of them overlap.
+/// Returns boxes that tile a shape: a staircase of columns [i:n, i:i+1], the columns above its
+/// steps, and a floor [n:n+1, 0:n]. The sweep holds the whole staircase at once, and no two boxes
+/// overlap.
 std::vector<Box> stairs(std::int64_t n) {
   std::vector<Box> boxes;
   for (std::int64_t i = 0; i < n; ++i) boxes.push_back({{i, i}, {n - i, 1}});

@@ -183,7 +183,8 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
 }
 
-/// According to the reference, each element has one owner, which holds the element.
+/// The plain reference knows the holders of each element. Each element must have exactly one owner,
+/// and this owner must be one of its holders.
 TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
   test::for_each_world(3, 2, [](const test::World& world) {
     const auto mesh = std::make_shared<const Mesh>(world.mesh);

@@ -103,9 +103,9 @@ struct SlowPlan {
   std::vector<std::uint64_t> bytes;
 };
 
-/// Assigns the parts one at a time: first those with few holders, among these those with many bytes
-/// first, and then in the order of the plan. Each part goes to the holder that has the fewest bytes
-/// so far; if several have, to the lowest rank of them.
+/// Assigns the parts one at a time. Parts with fewer holders come first; among these, parts with
+/// more bytes; among these, the order of the plan decides. Each part goes to the holder with the
+/// fewest bytes so far; if there are several, to the lowest rank of them.
 SlowPlan slow_plan(const brute::Grid& grid) {
   SlowPlan plan;
   plan.bytes.assign(grid.members.size(), 0);

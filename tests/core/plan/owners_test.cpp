@@ -22,7 +22,7 @@ TEST(Owners, are_those_that_megatron_core_elects) {
   EXPECT_THAT(owned_otherwise(expected, global_plan(expected.plans)), testing::IsEmpty());
 }
 
-/// Shows that the comparison is sensitive: it reports every owner if all are one rank off.
+/// Shows that the comparison can fail: if every owner is one rank off, it reports every shard.
 TEST(Owners, that_are_one_rank_off_are_others) {
   const OwnersCase expected = recorded();
   GlobalPlan plan = global_plan(expected.plans);

@@ -8,9 +8,10 @@ namespace {
 struct Row {
   Strictness mode;
   const char* name;
-  const char* refused_on;  ///< contains "s" if it refuses keys that are not stored, "r" for keys
-                           ///< that are not requested
-  std::size_t lines;       ///< number of lines logged if both sides differ
+  /// Contains "s" if keys that are not stored are refused, and "r" if keys that are not requested
+  /// are.
+  const char* refused_on;
+  std::size_t lines;  ///< number of lines logged if both sides differ
   const char* returned;
   bool drops;
 };

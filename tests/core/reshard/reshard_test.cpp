@@ -137,7 +137,8 @@ TEST_F(Reshard, RefusesToWriteDamageAnew) {
   EXPECT_FALSE(store_.stat("out"));
 }
 
-/// Flips a bit of one byte of a file, in the n-th read that includes the byte.
+/// Flips one bit of the byte at `at`, but only in the result of one read: the `read`-th that
+/// includes the byte.
 class FlippingStore final : public PassingStore {
  public:
   FlippingStore(Store& inner, std::string name, std::uint64_t at, int read)
@@ -199,7 +200,7 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    bool beyond = false;  // true once the byte is read fewer than `read` times
+    bool beyond = false;  // true once the byte was read too few times to be flipped
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
       Checkpoint source = Checkpoint::open(store, "ckpt");
@@ -366,8 +367,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// OUT is called whole if IN was. So a truncated manifest must be refused: it is neither copied nor
-/// treated as a file that the user added.
+/// A user trusts OUT as much as IN. So reshard must refuse a truncated manifest: it neither copies
+/// it nor treats it as a file that the user added.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});

@@ -201,8 +201,8 @@ TEST(ImageWriter, without_items_there_is_an_empty_file) {
   EXPECT_TRUE(store.files.at("f")->closed);
 }
 
-/// If any write or sync fails, stage() or finish() reports it, with background work on time or
-/// late.
+/// If any write or sync fails, stage() or finish() reports it, whether background work runs on time
+/// or late.
 TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   const auto items = awkward_items();
   const auto run = [&](Tasks& tasks, std::optional<int> failing) {

@@ -58,12 +58,13 @@ using Kinds = std::vector<CacheKind>;
 std::atomic<int> covers = 0;
 std::atomic<int> descriptions = 0;
 
-/// Called for each tensor whose boxes no placement explains, whenever a rank plans for all ranks.
+/// Counts its calls. A rank that plans for all ranks calls it for each tensor whose boxes no
+/// placement explains.
 std::optional<CoverDefect> counted_cover(const Dims& shape, std::span<const Box> boxes) {
   ++covers;
   return prove_cover(shape, boxes);
 }
-/// Called whenever a rank describes the tensors that it offers.
+/// Counts its calls. A rank calls it to describe the tensors that it offers.
 Interval counted_describe(std::int64_t length, std::int64_t parts, std::int64_t index) {
   ++descriptions;
   return ceil_chunk(length, parts, index);
@@ -144,8 +145,8 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Returns the replica number after the main copy moved from rank 0 to rank `at`, or to rank 1 if
-/// `at` is 0.
+/// Returns a copy's replica number after the main copy moved from rank 0 to rank `at`, or to rank 1
+/// if `at` is 0.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -340,7 +341,8 @@ const Edit kLate = [](Kit& kit) {
   kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
 };
 
-/// Returns three saves, a fourth that must fail, and two more whose state `last` edits.
+/// Returns three saves, a fourth that must fail because of the edit `fourth`, and two more with the
+/// edit `last`.
 std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
   return turns(3) + turns(1, fourth) + turns(2, last);
 }
@@ -408,9 +410,8 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// With the comparison of structures switched off, a plan that has no place for something is still
-/// refused, after any change on any rank. At the second save the local plan is refused, at the
-/// third the global one.
+/// Here nothing compares structures. Even so, after any change on any rank, a plan that has no
+/// place for something is refused: the local plan at the second save, the global plan at the third.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
@@ -511,8 +512,8 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
   load(ports, group, wanted, options);
 }
 
-/// Saves `stored`. Then runs two lives that save `live`: one starts from the plan of the loaded
-/// checkpoint, the other has no cache.
+/// Saves `stored`. Then runs two lives that save `live`: one loads the checkpoint and starts from
+/// its plan, the other has no cache.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;

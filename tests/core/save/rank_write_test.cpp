@@ -1,4 +1,5 @@
-// One rank's part of a save, from its share of the plan to the catalogue that the votes make.
+// One rank's part of a save. It begins with the rank's share of the plan and ends with the
+// catalogue that the votes make.
 #include "core/save/rank_write.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ using testing_job::RankState;
 
 constexpr std::int32_t kRanks = 2;
 
-/// Two ranks with a half of one tensor each, a whole second one, and an object of rank 0.
+/// The state of one of two ranks: half of one tensor, the whole of another, and on rank 0 an
+/// object.
 RankState state_of(GlobalRank rank) {
   RankState state({{"halves", DType::kFloat32, {6, 5}, Placement({{"tp", 0}})},
                    {"whole", DType::kInt64, {700}, {}}},

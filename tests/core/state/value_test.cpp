@@ -164,7 +164,8 @@ TEST(Value, order_matters_in_lists_and_not_in_dicts_and_sets) {
   EXPECT_TRUE(differences(nested, turned, 10).empty());
 }
 
-/// Returns a random tree of those kinds of values for which equality is more than equal content.
+/// Returns a random tree of ints, texts, bools, lists, sets, tuples, and dicts with and without
+/// order.
 Value random_value(Stream& random, int depth) {
   const std::uint64_t kind = random.below(depth == 0 ? 3 : 8);
   List items;
@@ -310,9 +311,9 @@ TEST(Value, a_large_dict_in_another_order_is_compared_at_once) {
 }
 
 TEST(Value, entries_made_to_collide_cost_no_more) {
-  // The hash of a list ends in mix64(state, hash of last item), so keys that differ at first and
-  // collide at the end would defeat a hash table. Equality does not use hashes, so it is enough to
-  // show that many entries that have nearly everything in common are compared quickly.
+  // The hash of a list ends in mix64(state, hash of last item). So it is easy to make keys that
+  // differ early but have equal hashes, which would slow a hash table down. Equality uses no
+  // hashes. So it is enough to show that many entries that are almost alike are compared quickly.
   constexpr int kEntries = 50'000;
   Dict forward;
   for (int i = 0; i < kEntries; ++i) {

@@ -1,5 +1,5 @@
-// Random scenarios are valid, varied, and the same for the same seed. Independent rules give the
-// outcomes that they expect.
+// Random scenarios are valid and varied, and the same seed gives the same scenarios. Independent
+// rules confirm the outcomes that they expect.
 
 #include "driver/random/generator.hpp"
 #include "core/base/codes.hpp"
@@ -312,7 +312,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   return plan;
 }
 
-/// Requires that the job passes the checks that are made before it is built.
+/// Requires that the job passes every check that a run makes before it builds the job.
 void expect_accepted(const IncarnationPlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);

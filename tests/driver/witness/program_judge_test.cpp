@@ -1,4 +1,4 @@
-// Each rule on the witness of a trainer, broken once: a judge that misses it is no judge.
+// Breaks each rule about a trainer's witness once. The judge must notice it each time.
 #include "driver/witness/program_judge.hpp"
 
 #include <gmock/gmock.h>

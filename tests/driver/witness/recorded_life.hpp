@@ -1,6 +1,7 @@
 #pragma once
-// A small job as a trainer would tell of it: two ranks, a tensor split over them, one that both
-// hold, an object. Two lives: train 2, save, train 1; load, train 1.
+// The records of a small job, as a trainer would write them. The job has two ranks, a tensor split
+// over them, a tensor that both hold, and an object. Its first life trains 2 steps, saves, and
+// trains 1 step; its second life loads and trains 1 step.
 
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ namespace reprise::driver {
 
 inline constexpr std::int64_t kRows = 4;
 
-/// The number in row `row` of the tensor "w" after `step` steps.
+/// Returns the number in the given row of the tensor "w" after `step` steps.
 inline std::uint32_t row_at(std::int64_t row, std::int64_t step) {
   return static_cast<std::uint32_t>(100 * step + row + 1);
 }
@@ -55,7 +56,7 @@ inline std::string step_line(std::int64_t rank, std::int64_t step) {
 
 inline const std::string kDone = "{\"what\":\"done\"}\n";
 
-/// Witness files of both lives and of the uninterrupted run, by rank.
+/// The witness files of both lives and of the uninterrupted run, one file per rank.
 struct Recorded {
   std::vector<std::string> first;
   std::vector<std::string> second;
@@ -104,12 +105,12 @@ inline LifeEvidence evidence_of(const ProgramLife& life, const std::vector<std::
   return evidence;
 }
 
-/// Replaces the first occurrence; the text must be there.
+/// Replaces the first occurrence of `from`, which must occur in the text.
 inline void put(std::string& text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
 }
 
-/// A recorded run with all that is judged; a test breaks one thing of it.
+/// A recorded run with everything that is judged. Each test breaks one thing in it.
 struct RecordedRun {
   ProgramPlan plan = two_lives();
   Recorded files;
@@ -126,7 +127,7 @@ struct RecordedRun {
     if (again) controls.again[1] = &lives[1];
     return judge_program(plan, lives, controls);
   }
-  /// "CODE: text" of the first finding; empty if there is none.
+  /// Returns the first finding as "CODE: text"; empty if there is none.
   std::string first() const {
     const auto findings = judged();
     if (findings.empty()) return "";

@@ -71,7 +71,7 @@ TEST_F(AtRest, files_are_known_by_what_they_are) {
 TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
   const std::string path = one(FileKind::kPayload);
   const Bytes before = content(store_, path);
-  flip_bit(store_, path, before.size() + 3, 9);  // the function takes both numbers modulo
+  flip_bit(store_, path, before.size() + 3, 9);  // both numbers wrap around: byte 3, bit 1
   store_.crash();
   Bytes expected = before;
   expected[3] ^= std::byte{2};

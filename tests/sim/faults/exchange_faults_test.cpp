@@ -1,4 +1,4 @@
-// Loads that read once per job, in which some ranks fail to contribute their share.
+// Loads that read each byte once per job, while some ranks fail to contribute their share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,8 @@ LifeEnd exchange_without(GlobalRank lost,
               });
 }
 
-/// Returns records that are wanted by the ranks {0 1 2}, {0 2} and {1 2}, in this order.
+/// Returns the records that this rank wants. Ranks 0, 1 and 2 want the first record, ranks 0 and 2
+/// the second, and ranks 1 and 2 the third.
 std::vector<StoredRecord> three_circles(std::int32_t rank) {
   std::vector<StoredRecord> wanted = {{0, {0, 10}}};
   if (rank != 1) wanted.push_back({0, {10, 10}});

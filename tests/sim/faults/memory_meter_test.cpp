@@ -63,8 +63,7 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// Returns the peak of a rank that runs `reads` after the begin of the phase "read" and before the
-/// next phase.
+/// Runs `reads` on one rank during the phase "read". Returns the rank's peak in this phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));

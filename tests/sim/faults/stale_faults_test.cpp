@@ -1,4 +1,5 @@
-// A rank that sees an outdated store: how this rank and the others see tracker and checkpoint.
+// One rank sees an outdated store: what this rank and the other ranks then see of the tracker and
+// of the checkpoint.
 
 #include <gtest/gtest.h>
 

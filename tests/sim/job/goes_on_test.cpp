@@ -1,5 +1,5 @@
-// Tests that a job that continues as another one without a checkpoint ends like one that saves and
-// loads.
+// Tests that a job can continue as another job without a checkpoint. It then ends like a job that
+// saves and loads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

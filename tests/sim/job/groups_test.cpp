@@ -1,5 +1,5 @@
-// Tests the groups of a job in every order of the axes and on any ranks, if all, some or none of
-// them are passed.
+// Tests the groups of a job in every order of the axes and on any ranks: when all groups are
+// passed, some of them, or none.
 
 #include "sim/job/groups/groups.hpp"
 
@@ -62,8 +62,7 @@ void expect_groups_say_where_ranks_stand(const Layout& layout,
       lists[name.argument].insert((groups.*name.group)->members());
     }
   }
-  // The ranks' lists for a group name are the same on all ranks of a group, and partition the job's
-  // ranks.
+  // For each group name, every rank belongs to exactly one of the different lists.
   for (const auto& [name, parts] : lists) {
     std::vector<GlobalRank> all;
     for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());

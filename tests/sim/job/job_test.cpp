@@ -223,7 +223,7 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    Case other = row;  // loads with another sharding than the checkpoint's
+    Case other = row;  // loads with another sharding, but reads as the checkpoint's sharding says
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);
       const std::string name(sharding);

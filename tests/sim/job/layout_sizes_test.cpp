@@ -1,5 +1,5 @@
-// Tests every size in the single list of layout names. It is parsed, printed, assigned ranks,
-// stored and shown, and it cuts the model and its random streams as its row says. A new axis needs
+// Tests every size in the list of layout names. It is parsed, printed, assigned to ranks, stored
+// and shown. It cuts the model and its random streams as its row in the list says. A new axis needs
 // no change in this file.
 
 #include "core/state/layout_sizes.hpp"
@@ -35,7 +35,8 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout in which that size is 4, and other sizes are only as large as this requires.
+/// Returns a layout in which the size of this name is 4. Other sizes exceed 1 only where the model
+/// of some size requires it.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // must be divisible by etp, ep and dp_replicate

@@ -47,7 +47,7 @@ inline std::string device_of(const Setting& setting, std::int32_t rank) {
   return setting.nodes + ":" + std::to_string(rank);
 }
 
-/// Returns the function for the loss that a rank's device reports.
+/// Returns the function that turns the right loss into the loss that the rank's device reports.
 inline std::function<double(const ResultCall&, double)> result_of(const Setting& setting,
                                                                   std::int32_t rank) {
   if (setting.bad.empty()) return {};

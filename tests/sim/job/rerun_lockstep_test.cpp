@@ -178,9 +178,9 @@ class Lockstep {
     edge();
   }
 
-  /// Validates this rank's results of one pass: the result that matters, and one before and one
-  /// after it. These two are never run again, whatever is returned; the last one is rejected only
-  /// after the first rejection.
+  /// Validates three results of this rank in one pass: the result under test, one before it and one
+  /// after it. The other two are never run again. The one before is always accepted. The one after
+  /// is rejected only if the result under test was rejected.
   void see(std::size_t rank, const Sight& sight) {
     auto& machine = machines_[rank];
     const auto lines = machine.log().size();
@@ -521,9 +521,9 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Any ranks reject a result. At each of up to three restarts, all, only the first, or none of
-/// these ranks are on their old devices, perhaps after a restart on other devices; finally all are
-/// on other devices.
+/// Any ranks reject a result. Then the job restarts up to three times. At each restart, either all
+/// of these ranks are on their old devices, or only the first of them, or none. After one more
+/// restart, all ranks are on other devices.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -556,7 +556,7 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// In any state, each rank has any possible result, fatal or not at random, or none at all. Other
+/// In each state, each rank may have any possible result, fatal or not, or none at all. Other
 /// iterations and restarts come in between.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
@@ -655,9 +655,9 @@ void loads_of_all_kinds(Choices& choices, Lockstep& world) {
 TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
   const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
   expect_same(account);
-  // Each rank has 5 possible results. A story ends in a fault save if some result recurred and none
-  // was found not to be fatal. From there, a recurring result continues in 4 ways and any other in
-  // 2 ways.
+  // Each of 4 ranks has 5 possible results, which gives 625 stories. 81 - 16 of them end in a fault
+  // save: some result recurred, and none was found not to be fatal. Each of these splits further:
+  // by 4 for a rank whose result recurred, and by 2 for a rank whose other result was rejected.
   EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
   EXPECT_GT(account.comparisons, 100'000);
 }
@@ -665,8 +665,8 @@ TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
 TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
   const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
   expect_same(account);
-  // Either no rank rejects, or any subset does. There are 3 ways for each of up to 3 restarts, and
-  // 2 ways at the end for each rank.
+  // There is 1 story if no rank rejects. Otherwise any subset of the ranks rejects. Then there are
+  // 3 ways for each of 0 to 3 restarts and, at the end, 2 ways for each rank that rejected.
   EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
 }
 

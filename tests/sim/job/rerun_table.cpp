@@ -67,11 +67,11 @@ std::vector<WorldRow> world_rows() {
       {kV,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
       {kV,   kFirstPass, false, any,   any,   any,    any,   kIdle,      kUpdate},
       {kV,   kFirstPass, true,  any,   any,   any,    any,   kInPlace,   kRun,    0,  false, true},
-      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // precedes a checkpoint
+      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // wins over a checkpoint
       {kV,   kInPlace,   any,   false, true,  any,    any,   kPending,   kLeave,  16, true,  true},
       {kV,   kInPlace,   any,   false, false, any,    any,   kInPlace,   kLeave,  17, false, true},
       {kV,   kPending,   any,   any,   any,   any,    any,   kFromDisk,  kRun},
-      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // precedes continuing
+      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // wins over continuing
       {kV,   kFromDisk,  any,   true,  any,   false,  any,   kIdle,      kUpdate},
       {kV,   kFromDisk,  any,   false, any,   false,  any,   kFromDisk,  kLeave,  17},
       {kR,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},

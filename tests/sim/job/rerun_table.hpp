@@ -31,8 +31,9 @@ inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State
 /// How one rank sees a result: the first pass accepts or rejects it; a later pass compares the
 /// result of the rejected call with the earlier result.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
-enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or another
-enum class Kind { kFatal, kMild };        ///< a rejected result stops the job, or is a warning
+/// This rank's device: the one on which the result was rejected, or another one.
+enum class Place { kThere, kElsewhere };
+enum class Kind { kFatal, kMild };  ///< a rejected result stops the job, or is only a warning
 enum class Want { kNothing, kRerun, kContinue, kCheckpoint, kRestart, kStop };
 inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kCheckpoint,
                                       Want::kRestart, Want::kStop};
@@ -87,13 +88,14 @@ struct SaveRow {
   Stored stored;
 };
 
-/// How a machine in `own` mode reacts to a checkpoint, depending on whether world, TP, PP, DP, EP,
-/// CP and rank order are all the same.
+/// The reaction of a machine in `own` mode to a checkpoint. `same_layout` is true if world, TP, PP,
+/// DP, EP, CP and rank order are all the same.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  bool taken;  ///< true to take state 3 with context, mode and iteration; false: fresh
+  /// True if it takes state 3 with context, mode and iteration; false if it starts fresh.
+  bool taken;
   bool told;   ///< true if a line reports that a pending rerun was ignored
 };
 
@@ -126,8 +128,8 @@ struct Tally {
   std::set<std::size_t> world_rows;
   std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< pairs of consecutive world rows
 };
-/// Returns the pairs of world rows that the table allows: within one life, or across a restart in
-/// the same mode from the state that the first row left.
+/// Returns the pairs of world rows that the table allows in sequence: within one life, or across a
+/// restart in the same mode. A restart continues from the state that the first row left.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
 /// Walks through the rows of the table for a world of some ranks.
@@ -147,8 +149,8 @@ class Walk {
   /// True if this rank has recorded the device of the suspicious result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
-  /// Returns the walk of a new process in `own` mode that reads `stored`, which was saved in the
-  /// form `found`. `left` is the previous walk if it left without a crash, otherwise null.
+  /// Returns the walk of a new process in `own` mode. The process reads `stored`, which was saved
+  /// in the form `found`. `left` is the previous walk, or null if that walk crashed.
   static Walk restarted(const Walk& stored, const Walk* left, Mode own, Stored found,
                         bool same_layout);
 

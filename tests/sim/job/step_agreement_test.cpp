@@ -14,7 +14,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::int64_t kUnit = 1 << 20;  // unit of the squares
+constexpr std::int64_t kUnit = 1 << 20;
 
 /// The ranks of a module, and what each of them knows.
 struct TestModule {

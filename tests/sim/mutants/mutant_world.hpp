@@ -50,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
              << (lives.ranks.empty() ? "" : " on other ranks");
 }
 
-/// First message of each code or verdict, by its name.
+/// The first message of each code or verdict, by name.
 using Verdicts = std::map<std::string, std::string>;
 
 class MutantWorld {

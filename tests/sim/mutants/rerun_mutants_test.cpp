@@ -31,8 +31,7 @@ struct Bad {
   bool again = true;  ///< true if the re-run on the same device gives the bad result, too
 };
 
-/// A life that trains, saves twice and fails, and a second life that starts from what the first one
-/// left.
+/// A life that trains, saves twice and fails. A second life starts from what the first one left.
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
@@ -98,8 +97,8 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Everything that each rank showed in a story. The key is the code of the defect that a difference
-/// means.
+/// Everything that each rank showed in a story. Each key begins with a code: the defect that a
+/// difference in the text means.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
@@ -221,8 +220,8 @@ class Telling {
   Shown shown_;
 };
 
-/// Returns the codes of all differences from the story under right decisions. Errors appear under
-/// their own codes.
+/// Runs the story with the mutant and with right decisions. Returns a code for each difference.
+/// Errors appear under their own codes.
 std::set<std::string> verdicts_with(std::string_view mutant, const Story& story) {
   Policies wrong;
   mutant_named(mutant).apply(wrong);

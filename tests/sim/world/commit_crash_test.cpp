@@ -277,8 +277,8 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// Megatron has this defect: the tracker is changed before the payload is in place. A crash in
-// between shows it.
+// Megatron has this defect: it changes the tracker before the payload is in place. A crash between
+// the two leaves a tracker that names no checkpoint.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   mutant_named("tracker-before-payload").apply(historical);

@@ -92,7 +92,7 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Runs the program with `garble` changing the messages of rank 1. Returns how the ranks ended.
+  /// Runs the program while `garble` changes the messages of rank 1. Returns how the ranks ended.
   RunResult run(const Program& program, const Garble& garble) {
     SimStore store("sim:");
     copy_tree({before_}, {store});

@@ -102,8 +102,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// Returns the group as the rank `self` wrongly sees it; nothing if there is no wrong view. A
-/// single rank has no order and no other member.
+/// Returns the wrong view that the rank `self` has of the group; nothing if this disagreement does
+/// not change the group. A group of one rank has no order and no other member.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;

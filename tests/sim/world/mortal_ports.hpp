@@ -1,7 +1,7 @@
 #pragma once
-// Ports of a rank that report each place where its life may end: each begin and each end that the
-// engine traces, and each call in between that changes the store. They remove trees name by name,
-// and each removal is durable at once: the worst case that a file system permits.
+// Ports of a rank that report each place where the rank may die: each begin and each end that the
+// engine traces, and each call in between that changes the store. A tree is removed name by name,
+// and each removal is durable at once. This is the worst case that a file system permits.
 
 #include <algorithm>
 #include <functional>
@@ -166,8 +166,8 @@ class MortalPorts {
     if (event.moment == Moment::kBegin) {
       open_.emplace_back(place.phase, place.step);
     } else {
-      // Phases overlap: the vote begins before it is known that background work has written
-      // everything.
+      // Phases overlap: the vote may begin while background work still writes. So the phase that
+      // ends need not be the one that began last.
       const auto begun =
           std::find(open_.rbegin(), open_.rend(), std::pair(place.phase, place.step));
       open_.erase(std::next(begun).base());

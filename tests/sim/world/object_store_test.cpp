@@ -128,8 +128,7 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- two writers
 
-/// Returns the commit `protocol` with an additional call of `between` at the beginning of the step
-/// `at`.
+/// Returns `protocol`, changed so that the step `at` first calls `between`.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
   return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
@@ -164,7 +163,7 @@ class TwoWriters : public testing::Test {
  protected:
   TwoWriters() { mutant_named("store-fence-not-looked-at").apply(unfenced_); }
 
-  /// One writer saves generation 1 and then generation 2 over it. Where the step `at` of its second
+  /// One writer saves generation 1 and then generation 2 over it. When the step `at` of the second
   /// save begins, the writer's leases expire and `other` is called.
   Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
@@ -233,8 +232,9 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
   EXPECT_EQ(ended.generation, 2) << "it is the only copy";
 }
 
-/// On a store without exchange, a save over the first iteration died before it removed the old
-/// checkpoint that had made way. Retention removes both together.
+/// Without exchange, the old checkpoint is moved out of the way before the new one takes its place.
+/// Here a save over the first iteration died before it removed the old checkpoint. Retention
+/// removes both together.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);

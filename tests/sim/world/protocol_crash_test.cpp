@@ -1,7 +1,7 @@
-// Every crash of every protocol: at each begin and end that the engine traces and at each change of
-// the store in between; on each rank; as the end of its process or as a power cut. In addition,
-// each of these calls fails, or falsely reports that it renamed. Afterwards a new job must load one
-// committed checkpoint, the same on all ranks, and must be able to save.
+// Crashes every protocol at every place: at each begin and end that the engine traces, and at each
+// change of the store in between; on each rank; by the end of its process or by a power cut. Also
+// lets each of these changes fail, or only report success for a rename. Afterwards a new job must
+// load one committed checkpoint, the same on all ranks, and must be able to save.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@
 namespace reprise::sim {
 namespace {
 
-/// The event at a place: the rank dies, or lives on after a call that failed or was not made.
+/// The event at a place. The rank dies by a kill or a power cut; or it lives, and a call fails or
+/// only reports that it renamed.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -130,7 +131,8 @@ struct History {
   bool loads = false;                        ///< true if the job loads before it saves
   std::optional<SaveOf> saves = {};
   std::set<std::int64_t> allowed = {};  ///< permitted generations; 0: no checkpoint
-  /// Steps that remain after the last save. The saves before are whole at every crash.
+  /// Steps that must remain after the last save. Those saved earlier must be whole after every
+  /// crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
 
@@ -304,8 +306,8 @@ struct CutOff {
   bool finished = false;            ///< true if all ranks reached the end
 };
 
-/// Runs the program until the victim reaches place number `last`, where the end of `setting`
-/// happens, or until all ranks have ended.
+/// Runs the program until the victim reaches place number `last`. There the event `setting.end`
+/// happens. If the victim never gets there, runs until all ranks have ended.
 CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
                  const Program& program) {
   CutOff run;
@@ -342,7 +344,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // number of places in a save
+constexpr std::size_t kBeforeCommit = 30;  // a place of a save that comes before its commit
 
 class ProtocolCrash {
  public:
@@ -378,8 +380,8 @@ class ProtocolCrash {
     return steps;
   }
 
-  /// Returns the generation of the iteration being saved, after a death at the beginning of that
-  /// step of the commit.
+  /// Crashes where the step `step` of the commit begins. Returns the generation that is then found
+  /// at the iteration being saved.
   std::int64_t generation_at(const std::string& step) {
     const auto passed = places();
     const auto place = std::find_if(passed.begin(), passed.end(), [&step](const MortalPlace& at) {
@@ -429,7 +431,7 @@ class ProtocolCrash {
   void change_payload(std::int64_t step) {
     const std::string path = CommitTarget::iteration("run", Step{step}).directory + "/__0_0.distcp";
     Bytes content = read_all(before_, path, 1U << 20U);
-    // Changes the elements of the rank, since no other bytes have that value.
+    // No bytes except the rank's elements have this value, so only elements change.
     for (std::size_t i = 0; i + 8 <= content.size(); ++i) {
       if (load_le<std::int64_t>(ByteSpan(content).subspan(i)) == step) content[i] ^= std::byte{8};
     }
@@ -480,9 +482,9 @@ class ProtocolCrash {
     return left_of_a_removal(store);
   }
 
-  /// Returns the names that a removal left behind. If lists lag, they may have hidden files from
-  /// the save; so one more save is made, which removes those files. Marks stay until a list shows
-  /// that nothing else is left.
+  /// Returns the names that a removal left behind. If lists lag, the save may not have seen some
+  /// files; so makes one more save, which removes these files. Marks stay until a list shows that
+  /// nothing else is left.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
@@ -556,8 +558,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Returns the places where a step begins, because another life finds the results of the step
-/// before. Also returns the places between the calls of a step that moves or removes.
+/// Returns the places where a step begins, because there another life would find the results of the
+/// step before. Also returns the places between the calls of a step that moves or removes.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -315,7 +315,7 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
   EXPECT_EQ(result.ranks[1].end, RankEnd::kKilled);
 }
 
-// Tries to change the store from a destructor, as an engine that cleans up does.
+// Its destructor tries to change the store, as the destructor of an engine that cleans up would do.
 struct CleansUp {
   Ports& ports;
   int& ran;
