@@ -96,7 +96,7 @@ struct LoadRow {
   Cell<bool> same_layout;
   /// True if it takes state 3 with context, mode and iteration; false if it starts fresh.
   bool taken;
-  bool told;   ///< true if a line reports that a pending rerun was ignored
+  bool told;  ///< true if a line reports that a pending rerun was ignored
 };
 
 std::vector<RankRow> rank_rows();
