@@ -13,8 +13,8 @@ namespace reprise {
 /// Returns the sum of the digests of a leaf's elements (core/geometry/element_digest.hpp). `key`
 /// identifies the tensor.
 using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
-/// Digests a leaf in host memory. Its elements must be aligned to their size, but at most to 8
-/// bytes.
+/// Digests a leaf in host memory. Each element must be aligned to its size; 8-byte alignment is
+/// enough for larger ones.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
 /// Returns this rank's part of the digest. The part covers the elements whose main copy this rank

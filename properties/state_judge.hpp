@@ -46,7 +46,8 @@ enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
   ExpectedTensors expected = ExpectedTensors::kEveryTensor;
-  /// Keys of objects (without coordinate) that are not judged, because the job starts them anew.
+  /// Keys of objects that are not judged because the job creates them afresh. The keys have no
+  /// coordinate.
   std::vector<std::string> skipped_objects;
   /// Returns the common state without the entries that may differ. Null if every entry
   /// must be equal.

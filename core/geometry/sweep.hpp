@@ -14,7 +14,7 @@
 namespace reprise {
 
 /// Returns the positions of the first two boxes, in sweep order, that share an element. O(n log n)
-/// for tilings with few distinct boxes across the sweep, O(n^2) at worst.
+/// if few boxes are open at any position of the sweep, O(n^2) in the worst case.
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes);
 
 /// The result of a search for two overlapping boxes that gives up after about `steps_max` pairs.

@@ -62,7 +62,7 @@ class RecordExchange final : public BytesAtHand {
   std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
   std::optional<Error> failed_;  ///< first error on this rank
   const SharedRound* at_hand_ = nullptr;
-  std::vector<std::uint64_t> begins_;  ///< offsets of the current round's records in that round
+  std::vector<std::uint64_t> begins_;  ///< where each record begins among the round's bytes
   std::vector<Bytes> shares_;          ///< shares of the current round, in order
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;

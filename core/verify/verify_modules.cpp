@@ -190,7 +190,7 @@ class ModuleCheck {
     }
   }
 
-  /// Returns the form that the key of a missing part would have.
+  /// Returns the form in which a finding names the key of a missing part.
   ModuleForm form() const {
     return module_.form() == ModuleForm::kPrefixed ? ModuleForm::kPrefixed : ModuleForm::kBare;
   }

@@ -91,9 +91,9 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Returns the saves that the last saving life may have skipped as damaged when it loaded: those
-  /// of earlier lives that are newer than the save that it loaded. The disk may be sound, because a
-  /// failed read looks the same.
+  /// Returns saves of earlier lives that are newer than the one that the last saving life loaded.
+  /// That life may have taken them for damaged. They need not be damaged on disk, because a failed
+  /// read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;

@@ -10,11 +10,11 @@
 
 namespace reprise::driver {
 
-/// What the training of a trainer must equal after a load under another layout.
+/// The run that a trainer is compared with after a load under another layout.
 enum class GoesOn : std::uint8_t {
-  /// The uninterrupted run, bit for bit.
+  /// The training must equal the uninterrupted run, bit for bit.
   kBitwise,
-  /// A second run from the same checkpoint, bit for bit.
+  /// The training must equal a second run from the same checkpoint, bit for bit.
   kLikeControl,
 };
 std::string_view name_of(GoesOn goes_on);

@@ -328,8 +328,8 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     actions.insert(action, {FinalizeAction{}, fault});
     break;
   }
-  // The job may go on after the fault. The tracker may then name either checkpoint, so a reload
-  // would have no certain result.
+  // Drops reloads: the job may continue after the fault while the tracker names the old checkpoint
+  // or the new one, so nobody can say what a reload must return.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 

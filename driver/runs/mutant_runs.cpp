@@ -80,8 +80,8 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// The properties that look at a single run. A mutant that breaks one is judged by the same rules
-/// as in a scenario.
+/// The properties that need only one run. Their cases are scenarios, so a run under a mutant is
+/// judged as any other scenario is.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
 /// The random cases of one property, with their results without a mutant.

@@ -1,4 +1,5 @@
-// Planned ends, faults and expectations: verdicts from records alone.
+// Tests the verdicts on planned ends, faults and expectations. The records are written by hand; no
+// job runs.
 
 #include <gtest/gtest.h>
 

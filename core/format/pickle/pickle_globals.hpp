@@ -82,7 +82,7 @@ class Globals {
   /// Keyed by module and name as written.
   std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;
   std::set<std::string> unlisted_;
-  /// Results of getattr whose path starts at a name, with that path.
+  /// The full path of each node that getattr reached from a global name.
   std::map<NodeId, NamePath> reached_;
   /// Argument tuples of getattr that were resolved so far, with the resulting paths.
   std::map<NodeId, NamePath> attributes_;

@@ -45,8 +45,8 @@ struct ModuleKeys {
 ModuleKeys keys_of(KeyForm form, std::string_view module,
                    std::string (*prefix)(std::string_view) = module_prefix);
 
-/// Throws UNSUPPORTED, with the modules, if `form` is bare and several modules have buckets. Bare
-/// keys of buckets do not name their module.
+/// Throws UNSUPPORTED, naming the modules, if `form` is bare and several modules have buckets: a
+/// bare bucket key does not say to which module the bucket belongs.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
 /// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. Throws

@@ -40,8 +40,8 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Two numbers of ranks. The right one for a bucket is `instance`, because the ranks of one
-/// instance reduce the bucket together.
+/// Sizes of two groups, counted in ranks. Buckets are laid out for `instance`, because the ranks of
+/// one instance reduce a bucket together. A mutant uses `all` instead.
 struct BucketGroup {
   std::int32_t instance = 1;  ///< number of ranks of one optimizer instance, which share the bucket
   std::int32_t all = 1;       ///< number of ranks of all instances

@@ -22,8 +22,8 @@ struct ResultCall {
 
 /// Decides when a load requests this rank's rerun object.
 enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< if the checkpoint's common state has rerun state
-  kForced,    ///< always, whatever the checkpoint holds
+  kAsStored,  ///< requests it only if the checkpoint's common state has rerun state
+  kForced,    ///< always requests it
 };
 
 /// Options of the rerun machine other than its mode.

@@ -1,5 +1,6 @@
-// Loads of a job that may be starting. If there is a committed checkpoint, the job continues from
-// it. If its first save died, the job starts from the beginning.
+// Tests loading by a job that may be starting for the first time. If there is a committed
+// checkpoint, the job continues from it. If the job died during its first save, it starts from the
+// beginning.
 
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -98,8 +98,8 @@ void end(SimStore& store, Cut cut) {
   }
 }
 
-/// Saves step 2 over step 1 with this fault, and loads afterwards. Returns false if the fault did
-/// not fire because the save does not come to its place.
+/// Saves step 2 over step 1 with this fault, then loads. Returns false if the fault did not fire
+/// because the save never reached the call that the fault strikes.
 bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
   SimStore store;
   save_step(1, store);

@@ -368,7 +368,7 @@ class ProtocolCrash {
     return run_until(store, setting_, kForEver, program()).passed;
   }
 
-  /// Returns the steps that remain after a run without a crash.
+  /// Returns the steps whose checkpoints are in the store after a run without a crash.
   std::vector<std::int64_t> left() {
     SimStore store = fresh();
     run_whole(store, setting_.ranks, program(), setting_.background);
