@@ -4,6 +4,7 @@
 
 #include "cli/output/table.hpp"
 #include "cli/verb.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run.hpp"

@@ -9,6 +9,7 @@
 #include "cli/interrupts.hpp"
 #include "cli/verb.hpp"
 #include "core/base/print.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/field_options.hpp"
 #include "driver/runs/replay.hpp"

@@ -7,6 +7,7 @@
 
 #include "core/base/print.hpp"
 #include "sim/job/optimizer/family.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/checkpoint/checksum_tally.hpp"
-#include "core/checkpoint/locate.hpp"
+#include "core/checkpoint/locate_checkpoint.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"

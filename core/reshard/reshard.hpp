@@ -11,7 +11,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
 #include "core/reshard/rank_values.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/save/image_writer.hpp"
 #include "reprise/device.hpp"
 #include "reprise/inspect.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/checkpoint/generations.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 
 namespace reprise {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/save/image_options.hpp"
 #include "core/save/plan_cache.hpp"
 #include "core/state/state_dict.hpp"

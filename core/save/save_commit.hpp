@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/plan/save_plan.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/seams/save_seams.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/fabric.hpp"

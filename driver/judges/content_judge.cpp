@@ -8,7 +8,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/format/bytes_item.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/record/past.hpp"
 #include "properties/ruling_code.hpp"

@@ -9,7 +9,7 @@
 #include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/ports/no_progress.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"

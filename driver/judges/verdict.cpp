@@ -12,7 +12,7 @@
 #include "driver/judges/life_end.hpp"
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/restart_loop.hpp"
-#include "driver/language/fault_specs.hpp"
+#include "driver/language/scenario_faults.hpp"
 #include "driver/record/past.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"

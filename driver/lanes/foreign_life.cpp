@@ -7,7 +7,7 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
 #include "core/ports/no_progress.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
 #include "driver/judges/rng_judge.hpp"
 #include "driver/lanes/process.hpp"

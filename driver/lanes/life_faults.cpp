@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "driver/language/fault_specs.hpp"
+#include "driver/language/scenario_faults.hpp"
 
 namespace reprise::driver {
 

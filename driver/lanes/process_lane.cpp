@@ -19,6 +19,7 @@
 #include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/lanes/sim_lane.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/language/text_file.hpp"
 #include "reprise/error.hpp"
 

@@ -314,7 +314,4 @@ std::vector<Scenario> parse_scenarios(const std::string& text, const std::string
 Scenario parse_scenario(const std::string& text, const std::string& file);
 Scenario read_scenario(const std::string& file);
 
-/// Returns text that parses to this scenario again.
-std::string to_yaml(const Scenario& scenario);
-
 }  // namespace reprise::driver

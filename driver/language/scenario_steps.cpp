@@ -4,21 +4,14 @@
 #include <array>
 
 #include "core/base/codes.hpp"
-#include "core/save/commit.hpp"
-#include "core/save/phases.hpp"
-#include "core/save/retention.hpp"
-#include "driver/language/fault_specs.hpp"
+#include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "reprise/error.hpp"
-#include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kStepsMax = 10000;
-constexpr std::int64_t kHighestRank = 1023;
-constexpr std::int64_t kCountMax = 1'000'000'000;
-constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
 
 constexpr std::array<std::string_view, 9> kKnown = {
     "train", "save", "load", "bad_result", "exits", "fault", "damage", "restart", "incarnation"};
@@ -59,46 +52,6 @@ SaveAction read_save(YamlMap map) {
   return save;
 }
 
-std::int32_t read_rank(YamlMap& map) {
-  return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
-}
-
-/// Refuses a fault on a rank that does nothing in this life, because the fault would never fire.
-void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
-  const bool fits = rank >= 0 && rank <= kHighestRank;
-  if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
-  map.fail(map.node(map.has(key) ? key : "kind"),
-           "plans something at rank " + std::to_string(rank) +
-               ", which is no member of this life's job; its members are " + plan.members_text());
-}
-
-BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
-  BadResultAction bad;
-  if (!map.has("kind")) map.required("kind");
-  bad.kind = sim::result_fault_named(*map.word("kind", sim::result_fault_names())).value();
-  bad.ranks = {read_rank(map)};
-  if (map.has("ranks")) {
-    if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
-    bad.ranks.clear();
-  } else {
-    require_member(map, "rank", bad.ranks.front(), plan);
-  }
-  for (const auto rank : map.integers("ranks")) {
-    require_member(map, "ranks", rank, plan);
-    bad.ranks.push_back(static_cast<std::int32_t>(rank));
-  }
-  if (bad.ranks.empty()) map.fail(map.node("ranks"), "names no rank");
-  bad.fatal = map.flag("fatal").value_or(true);
-  if (const auto value = map.word("value", sim::bad_values())) {
-    if (!bad.fatal) map.fail(map.node("value"), "gives a value to a spike, which has its own");
-    bad.value = sim::bad_value_named(*value).value();
-  }
-  bad.call = map.integer_in("call", 0, kCountMax).value_or(0);
-  bad.run = map.integer_in("run", 0, kCountMax).value_or(0);
-  map.refuse_unknown();
-  return bad;
-}
-
 ExitAction read_exit(YamlMap& step) {
   if (step.node("exits").IsScalar()) {
     return {static_cast<int>(*step.integer_in("exits", 0, UINT8_MAX)), {}};
@@ -108,72 +61,6 @@ ExitAction read_exit(YamlMap& step) {
   ExitAction exits{static_cast<int>(*map.integer_in("code", 0, UINT8_MAX)), map.flag("saves")};
   map.refuse_unknown();
   return exits;
-}
-
-std::optional<sim::FileKind> read_file_kind(YamlMap& map, const char* key) {
-  const auto name = map.word(key, sim::file_kind_names());
-  return name ? sim::file_kind_named(*name) : std::nullopt;
-}
-
-void read_place(YamlMap& map, FaultAction& fault) {
-  std::vector<std::string_view> phases(phases_of_save().begin(), phases_of_save().end());
-  phases.insert(phases.end(), phases_of_load().begin(), phases_of_load().end());
-  phases.emplace_back("take");
-  std::vector<std::string_view> steps(kCommitSteps.begin(), kCommitSteps.end());
-  steps.insert(steps.end(), kPrepareSteps.begin(), kPrepareSteps.end());
-  steps.insert(steps.end(), kRetentionSteps.begin(), kRetentionSteps.end());
-  fault.phase = map.word("phase", phases).value_or("");
-  fault.step = map.word("step", steps).value_or("");
-  if (const auto moment = map.word("moment", sim::moment_names())) {
-    fault.moment = sim::moment_named(*moment).value();
-  }
-  fault.nth = map.integer_in("nth", 0, kCountMax).value_or(0);
-  fault.file = read_file_kind(map, "file");
-}
-
-/// Returns the names of all faults except bad results, which are a separate step.
-std::vector<std::string_view> world_faults() {
-  auto names = sim::fault_names();
-  std::erase(names, sim::name_of(sim::FaultKind::kBadResult));
-  return names;
-}
-
-FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
-  FaultAction fault;
-  if (!map.has("kind")) map.required("kind");
-  fault.kind = sim::fault_named(*map.word("kind", world_faults())).value();
-  fault.rank = read_rank(map);
-  require_member(map, "rank", fault.rank, plan);
-  read_place(map, fault);
-  fault.delay_ms = map.integer_in("delay_ms", 0, kCountMax).value_or(0);
-  fault.bit = map.integer_in("bit", 0, kCountMax).value_or(0);
-  const std::string fires = map.word("fires", kFires).value_or("yes");
-  fault.fires = fires == "yes" ? Fires::kYes : fires == "no" ? Fires::kNo : Fires::kMaybe;
-  map.refuse_unknown();
-  try {
-    sim::require_possible(spec_of(fault));
-  } catch (const Error& error) {
-    map.fail(map.node("kind"), "can't be: " + error.message());
-  }
-  return fault;
-}
-
-DamageAction read_damage(YamlMap map) {
-  DamageAction damage;
-  if (!map.has("what")) map.required("what");
-  damage.what = *read_file_kind(map, "what");
-  damage.rank = read_rank(map);
-  damage.step = map.integer_in("step", 0, kCountMax);
-  damage.byte = map.integer_in("byte", -kCountMax, kCountMax).value_or(0);
-  damage.bit = static_cast<std::int32_t>(map.integer_in("bit", 0, 7).value_or(0));
-  damage.cut = map.integer_in("cut", 1, kCountMax);
-  damage.remove = map.flag("remove").value_or(false);
-  const bool flips = map.has("byte") || map.has("bit");
-  if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
-    map.fail(map.node("what"), "has several of byte with bit, cut, remove; name one");
-  }
-  map.refuse_unknown();
-  return damage;
 }
 
 /// Reads `- save`, `- finalize`, `- reallocate`, `- load`, `- release`, `- restart`.

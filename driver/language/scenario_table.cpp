@@ -6,7 +6,7 @@
 
 #include "core/base/print.hpp"
 #include "core/base/random.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/retention.hpp"
 #include "reprise/error.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "driver/language/program_steps.hpp"
+#include "driver/language/program_writer.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Edits a scenario file that a person wrote.
+// Writes a scenario as text, and edits a file that a person wrote.
 
 #include <string>
 
@@ -7,6 +7,8 @@
 
 namespace reprise::driver {
 
+/// Returns text that parses to this scenario again.
+std::string to_yaml(const Scenario& scenario);
 /// Returns the file's text with this `recorded:` block, which replaces an older one. Nothing else
 /// changes.
 std::string with_record(const std::string& text, const Recorded& recorded);

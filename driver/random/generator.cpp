@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/save/phases.hpp"
 #include "driver/random/draw.hpp"
 #include "driver/random/outcome_rules.hpp"

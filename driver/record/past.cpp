@@ -6,7 +6,7 @@
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "reprise/error.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "sim/faults/checkpoint_file.hpp"

@@ -13,6 +13,7 @@
 #include "core/ports/whole_file.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/lanes/scratch_directory.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/random/outcome_rules.hpp"
 #include "driver/random/shrink.hpp"
 #include "driver/record/build_info.hpp"

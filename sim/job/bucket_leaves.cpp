@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reprise/error.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::sim {
 namespace {

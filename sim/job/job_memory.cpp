@@ -1,4 +1,5 @@
 #include "sim/job/job_memory.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 #include <utility>
 

@@ -6,6 +6,7 @@
 #include "reprise/error.hpp"
 #include "sim/job/bucket_leaves.hpp"
 #include "sim/job/data/state_parts.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/state/state_dict.hpp"
-#include "sim/job/optimizer/sharding.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::sim {
 

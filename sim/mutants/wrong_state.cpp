@@ -4,6 +4,7 @@
 
 #include "core/base/codes.hpp"
 #include "properties/ruling_code.hpp"
+#include "sim/job/optimizer/slots.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/optimizer_slots.hpp"

@@ -4,6 +4,7 @@
 
 #include "core/plan/save_plan.hpp"
 #include "sim/job/optimizer/family.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/checkpoint/checkpoint.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "tests/driver/small_scenario.hpp"

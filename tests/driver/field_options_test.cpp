@@ -1,6 +1,7 @@
 // Megatron's options applied to scenarios, and how each option changes a run.
 
 #include "driver/runs/field_options.hpp"
+#include "driver/language/scenario_writer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/language/scenario.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::driver {

@@ -4,6 +4,7 @@
 
 #include "core/base/print.hpp"
 #include "driver/language/scenario.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::driver {

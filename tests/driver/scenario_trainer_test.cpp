@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "driver/language/scenario.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/run.hpp"
 #include "tests/lanes/lane_options.hpp"

@@ -15,6 +15,7 @@
 
 #include "driver/lanes/process_table.hpp"
 #include "driver/lanes/rank_start.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/language/text_file.hpp"
 #include "driver/random/generator.hpp"
 #include "driver/record/build_info.hpp"

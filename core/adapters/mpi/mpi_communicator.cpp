@@ -66,9 +66,10 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   const MpiLimits& limits = setting_.limits;
   std::unique_ptr<Buffers> buffers;
   try {
-    Patience patience(setting_.clock, {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
-                      group_, setting_.session.rank(), [this] { return describe(); });
-    patience_ = &patience;
+    CallDeadline deadline(setting_.clock,
+                          {.deadline_ns = limits.deadline_ns, .watch = limits.watch}, group_,
+                          setting_.session.rank(), [this] { return describe(); });
+    deadline_ = &deadline;
     buffers = std::make_unique<Buffers>();
     return body(*buffers);
   } catch (const std::exception& caught) {  // the other ranks continue without this rank
@@ -79,7 +80,7 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   }
 }
 
-void MpiCommunicator::finish(const Start& start) { finish_mpi(*patience_, start); }
+void MpiCommunicator::finish(const Start& start) { finish_mpi(*deadline_, start); }
 
 void MpiCommunicator::barrier() {
   call("barrier", [this](Buffers&) {

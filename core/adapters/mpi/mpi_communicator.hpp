@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-class Patience;
+class CallDeadline;
 
 /// During a call, MPI reads and writes buffers on the heap. If the call fails, the buffers are
 /// never freed: the operation is still pending, and MPI may write to them when a late rank arrives.
@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  Patience* patience_ = nullptr;  ///< deadline and watch of the current call
+  CallDeadline* deadline_ = nullptr;  ///< deadline and watch of the current call
   std::optional<Error> broken_;
 };
 

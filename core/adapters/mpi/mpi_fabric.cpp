@@ -55,8 +55,8 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
 // every member has heard of all others. The messages are empty, so no buffer is in use after a
 // failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
-  Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
-                    rank(), [&what] { return what; });
+  CallDeadline deadline(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
+                        rank(), [&what] { return what; });
   const std::int32_t own = group.rank_of(rank())->value;
   const std::int32_t size = group.size();
   MPI_Comm comm = session_.world().comm;
@@ -65,10 +65,10 @@ void MpiFabric::meet(const Group& group, const std::string& what) {
     MPI_Request sent = MPI_REQUEST_NULL;
     check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, comm, &sent), what,
               rank());
-    finish_mpi(patience, [&](MPI_Request* request) {
+    finish_mpi(deadline, [&](MPI_Request* request) {
       return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, comm, request);
     });
-    finish_mpi(patience, [&](MPI_Request* request) {
+    finish_mpi(deadline, [&](MPI_Request* request) {
       *request = sent;
       return MPI_SUCCESS;
     });

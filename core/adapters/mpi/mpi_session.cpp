@@ -38,10 +38,10 @@ void MpiSession::enter_world(std::uint64_t deadline_ns) {
   require_deadline(deadline_ns);
   PosixClock clock;
   const Group all = Group::world(world_size_);
-  Patience patience(clock, {.deadline_ns = deadline_ns}, all, rank_,
-                    [] { return std::string("communicator of all ranks"); });
+  CallDeadline deadline(clock, {.deadline_ns = deadline_ns}, all, rank_,
+                        [] { return std::string("communicator of all ranks"); });
   try {
-    finish_mpi(patience, [this](MPI_Request* request) {
+    finish_mpi(deadline, [this](MPI_Request* request) {
       return MPI_Comm_idup(MPI_COMM_WORLD, &world_->comm, request);
     });
   } catch (const Error&) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/types.hpp"
 
 namespace reprise {

@@ -5,12 +5,12 @@
 
 #include <functional>
 
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 
 namespace reprise {
 
-/// Starts an operation and tests it until it is done. Throws like Patience, and PEER_FAILED if MPI
-/// reports that a rank failed. After an error, the operation is still pending.
-void finish_mpi(Patience& patience, const std::function<int(MPI_Request*)>& start);
+/// Starts an operation and tests it until it is done. Throws like CallDeadline, and PEER_FAILED if
+/// MPI reports that a rank failed. After an error, the operation is still pending.
+void finish_mpi(CallDeadline& deadline, const std::function<int(MPI_Request*)>& start);
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -28,16 +28,16 @@ inline bool has_failed(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-[[noreturn]] inline void nccl_failed(ncclResult_t result, Code code, const Patience& patience) {
+[[noreturn]] inline void nccl_failed(ncclResult_t result, Code code, const CallDeadline& deadline) {
   throw Error(
       code,
-      patience.describe() + ": " + ncclGetErrorString(result) + "; " + ncclGetLastError(nullptr),
-      {.rank = patience.self()});
+      deadline.describe() + ": " + ncclGetErrorString(result) + "; " + ncclGetLastError(nullptr),
+      {.rank = deadline.self()});
 }
 
 /// Throws if a call failed. An operation that is still in progress has not failed.
-inline void check_nccl(ncclResult_t result, const Patience& patience) {
-  if (has_failed(result)) nccl_failed(result, code_of(result), patience);
+inline void check_nccl(ncclResult_t result, const CallDeadline& deadline) {
+  if (has_failed(result)) nccl_failed(result, code_of(result), deadline);
 }
 
 }  // namespace reprise

@@ -47,9 +47,9 @@ auto NcclCommunicator::call(const char* operation, Body&& body) {
   operation_ = operation;
   ++sequence_;
   within_call_ = true;
-  Patience patience = link_->patience([this] { return describe(); });
+  CallDeadline deadline = link_->deadline([this] { return describe(); });
   try {
-    auto result = body(patience);
+    auto result = body(deadline);
     within_call_ = false;
     return result;
   } catch (const std::exception& caught) {
@@ -60,14 +60,15 @@ auto NcclCommunicator::call(const char* operation, Body&& body) {
 }
 
 void NcclCommunicator::barrier() {
-  call("barrier", [this](Patience& patience) {
+  call("barrier", [this](CallDeadline& deadline) {
     std::int64_t nothing = 0;
-    reduce(Reduce::kSum, {&nothing, 1}, patience);
+    reduce(Reduce::kSum, {&nothing, 1}, deadline);
     return nothing;
   });
 }
 
-std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine, Patience& patience) {
+std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
+                                                          CallDeadline& deadline) {
   constexpr std::size_t kEach = sizeof(std::uint64_t);
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(group().size()));
   const std::size_t bytes = sizes.size() * kEach;
@@ -79,13 +80,13 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine, Pa
       [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
         return ncclAllGather(device + own, device, 1, ncclUint64, comm, stream);
       },
-      patience);
+      deadline);
   std::memcpy(sizes.data(), staging.data(), bytes);
   return sizes;
 }
 
 // Uses one staging memory for the parts of all members. Each part is broadcast in place.
-void NcclCommunicator::run_round(const Round& round, ByteSpan mine, Patience& patience) {
+void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;
   for (const auto& part : round.parts) {
@@ -106,17 +107,17 @@ void NcclCommunicator::run_round(const Round& round, ByteSpan mine, Patience& pa
         const ncclResult_t ended = ncclGroupEnd();
         return result == ncclSuccess ? ended : result;
       },
-      patience);
+      deadline);
 }
 
 std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
-                                              Patience& patience) {
+                                              CallDeadline& deadline) {
   std::vector<Bytes> members(sizes.size());
   for (std::size_t member = 0; member < sizes.size(); ++member) {
     members[member].reserve(sizes[member]);
   }
   for (const auto& round : rounds_of(sizes, link_->limits().piece_bytes)) {
-    run_round(round, mine, patience);
+    run_round(round, mine, deadline);
     const auto staging = link_->staging(round.bytes);
     for (const auto& part : round.parts) {
       append(members[static_cast<std::size_t>(part.from.value)],
@@ -127,21 +128,21 @@ std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> siz
 }
 
 std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
-  return call("all_gather", [&](Patience& patience) {
-    return exchange(gather_sizes(mine.size(), patience), mine, patience);
+  return call("all_gather", [&](CallDeadline& deadline) {
+    return exchange(gather_sizes(mine.size(), deadline), mine, deadline);
   });
 }
 
 Bytes NcclCommunicator::broadcast(GroupRank root, ByteSpan bytes) {
   CHECK(root.value >= 0 && root.value < group().size(), root, group());
-  return call("broadcast", [&](Patience& patience) {
+  return call("broadcast", [&](CallDeadline& deadline) {
     const auto place = static_cast<std::size_t>(root.value);
-    std::vector<std::uint64_t> sizes = gather_sizes(rank() == root ? bytes.size() : 0, patience);
-    return std::move(exchange(sizes, bytes, patience)[place]);
+    std::vector<std::uint64_t> sizes = gather_sizes(rank() == root ? bytes.size() : 0, deadline);
+    return std::move(exchange(sizes, bytes, deadline)[place]);
   });
 }
 
-void NcclCommunicator::reduce(Reduce how, std::span<std::int64_t> numbers, Patience& patience) {
+void NcclCommunicator::reduce(Reduce how, std::span<std::int64_t> numbers, CallDeadline& deadline) {
   const std::size_t piece = link_->limits().piece_bytes / sizeof(std::int64_t);
   for (std::size_t at = 0; at < numbers.size(); at += piece) {
     const auto some = numbers.subspan(at, std::min(piece, numbers.size() - at));
@@ -152,16 +153,16 @@ void NcclCommunicator::reduce(Reduce how, std::span<std::int64_t> numbers, Patie
         [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
           return ncclAllReduce(device, device, some.size(), ncclInt64, op_of(how), comm, stream);
         },
-        patience);
+        deadline);
     copy(staging.first(some.size_bytes()), std::as_writable_bytes(some));
   }
 }
 
 std::vector<std::int64_t> NcclCommunicator::all_reduce(Reduce how,
                                                        std::span<const std::int64_t> mine) {
-  return call("all_reduce", [&](Patience& patience) {
+  return call("all_reduce", [&](CallDeadline& deadline) {
     std::vector<std::int64_t> numbers(mine.begin(), mine.end());
-    reduce(how, numbers, patience);
+    reduce(how, numbers, deadline);
     return numbers;
   });
 }

@@ -31,17 +31,17 @@ class NcclCommunicator final : public Communicator {
 
  private:
   // Counts the call and runs `body`. Throws if the communicator is broken; breaks it if
-  // `body(patience)` throws.
+  // `body(deadline)` throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
   std::string describe() const;
 
-  std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, Patience& patience);
+  std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, CallDeadline& deadline);
   // Sends the buffers of all members to all members, in rounds. `mine` is this member's buffer.
   std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
-                              Patience& patience);
-  void run_round(const Round& round, ByteSpan mine, Patience& patience);
-  void reduce(Reduce how, std::span<std::int64_t> numbers, Patience& patience);
+                              CallDeadline& deadline);
+  void run_round(const Round& round, ByteSpan mine, CallDeadline& deadline);
+  void reduce(Reduce how, std::span<std::int64_t> numbers, CallDeadline& deadline);
 
   std::shared_ptr<NcclLink> link_;
   const char* operation_ = "";

@@ -25,7 +25,7 @@ std::string making(const Group& group) {
 
 // Returns an id that the group's first member makes and sends to all. If it cannot make one, it
 // sends an empty message, so that the other members learn of the failure without waiting.
-ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
+ncclUniqueId shared_id(Communicator& members, const CallDeadline& deadline) {
   ncclUniqueId id = {};
   ncclResult_t made = ncclSuccess;
   Bytes mine;
@@ -35,10 +35,10 @@ ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
     if (made == ncclSuccess) mine.assign(bytes.begin(), bytes.end());
   }
   const Bytes sent = members.broadcast({0}, mine);
-  check_nccl(made, patience);
+  check_nccl(made, deadline);
   if (sent.size() != sizeof(id)) {
-    throw Error(Code::kPeerFailed, patience.describe() + ": its first member can't begin one",
-                {.rank = patience.self()});
+    throw Error(Code::kPeerFailed, deadline.describe() + ": its first member can't begin one",
+                {.rank = deadline.self()});
   }
   std::memcpy(&id, sent.data(), sizeof(id));
   return id;
@@ -84,10 +84,10 @@ std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator
 std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator& members) {
   auto link = std::make_shared<NcclLink>(
       NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
-  Patience patience = link->patience([&] { return making(group); });
+  CallDeadline deadline = link->deadline([&] { return making(group); });
   links_.push_back(link);
   try {
-    link->connect(shared_id(members, patience), patience);
+    link->connect(shared_id(members, deadline), deadline);
   } catch (const std::exception&) {
     link->abandon();
     throw;
@@ -116,10 +116,10 @@ void NcclFabric::close() {
   if (abandoned()) return;
   for (const auto& link : links_) {
     CHECK(link->idle(), link->group());
-    Patience patience = link->patience([&] { return "end of the " + making(link->group()); });
+    CallDeadline deadline = link->deadline([&] { return "end of the " + making(link->group()); });
     try {
       introduced(link->group()).barrier();
-      link->close(patience);
+      link->close(deadline);
     } catch (const std::exception&) {
       link->abandon();
       throw;

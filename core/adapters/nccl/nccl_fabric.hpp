@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/ports/call_deadline.hpp"
 #include "core/ports/clock.hpp"
-#include "core/ports/patience.hpp"
 #include "core/ports/peer_watch.hpp"
 #include "reprise/fabric.hpp"
 

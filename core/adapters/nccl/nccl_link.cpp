@@ -29,7 +29,7 @@ NcclLink::~NcclLink() {
   if (comm_ != nullptr || abandoned_) static_cast<void>(memory_.release());
 }
 
-Patience NcclLink::patience(std::function<std::string()> describe) const {
+CallDeadline NcclLink::deadline(std::function<std::string()> describe) const {
   const NcclLimits& limits = setting_.limits;
   return {setting_.clock,
           {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
@@ -48,32 +48,32 @@ bool NcclLink::member_has_ended() const {
 
 // Throws if a call failed. NCCL may report the end of another rank as a failure of this rank's own
 // sockets or threads. So if the watch says that a member has ended, the code is PEER_FAILED.
-void NcclLink::check(ncclResult_t result, const Patience& patience) const {
+void NcclLink::check(ncclResult_t result, const CallDeadline& deadline) const {
   if (!has_failed(result)) return;
-  nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), patience);
+  nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), deadline);
 }
 
-ncclResult_t NcclLink::state(const Patience& patience) const {
+ncclResult_t NcclLink::state(const CallDeadline& deadline) const {
   ncclResult_t state = ncclSuccess;
-  check(ncclCommGetAsyncError(comm_, &state), patience);
-  check(state, patience);
+  check(ncclCommGetAsyncError(comm_, &state), deadline);
+  check(state, deadline);
   return state;
 }
 
 // Waits for work that NCCL may still be preparing in its own thread. Nothing else may be queued
 // before that.
-void NcclLink::settle(Patience& patience) {
-  patience.until([&] { return state(patience) != ncclInProgress; });
+void NcclLink::settle(CallDeadline& deadline) {
+  deadline.until([&] { return state(deadline) != ncclInProgress; });
 }
 
-void NcclLink::connect(const ncclUniqueId& id, Patience& patience) {
+void NcclLink::connect(const ncclUniqueId& id, CallDeadline& deadline) {
   use_cuda_device(setting_.device);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.minCTAs = 1;
   config.maxCTAs = kProcessorsMost;
-  check(ncclCommInitRankConfig(&comm_, group_.size(), id, rank().value, &config), patience);
-  settle(patience);
+  check(ncclCommInitRankConfig(&comm_, group_.size(), id, rank().value, &config), deadline);
+  settle(deadline);
 }
 
 MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
@@ -88,30 +88,30 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
   return memory_->host.bytes();
 }
 
-void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patience& patience) {
+void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline) {
   const CudaStreamRef stream = memory_->stream.ref();
   std::byte* const host = memory_->host.data();
   std::byte* const device = memory_->device.data();
   CHECK(up.fits(memory_->host.size()) && down <= memory_->host.size(), up.offset, up.size, down);
   copy_bytes(stream, host + up.offset, device + up.offset, up.size);
-  check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), patience);
-  settle(patience);
+  check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), deadline);
+  settle(deadline);
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
-  patience.until([&] {
+  deadline.until([&] {
     // Throws if NCCL reports a failure. Without this call, the end of another rank would look like
     // a timeout.
-    static_cast<void>(state(patience));
+    static_cast<void>(state(deadline));
     return memory_->done.done();
   });
 }
 
 // ncclCommDestroy blocks, but it waits for no other rank: all ranks took part in ncclCommFinalize,
 // and settle() has seen the end of that.
-void NcclLink::close(Patience& patience) {
-  check(ncclCommFinalize(comm_), patience);
-  settle(patience);
-  check(ncclCommDestroy(std::exchange(comm_, nullptr)), patience);
+void NcclLink::close(CallDeadline& deadline) {
+  check(ncclCommFinalize(comm_), deadline);
+  settle(deadline);
+  check(ncclCommDestroy(std::exchange(comm_, nullptr)), deadline);
   memory_.reset();
 }
 

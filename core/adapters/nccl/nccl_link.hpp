@@ -12,7 +12,7 @@
 #include "core/adapters/cuda/cuda_stream.hpp"
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/base/bytes.hpp"
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/mesh.hpp"
 
 namespace reprise {
@@ -43,21 +43,21 @@ class NcclLink {
   GroupRank rank() const { return *group_.rank_of(self_); }
   GlobalRank self() const { return self_; }
   const NcclLimits& limits() const { return setting_.limits; }
-  /// Returns the patience of a call that begins now. Messages contain what `describe` returns.
-  Patience patience(std::function<std::string()> describe) const;
+  /// Returns the deadline of a call that begins now. Messages contain what `describe` returns.
+  CallDeadline deadline(std::function<std::string()> describe) const;
 
   /// Connects the members with an id that one of them created. Collective over the group.
-  void connect(const ncclUniqueId& id, Patience& patience);
+  void connect(const ncclUniqueId& id, CallDeadline& deadline);
   /// Returns pinned memory of at least `bytes` bytes. If the memory has to grow, its content is
   /// lost.
   MutableByteSpan staging(std::uint64_t bytes);
   /// Collective. Copies the range `up` of staging to the device, runs the work that `start` queues,
-  /// and copies [0, down) back. Returns when all of that is done. Throws like Patience and
+  /// and copies [0, down) back. Returns when all of that is done. Throws like CallDeadline and
   /// check_nccl. Also throws PEER_FAILED if NCCL reports another failure but the watch says that a
   /// member has ended.
-  void run(ByteRange up, std::uint64_t down, const Start& start, Patience& patience);
+  void run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline);
   /// Frees the NCCL resources and the memory. Collective.
-  void close(Patience& patience);
+  void close(CallDeadline& deadline);
 
   /// Tells NCCL to stop, but does not wait until it has.
   void abandon();
@@ -75,10 +75,10 @@ class NcclLink {
     DeviceMemory device;
   };
 
-  void check(ncclResult_t result, const Patience& patience) const;
+  void check(ncclResult_t result, const CallDeadline& deadline) const;
   bool member_has_ended() const;
-  void settle(Patience& patience);
-  ncclResult_t state(const Patience& patience) const;
+  void settle(CallDeadline& deadline);
+  ncclResult_t state(const CallDeadline& deadline) const;
 
   Setting setting_;
   Group group_;

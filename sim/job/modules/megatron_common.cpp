@@ -8,7 +8,7 @@
 #include "core/state/layout_sizes.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/modules/content_metadata.hpp"
-#include "sim/job/optimizer/entries.hpp"
+#include "sim/job/optimizer/dict_reader.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -93,7 +93,7 @@ Value encode_identity(const RunIdentity& identity) {
 
 // --- reading ------------------------------------------------------------------------------------
 
-void read_layout(const Entries& args, Layout& layout) {
+void read_layout(const DictReader& args, Layout& layout) {
   for (const auto& known : kLayoutSizes) {
     std::int64_t size = 0;
     args.read(known.argument, size);
@@ -108,7 +108,7 @@ void read_layout(const Entries& args, Layout& layout) {
   }
 }
 
-ModuleConfig decode_module(const std::string& name, const Entries& args) {
+ModuleConfig decode_module(const std::string& name, const DictReader& args) {
   ModuleConfig module{.name = name};
   args.read(kModel, module.model);
   read_layout(args, module.layout);
@@ -125,7 +125,7 @@ ModuleConfig decode_module(const std::string& name, const Entries& args) {
   return module;
 }
 
-void decode_args(const Entries& args, CommonState& state) {
+void decode_args(const DictReader& args, CommonState& state) {
   std::int64_t seed = 0;
   args.read("seed", seed);
   state.progress.seed = std::bit_cast<std::uint64_t>(seed);
@@ -146,7 +146,7 @@ void decode_args(const Entries& args, CommonState& state) {
   read_layout(args, whole.layout);
 }
 
-void decode_schedule(const Entries& in, Schedule& schedule) {
+void decode_schedule(const DictReader& in, Schedule& schedule) {
   in.read("max_lr", schedule.max_lr);
   in.read("min_lr", schedule.min_lr);
   in.read("lr_warmup_steps", schedule.lr_warmup_steps);
@@ -159,7 +159,7 @@ void decode_schedule(const Entries& in, Schedule& schedule) {
   in.read("num_steps", schedule.num_steps);
 }
 
-void decode_optional(const Entries& in, std::vector<std::string>& keys) {
+void decode_optional(const DictReader& in, std::vector<std::string>& keys) {
   if (!in.has("optional")) return;
   const auto* list = in.value("optional").as<List>();
   if (list == nullptr) in.refuse("has optional keys that are no list");
@@ -169,7 +169,7 @@ void decode_optional(const Entries& in, std::vector<std::string>& keys) {
   }
 }
 
-void decode_identity(const Entries& in, RunIdentity& identity) {
+void decode_identity(const DictReader& in, RunIdentity& identity) {
   in.read("run", identity.run);
   in.read("engine", identity.engine);
   const Value& parent = in.value("parent_step");
@@ -209,7 +209,7 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
 
 CommonState decode_common(const Value& common) {
   CommonState state;
-  const Entries root(common, "common");
+  const DictReader root(common, "common");
   double version = 0;
   root.read("checkpoint_version", version);
   if (version != kCheckpointVersion) {

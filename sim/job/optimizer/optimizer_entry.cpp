@@ -5,7 +5,7 @@
 
 #include "core/base/codes.hpp"
 #include "core/base/print.hpp"
-#include "sim/job/optimizer/entries.hpp"
+#include "sim/job/optimizer/dict_reader.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -28,7 +28,7 @@ Value encode_group(const GroupSettings& group) {
 
 // --- reading ------------------------------------------------------------------------------------
 
-GroupSettings decode_group(const Entries& in) {
+GroupSettings decode_group(const DictReader& in) {
   GroupSettings group;
   in.read("lr", group.lr);
   in.read("weight_decay", group.weight_decay);
@@ -47,7 +47,7 @@ GroupSettings decode_group(const Entries& in) {
   return group;
 }
 
-std::vector<GroupSettings> decode_groups(const Entries& entry) {
+std::vector<GroupSettings> decode_groups(const DictReader& entry) {
   if (!entry.has(kWrapper)) {
     throw Error(passed_on::kWrapperMissing,
                 entry.inner(kWrapper) + " is not there, which stands around the parameter groups",
@@ -103,7 +103,7 @@ Value encode(const OptimizerEntry& entry) {
 
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path) {
   OptimizerEntry entry;
-  const Entries in(value, path);
+  const DictReader in(value, path);
   entry.settings.groups = decode_groups(in);
   const auto scaler = in.entries(kGradScaler);
   scaler.read("scale", entry.settings.loss_scale.scale);

@@ -27,7 +27,7 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// Throws NOT_STORED like Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
+/// Throws NOT_STORED like DictReader, WRAPPER_MISSING if the groups have no wrapper. `path` is for
 /// messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 

@@ -10,6 +10,7 @@
 #include "reprise/fabric.hpp"
 #include "sim/job/model/parameter.hpp"
 #include "sim/job/optimizer/share.hpp"
+#include "sim/job/optimizer/slots.hpp"
 
 namespace reprise::sim {
 
@@ -111,7 +112,7 @@ class OptimizerShard {
   GroupRank own_;
   std::vector<std::vector<Piece>> packed_;
   std::vector<std::vector<Piece>> in_place_;
-  std::array<Array<float>, 3> slots_;
+  std::array<Array<float>, kSlots.size()> slots_;
   Array<std::uint16_t> stored_;
 };
 

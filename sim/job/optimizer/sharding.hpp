@@ -9,7 +9,7 @@
 //   fsdp_dtensor               boxes as in fully_reshardable, the weights are cut in the same way;
 //                              keys end in the slot
 
-#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,16 +30,6 @@ std::string_view name_of(Sharding sharding);
 /// name.
 Sharding sharding_named(std::string_view name);
 
-/// Values that the optimizer keeps for each element.
-enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
-inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
-
-/// Returns the key of a slot of a parameter whose state is kept tensor by tensor:
-/// "optimizer.state.exp_avg.<key>"; under fsdp_dtensor "optimizer.state.<key>.exp_avg".
-std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
-/// Returns the key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(
-/// torch.bfloat16, torch.float32).bucket_idx_1.exp_avg".
-std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot);
 /// Name of an entry in a bucket group's objects: the lengths of the group's buckets without
 /// padding.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";

@@ -3,6 +3,7 @@
 
 #include "driver/random/generator.hpp"
 #include "core/base/codes.hpp"
+#include "driver/language/scenario_writer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "core/base/hash.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/property.hpp"
 #include "tests/contracts/property_seed.hpp"

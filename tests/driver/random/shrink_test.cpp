@@ -1,6 +1,7 @@
 // Shrinking a failing scenario preserves its kind of failure.
 
 #include "driver/random/shrink.hpp"
+#include "driver/language/scenario_writer.hpp"
 
 #include <gtest/gtest.h>
 

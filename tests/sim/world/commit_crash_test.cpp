@@ -12,7 +12,7 @@
 #include "core/format/zip/crc32.hpp"
 #include "core/load/load_seamed.hpp"
 #include "core/ports/store_path.hpp"
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 #include "core/save/save_seamed.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/sim_store.hpp"

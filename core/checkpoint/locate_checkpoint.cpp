@@ -1,4 +1,4 @@
-#include "core/checkpoint/locate.hpp"
+#include "core/checkpoint/locate_checkpoint.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "core/save/commit.hpp"
+#include "core/save/commit_protocol.hpp"
 
 #include <exception>
 #include <memory>

@@ -11,23 +11,23 @@ namespace reprise::sim {
 
 /// Borrows the value. Throws NOT_STORED for the first entry that is missing or has another
 /// type.
-class Entries {
+class DictReader {
  public:
-  Entries(const Value& value, std::string path) : value_(value), path_(std::move(path)) {
+  DictReader(const Value& value, std::string path) : value_(value), path_(std::move(path)) {
     if (value_.as<Dict>() == nullptr) refuse("is no dict");
   }
 
   const Value& value(std::string_view key) const {
     const Value* found = value_.find(key);
-    if (found == nullptr) Entries(*this, key).refuse("is not there");
+    if (found == nullptr) DictReader(*this, key).refuse("is not there");
     return *found;
   }
   bool has(std::string_view key) const { return value_.find(key) != nullptr; }
-  Entries entries(std::string_view key) const { return {value(key), inner(key)}; }
+  DictReader entries(std::string_view key) const { return {value(key), inner(key)}; }
   template <class T>
   void read(std::string_view key, T& out) const {
     const T* found = value(key).as<T>();
-    if (found == nullptr) Entries(*this, key).refuse("is of another type");
+    if (found == nullptr) DictReader(*this, key).refuse("is of another type");
     out = *found;
   }
   const Dict& all() const { return *value_.as<Dict>(); }
@@ -38,7 +38,7 @@ class Entries {
   }
 
  private:
-  Entries(const Entries& outer, std::string_view key)
+  DictReader(const DictReader& outer, std::string_view key)
       : value_(outer.value_), path_(outer.inner(key)) {}
 
   const Value& value_;

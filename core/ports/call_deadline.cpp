@@ -1,4 +1,4 @@
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 
 #include <chrono>
 #include <limits>
@@ -32,8 +32,8 @@ void require_deadline(std::uint64_t deadline_ns) {
   throw Error(Code::kUsage, "a fabric needs a deadline for its calls, and 0 is none");
 }
 
-Patience::Patience(Clock& clock, Limits limits, const Group& group, GlobalRank self,
-                   std::function<std::string()> describe)
+CallDeadline::CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
+                           std::function<std::string()> describe)
     : clock_(clock),
       limits_(limits),
       group_(group),
@@ -42,7 +42,7 @@ Patience::Patience(Clock& clock, Limits limits, const Group& group, GlobalRank s
       give_up_at_ns_(sum_or_end(clock.now_ns(), limits.deadline_ns)),
       next_look_ns_(clock.now_ns() + kLookNs) {}
 
-void Patience::until(const std::function<bool()>& done) {
+void CallDeadline::until(const std::function<bool()>& done) {
   for (int tests = 1; !done(); ++tests) {
     const bool long_wait = tests > kTestsBeforeSleep;
     if (!long_wait && tests % kTestsBeforeYield != 0) continue;
@@ -55,7 +55,7 @@ void Patience::until(const std::function<bool()>& done) {
   }
 }
 
-void Patience::look() {
+void CallDeadline::look() {
   const std::uint64_t now = clock_.now_ns();
   if (now > give_up_at_ns_) {
     throw Error(Code::kDeadline,
@@ -73,7 +73,7 @@ void Patience::look() {
   if (const auto member = ended_member()) ended_ = {*member, now};
 }
 
-std::optional<GlobalRank> Patience::ended_member() const {
+std::optional<GlobalRank> CallDeadline::ended_member() const {
   for (const auto member : group_.members()) {
     if (member != self_ && limits_.watch->has_ended(member)) return member;
   }

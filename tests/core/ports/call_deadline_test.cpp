@@ -1,5 +1,5 @@
 // Waiting for peers, with a clock that advances whenever it is read.
-#include "core/ports/patience.hpp"
+#include "core/ports/call_deadline.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,42 +32,42 @@ struct EndsAt final : PeerWatch {
 
 const Group kGroup({GlobalRank{4}, GlobalRank{1}, GlobalRank{2}});
 
-Patience patience_of(Clock& clock, std::uint64_t deadline_ns, PeerWatch* watch = nullptr) {
+CallDeadline deadline_of(Clock& clock, std::uint64_t deadline_ns, PeerWatch* watch = nullptr) {
   return {clock, {.deadline_ns = deadline_ns, .watch = watch}, kGroup, GlobalRank{1}, [] {
             return std::string("barrier #7 of group {4 1 2}");
           }};
 }
 
-TEST(Patience, what_is_done_at_once_is_asked_once) {
+TEST(CallDeadline, what_is_done_at_once_is_asked_once) {
   CountingClock clock;
-  Patience patience = patience_of(clock, 0);
+  CallDeadline deadline = deadline_of(clock, 0);
   int asked = 0;
-  patience.until([&] { return ++asked > 0; });
+  deadline.until([&] { return ++asked > 0; });
   EXPECT_EQ(asked, 1);
 }
 
-TEST(Patience, deadline_of_nothing_is_refused_and_one_beyond_the_clock_is_never_reached) {
+TEST(CallDeadline, deadline_of_nothing_is_refused_and_one_beyond_the_clock_is_never_reached) {
   EXPECT_EQ(contracts::code_of([] { require_deadline(0); }), Code::kUsage);
   EXPECT_NO_THROW(require_deadline(1));
   CountingClock clock;
-  Patience patience = patience_of(clock, UINT64_MAX);
+  CallDeadline deadline = deadline_of(clock, UINT64_MAX);
   int asked = 0;
-  patience.until([&] { return ++asked == 2100; });
+  deadline.until([&] { return ++asked == 2100; });
   EXPECT_EQ(asked, 2100);
 }
 
-TEST(Patience, goes_on_until_done) {
+TEST(CallDeadline, goes_on_until_done) {
   CountingClock clock;
-  Patience patience = patience_of(clock, 1000 * kMs);
+  CallDeadline deadline = deadline_of(clock, 1000 * kMs);
   int asked = 0;
-  patience.until([&] { return ++asked == 2100; });
+  deadline.until([&] { return ++asked == 2100; });
   EXPECT_EQ(asked, 2100);
 }
 
-TEST(Patience, deadline_names_what_was_waited_for_and_who_waited) {
+TEST(CallDeadline, deadline_names_what_was_waited_for_and_who_waited) {
   CountingClock clock;
-  Patience patience = patience_of(clock, 50 * kMs);
-  const auto error = error_of([&] { patience.until([] { return false; }); });
+  CallDeadline deadline = deadline_of(clock, 50 * kMs);
+  const auto error = error_of([&] { deadline.until([] { return false; }); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kDeadline);
   EXPECT_EQ(error->message(),
@@ -77,22 +77,22 @@ TEST(Patience, deadline_names_what_was_waited_for_and_who_waited) {
   EXPECT_LT(clock.now, 70 * kMs);
 }
 
-TEST(Patience, deadline_is_of_all_operations_together) {
+TEST(CallDeadline, deadline_is_of_all_operations_together) {
   CountingClock clock;
-  Patience patience = patience_of(clock, 50 * kMs);
+  CallDeadline deadline = deadline_of(clock, 50 * kMs);
   EXPECT_EQ(contracts::code_of([&] {
               for (int operation = 0; operation < 100; ++operation) {
-                patience.until([asked = 0]() mutable { return ++asked == 300; });
+                deadline.until([asked = 0]() mutable { return ++asked == 300; });
               }
             }),
             Code::kDeadline);
 }
 
-TEST(Patience, member_that_has_ended_is_named_after_a_while_in_which_its_last_words_may_come) {
+TEST(CallDeadline, member_that_has_ended_is_named_after_a_while_in_which_its_last_words_may_come) {
   CountingClock clock;
   EndsAt watch(clock, GlobalRank{2}, 100 * kMs);
-  Patience patience = patience_of(clock, 60'000 * kMs, &watch);
-  const auto error = error_of([&] { patience.until([] { return false; }); });
+  CallDeadline deadline = deadline_of(clock, 60'000 * kMs, &watch);
+  const auto error = error_of([&] { deadline.until([] { return false; }); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kPeerFailed);
   EXPECT_EQ(error->message(), "barrier #7 of group {4 1 2}: rank 2 has ended");
@@ -101,27 +101,27 @@ TEST(Patience, member_that_has_ended_is_named_after_a_while_in_which_its_last_wo
   EXPECT_LT(clock.now, 400 * kMs);
 }
 
-TEST(Patience, last_words_of_a_member_that_has_ended_arrive) {
+TEST(CallDeadline, last_words_of_a_member_that_has_ended_arrive) {
   CountingClock clock;
   EndsAt watch(clock, GlobalRank{2}, 0);
-  Patience patience = patience_of(clock, 60'000 * kMs, &watch);
-  patience.until([&] { return clock.now > 150 * kMs; });
+  CallDeadline deadline = deadline_of(clock, 60'000 * kMs, &watch);
+  deadline.until([&] { return clock.now > 150 * kMs; });
 }
 
-TEST(Patience, end_of_this_rank_or_of_one_outside_the_group_is_nothing) {
+TEST(CallDeadline, end_of_this_rank_or_of_one_outside_the_group_is_nothing) {
   for (const GlobalRank rank : {GlobalRank{1}, GlobalRank{3}}) {
     CountingClock clock;
     EndsAt watch(clock, rank, 0);
-    Patience patience = patience_of(clock, 60'000 * kMs, &watch);
-    patience.until([&] { return clock.now > 500 * kMs; });
+    CallDeadline deadline = deadline_of(clock, 60'000 * kMs, &watch);
+    deadline.until([&] { return clock.now > 500 * kMs; });
   }
 }
 
-TEST(Patience, what_is_thrown_by_what_it_asks_passes) {
+TEST(CallDeadline, what_is_thrown_by_what_it_asks_passes) {
   CountingClock clock;
-  Patience patience = patience_of(clock, 50 * kMs);
+  CallDeadline deadline = deadline_of(clock, 50 * kMs);
   EXPECT_EQ(contracts::code_of(
-                [&] { patience.until([]() -> bool { throw Error(Code::kIo, "the bus"); }); }),
+                [&] { deadline.until([]() -> bool { throw Error(Code::kIo, "the bus"); }); }),
             Code::kIo);
 }
 

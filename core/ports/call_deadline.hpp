@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 void require_deadline(std::uint64_t deadline_ns);
 
 /// The deadline of one call. All operations of the call share it.
-class Patience {
+class CallDeadline {
  public:
   struct Limits {
     std::uint64_t deadline_ns = 0;  ///< counted from the start of the call; never 0
@@ -31,8 +31,8 @@ class Patience {
 
   /// The call begins now. `clock`, `group` and `limits.watch` must outlive it. `describe` returns
   /// text that says what is awaited.
-  Patience(Clock& clock, Limits limits, const Group& group, GlobalRank self,
-           std::function<std::string()> describe);
+  CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
+               std::function<std::string()> describe);
 
   /// Calls `done` again and again until it returns true, at first without pauses, later with
   /// pauses. Throws DEADLINE when the time is over. Throws PEER_FAILED when the watch reports that

@@ -1,0 +1,25 @@
+#pragma once
+// The faults of a scenario: reads them from its file, and converts them to the form that the
+// simulated ports take.
+
+#include <vector>
+
+#include "driver/language/scenario.hpp"
+#include "driver/language/yaml_map.hpp"
+#include "sim/faults/fault.hpp"
+
+namespace reprise::driver {
+
+/// Reads the step `bad_result`. Like read_fault it throws USAGE, with file and line, for a rank
+/// that is no member of this life's job, because the fault would never fire.
+BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan);
+FaultAction read_fault(YamlMap map, const IncarnationPlan& plan);
+/// Reads the step `damage`.
+DamageAction read_damage(YamlMap map);
+
+/// Returns the fault. Throws USAGE for an unknown kind or moment.
+sim::FaultSpec spec_of(const FaultAction& fault);
+/// Returns one fault for each of the action's ranks.
+std::vector<sim::FaultSpec> specs_of(const BadResultAction& bad);
+
+}  // namespace reprise::driver
