@@ -112,13 +112,4 @@ void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks) {
   }
 }
 
-std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank) {
-  const auto whole = std::find_if(votes.begin(), votes.end(), [](const Votes& of_one) {
-    return std::none_of(of_one.begin(), of_one.end(),
-                        [](const std::optional<Error>& fault) { return fault.has_value(); });
-  });
-  if (whole == votes.end()) return std::nullopt;
-  return static_cast<std::size_t>(whole - votes.begin());
-}
-
 }  // namespace reprise

@@ -8,7 +8,6 @@
 #include "core/agree/agreement.hpp"
 #include "core/agree/leader.hpp"
 #include "core/base/caught.hpp"
-#include "core/base/check.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/format/common_state.hpp"
@@ -171,25 +170,20 @@ class Loading {
     fell_back_from_.push_back(location.directory + ": " + error.what());
     if (location.step) damaged_.push_back(*location.step);
     ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
-    if (votes_.size() < opened_.size()) votes_.emplace_back(group_.group().size());
-    Votes& votes = votes_.back();
-    const bool unseen = std::none_of(votes.begin(), votes.end(),
-                                     [](const auto& fault) { return fault.has_value(); });
-    // The damage was not found by the check of the files, so every rank gets the error.
-    if (unseen) votes.assign(votes.size(), error);
   }
 
   LoadReport attempt(const Location& location, const Want& want) {
-    opened_.emplace_back();
     shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
-    stage(LoadStage::kOpen,
-          [&] { opened_.back() = open_for_all(ports_.store, group_, options_, seams_, location); });
-    Opened& opened = options_.fallback == Fallback::kNone ? *opened_.back() : vote();
-    end_phase(ports_.trace, phase::kMetadata, {.bytes = opened.metadata_bytes});
-    LoadReport report = fill(opened.checkpoint, want(*this, opened.checkpoint));
-    report.metadata_bytes = opened.metadata_bytes;
-    if (options_.cache != nullptr) remember(opened, report);
+    auto opened = stage(LoadStage::kOpen, [&] {
+      return std::make_shared<Opened>(
+          open_for_all(ports_.store, group_, options_, seams_, location));
+    });
+    if (options_.fallback != Fallback::kNone) opened = vote(std::move(opened));
+    end_phase(ports_.trace, phase::kMetadata, {.bytes = opened->metadata_bytes});
+    LoadReport report = fill(opened->checkpoint, want(*this, opened->checkpoint));
+    report.metadata_bytes = opened->metadata_bytes;
+    if (options_.cache != nullptr) remember(*opened, report);
     return report;
   }
 
@@ -202,10 +196,11 @@ class Loading {
     options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
 
-  /// Checks the newest candidate's files; each rank checks a share.
-  Opened& vote() {
+  /// Checks the candidate's files; each rank checks a share. If any rank finds a fault, all throw
+  /// it.
+  std::shared_ptr<Opened> vote(std::shared_ptr<Opened> candidate) {
     const Contribution mine = contribution_of([&] {
-      require_files(opened_.back()->checkpoint, group_.rank(), group_.group().size());
+      require_files(candidate->checkpoint, group_.rank(), group_.group().size());
       return Bytes{};
     });
     Votes votes;
@@ -214,11 +209,9 @@ class Loading {
       if (heard.error && !fault) fault = heard.error;
       votes.push_back(std::move(heard.error));
     }
-    votes_.push_back(std::move(votes));
+    auto chosen = seams_.choose_candidate(std::move(candidate), votes, group_.rank());
     if (fault) stage(LoadStage::kOpen, [&] { throw *fault; });
-    const auto taken = seams_.choose_candidate(votes_, group_.rank());
-    CHECK(taken && opened_[*taken]);
-    return *opened_[*taken];
+    return chosen;
   }
 
   LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
@@ -398,8 +391,6 @@ class Loading {
   Communicator& group_;
   const LoadSettings& options_;
   const LoadSeams& seams_;
-  std::vector<std::optional<Opened>> opened_;  ///< opened candidates; empty if opening failed
-  std::vector<Votes> votes_;                   ///< for each candidate, every rank's verdict
   std::vector<std::string> fell_back_from_;
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;

@@ -80,8 +80,4 @@ std::uint64_t SaveQueue::bound_staging() const {
   return sum;
 }
 
-std::vector<ProtocolStep> shutdown_protocol(SaveQueue& saves) {
-  return {{kShutdownSteps[0], [&saves] { saves.finalize(); }}};
-}
-
 }  // namespace reprise

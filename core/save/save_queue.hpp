@@ -7,13 +7,11 @@
 // Megatron's queue of asynchronous saves works the same way, except that this queue is bounded: if
 // the maximum is in flight, begin finishes the oldest save first, which bounds staging, too.
 
-#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "core/save/phases.hpp"
@@ -76,10 +74,5 @@ class SaveQueue {
   Begin begin_;
   std::deque<InFlight> saves_;  ///< saves in flight, oldest first
 };
-
-/// Names of the steps that a job runs before it exits, with any exit code. They commit the saves
-/// that are still in flight.
-inline constexpr std::array<std::string_view, 1> kShutdownSteps = {"finalize"};
-std::vector<ProtocolStep> shutdown_protocol(SaveQueue& saves);
 
 }  // namespace reprise

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,9 +29,7 @@ std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader
 /// For each group rank, the fault that it found in one candidate. An entry is empty if the rank
 /// found no fault.
 using Votes = std::vector<std::optional<Error>>;
-/// Returns the first candidate in which no rank found a fault; the result is the same on all ranks.
-/// `votes` lists the candidates so far, in order.
-std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank self);
+struct Opened;
 
 /// Returns how many staging bytes one read at a time needs: the size of the largest item, but at
 /// most the given limit.
@@ -43,9 +43,13 @@ struct LoadSeams {
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
   /// Chooses the iteration to load from those that the ranks' trackers refer to.
   std::optional<Step> (*tracked)(const TrackedSteps& tracked, GroupRank leader) = newest_tracked;
-  /// Returns the candidate that the rank `self` chooses, if any.
-  std::optional<std::size_t> (*choose_candidate)(const std::vector<Votes>& votes,
-                                                 GroupRank self) = first_whole;
+  /// Called on each rank with a candidate that the ranks have judged. Returns the checkpoint that
+  /// this rank loads if no rank found a fault in the candidate. This is a function object, so that
+  /// a replacement can have state of its own.
+  std::function<std::shared_ptr<Opened>(std::shared_ptr<Opened> candidate, const Votes& votes,
+                                        GroupRank self)>
+      choose_candidate =
+          [](std::shared_ptr<Opened> candidate, const Votes&, GroupRank) { return candidate; };
   /// Chooses the rank that reads for all.
   LeaderSeams leader;
   MetadataCacheSeams cache;

@@ -158,7 +158,7 @@ class RankProgram {
     if (number_ > 0) load();
     record_.first_step = job_.iteration().value;
     for (; next < plan_.actions.size() && !left_; ++next) do_action(next);
-    for (const auto& step : part_.policies.shutdown(saves_)) step.run();
+    part_.policies.shutdown(saves_);
     record_.last_step = job_.iteration().value;
     record_.content_digest = digest();
   }

@@ -79,9 +79,11 @@ class StoreLock {
 
 /// Capabilities of a store that callers must know before they use the store.
 struct StoreCapabilities {
-  bool exchange = false;   ///< can swap two trees in one step
-  bool locks = true;       ///< can exclude a second writer; without locks it only warns
-  bool renames = true;     ///< can give a file or a tree any other name
+  bool exchange = false;  ///< can swap two trees in one step
+  bool locks = true;      ///< can exclude a second writer; without locks it only warns
+  /// Can give a file or a tree any other name. A store that cannot has leases for locks: a later
+  /// writer may take one over, and its token is larger.
+  bool renames = true;
   bool lists_lag = false;  ///< listings may omit recent writes and still show removed files
 
   friend bool operator==(const StoreCapabilities&, const StoreCapabilities&) = default;
@@ -131,6 +133,7 @@ class Store {
   /// does not exist.
   virtual bool remove_empty(const std::string& directory);
   /// Returns when all name changes in `directory` would survive a power cut.
+  /// A store in which each change is durable at once does nothing here.
   virtual void sync_directory(const std::string& directory) = 0;
   /// Locks `path`, whose directory must exist, against all other lock holders in any process or
   /// store. Throws LOCKED with the holder's name if the lock is taken.

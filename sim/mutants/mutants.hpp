@@ -35,8 +35,8 @@ struct Policies {
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// Handles the job's saves in flight after each iteration.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
-  /// Returns the steps that finish the job's saves in flight before it exits.
-  std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
+  /// Ends the job's saves in flight before it exits, with any exit code.
+  void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };
 
 /// Begins a save with these policies. `iteration` returns the job's current step when it is called.

@@ -71,7 +71,7 @@ Step live_step(Step /*begun*/, Step now) { return now; }
 
 void no_poll(SaveQueue& /*saves*/) {}
 
-std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
+void no_end(SaveQueue& /*saves*/) {}
 
 /// Returns the address that `data` had before its memory last moved. Searches the latest moves
 /// first, because an allocation may have moved more than once.
@@ -103,7 +103,7 @@ void name_live_step(Policies& policies) { policies.tracker_step = asked<live_ste
 /// Does not poll a save during training, so that the next save or the end of the job commits it.
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
 /// Abandons saves in flight when the job ends.
-void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
+void exit_at_once(Policies& policies) { policies.shutdown = asked<no_end>; }
 /// Saves tensors from the addresses that they had before they moved.
 void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }
 

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/codes.hpp"
@@ -126,13 +129,23 @@ Steps no_retention(Store&, CommitTarget&) { return {}; }
 
 // --- the choice of a load -----------------------------------------------------------------------
 
-std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes, GroupRank self) {
-  const auto own = static_cast<std::size_t>(self.value);
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (!votes[i][own]) return i;
+/// Keeps, for each rank, the first candidate in which that rank itself finds no fault.
+class WholeForMe {
+ public:
+  std::shared_ptr<Opened> operator()(std::shared_ptr<Opened> candidate, const reprise::Votes& votes,
+                                     GroupRank self) {
+    AskedCount::add();
+    std::shared_ptr<Opened>& kept = (*kept_)[self.value];
+    if (!kept && !votes[static_cast<std::size_t>(self.value)]) kept = candidate;
+    const bool whole = std::none_of(votes.begin(), votes.end(),
+                                    [](const auto& fault) { return fault.has_value(); });
+    return whole && kept ? std::exchange(kept, nullptr) : candidate;
   }
-  return std::nullopt;
-}
+
+ private:
+  std::shared_ptr<std::map<std::int32_t, std::shared_ptr<Opened>>> kept_ =
+      std::make_shared<std::map<std::int32_t, std::shared_ptr<Opened>>>();
+};
 
 // --- mutants -------------------------------------------------------------------------------------
 
@@ -162,7 +175,7 @@ void count_unfinished(Policies& policies) { policies.save.retention = asked<rete
 /// Counts a checkpoint that a load has just rejected as damaged among those to keep.
 void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
 /// Lets each rank choose a fallback from its own view of the store.
-void choose_alone(Policies& policies) { policies.load.choose_candidate = asked<whole_for_me>; }
+void choose_alone(Policies& policies) { policies.load.choose_candidate = WholeForMe(); }
 
 }  // namespace
 

@@ -145,22 +145,5 @@ TEST(Candidates, what_is_asked_for_by_its_own_name_has_no_other_in_its_place) {
   EXPECT_EQ(all.locations[0].step, Step{2});
 }
 
-TEST(Candidates, all_ranks_take_the_first_that_no_rank_finds_fault_with) {
-  const Error fault(Code::kTornFile, "short");
-  // Each of 2 ranks judges each of three candidates: all 64 cases.
-  for (unsigned bits = 0; bits < 64; ++bits) {
-    std::vector<Votes> votes(3, Votes(2));
-    std::optional<std::size_t> whole;
-    for (unsigned c = 3; c-- > 0;) {
-      for (unsigned r = 0; r < 2; ++r) {
-        if (((bits >> (2 * c + r)) & 1U) != 0) votes[c][r] = fault;
-      }
-      if (((bits >> (2 * c)) & 3U) == 0) whole = c;
-    }
-    EXPECT_EQ(first_whole(votes, {0}), whole);
-    EXPECT_EQ(first_whole(votes, {1}), whole);
-  }
-}
-
 }  // namespace
 }  // namespace reprise

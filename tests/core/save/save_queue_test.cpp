@@ -185,7 +185,7 @@ TEST(SaveQueue,
           job.train();
           job.save(queue, ends.of(job.step()));
         }
-        for (const auto& step : shutdown_protocol(queue)) step.run();
+        queue.finalize();
         ASSERT_EQ(ends.steps, (std::vector<std::int64_t>{1, 2, 3}));
         EXPECT_EQ(ends.errors[0] + ends.errors[2], "");
         EXPECT_EQ(Trainer(ports).wrong_in(Step{1}), 0U);
