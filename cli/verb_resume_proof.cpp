@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include "cli/verb.hpp"
 #include "driver/programs/resume_proof.hpp"
+#include "driver/programs/verification_card.hpp"
 #include "driver/runs/run.hpp"
 #include "reprise/error.hpp"
 
@@ -18,7 +21,9 @@ class ResumeProofVerb final : public Verb {
   }
   std::string_view examples() const override {
     return "  reprise resume-proof a/witness b/witness --checkpoints b/checkpoints\n"
-           "  reprise resume-proof a/witness b/witness cold/witness --report out\n";
+           "  reprise resume-proof a/witness b/witness cold/witness --report out\n"
+           "  reprise resume-proof a/witness b/witness cold/witness --control again/witness \\\n"
+           "      --checkpoints b/checkpoints --card card.yaml\n";
   }
   void declare(Options& options) override {
     options
@@ -26,6 +31,11 @@ class ResumeProofVerb final : public Verb {
                     "folders of witness files: the uninterrupted run, the resumed run, and the "
                     "resumed run's last life without a load, if there is one")
         .text(checkpoints_, "--checkpoints", "DIR", "the resumed run's checkpoints, judged, too")
+        .text(control_, "--control", "DIR",
+              "witness files of a second run of the lives that have another layout, each from the "
+              "same checkpoint; those lives are compared with it in place of the uninterrupted run")
+        .text(card_, "--card", "FILE",
+              "write the verdict there as an item of a model verification card (YAML)")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there");
   }
 
@@ -34,8 +44,11 @@ class ResumeProofVerb final : public Verb {
       throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
     }
     reports::Report report = driver::empty_report("program");
-    report.scenarios.push_back(
-        driver::prove_resume({runs_[0], runs_[1], runs_.size() > 2 ? runs_[2] : "", checkpoints_}));
+    report.scenarios.push_back(driver::prove_resume({.uninterrupted = runs_[0],
+                                                     .resumed = runs_[1],
+                                                     .cold = runs_.size() > 2 ? runs_[2] : "",
+                                                     .control = control_,
+                                                     .checkpoints = checkpoints_}));
     report.scenarios.back().replay = replay();
     report.planned = 1;
     if (runs_.size() < 3) {
@@ -48,20 +61,32 @@ class ResumeProofVerb final : public Verb {
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;
     console.out << to_table(report, columns) << '\n' << to_rank_table(report.scenarios.back());
     if (!report_.empty()) driver::write_report(report, report_);
+    if (!card_.empty()) write_card(driver::verification_card(report));
     console.out << fmt::format("\n{}: {}\n", reports::name_of(report.verdict), runs_[1]);
     if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
     return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
   }
 
  private:
+  void write_card(const std::string& text) const {
+    std::ofstream out(card_);
+    out << text;
+    out.close();
+    if (!out) throw Error(Code::kIo, "can't be written", {.file = card_});
+  }
+
   std::string replay() const {
     std::string line = "reprise resume-proof";
     for (const auto& run : runs_) line += " " + run;
-    return checkpoints_.empty() ? line : line + " --checkpoints " + checkpoints_;
+    if (!control_.empty()) line += " --control " + control_;
+    if (!checkpoints_.empty()) line += " --checkpoints " + checkpoints_;
+    return line;
   }
 
   std::vector<std::string> runs_;
   std::string checkpoints_;
+  std::string control_;
+  std::string card_;
   std::string report_;
 };
 

@@ -19,6 +19,7 @@ set(REPRISE_THIRD_PARTY
   "driver/runs            json         PRIVATE"
   "driver/witness         json         PRIVATE"
   "driver/programs        json         PRIVATE"
+  "driver/programs        yaml         PRIVATE"
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
   "cli/arguments          fmt          PRIVATE"

@@ -1,7 +1,6 @@
 #include "driver/lanes/foreign_life.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
@@ -10,10 +9,9 @@
 #include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
 #include "driver/judges/rng_judge.hpp"
-#include "driver/lanes/process.hpp"
+#include "driver/lanes/command_run.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/language/text_file.hpp"
 #include "driver/record/tensor_digest.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
@@ -22,14 +20,6 @@
 
 namespace reprise::driver {
 namespace {
-
-std::string replaced(std::string word, const std::string& name, const std::string& value) {
-  for (auto at = word.find(name); at != std::string::npos;
-       at = word.find(name, at + value.size())) {
-    word.replace(at, name.size(), value);
-  }
-  return word;
-}
 
 /// Returns a digest of the elements of all tensors by key, which does not depend on their chunks;
 /// nothing if the checkpoint can't be read.
@@ -103,21 +93,11 @@ class ForeignLife {
     if (is_there && !before_->damaged) content_ = content_of(store, directory());
   }
 
-  void judge_end(const ProcessEnd& end, const std::string& log_tail) {
-    if (!end.timed_out && end.exit_code == plan_.foreign->exits) return;
-    rule(judged::kVerdictDisagreement,
-         "the command was to end with " + std::to_string(plan_.foreign->exits) + " and " +
-             (end.timed_out ? "was still running at the deadline"
-                            : "ended with " + std::to_string(end.exit_code)) +
-             ": " + log_tail);
-  }
-
-  /// Rules on processes that the program left behind, because they could still write after the
+  /// Rules on the command's end. Processes that it left behind could still write after the
   /// judgement.
-  void judge_leftovers(const ProcessEnd& end) {
-    if (end.left_some) {
-      rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
-    }
+  void judge_end(const CommandEnd& end) {
+    const std::string complaint = complaint_of(*plan_.command, end);
+    if (!complaint.empty()) rule(judged::kVerdictDisagreement, complaint);
   }
 
   void judge_checkpoint(Store& store) {
@@ -161,8 +141,8 @@ class ForeignLife {
   }
 
   std::optional<Step> leaves() const {
-    if (!plan_.foreign->leaves) return std::nullopt;
-    return Step{*plan_.foreign->leaves};
+    if (!plan_.command->leaves) return std::nullopt;
+    return Step{*plan_.command->leaves};
   }
   std::string directory() const {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
@@ -217,23 +197,12 @@ class ForeignLife {
 
 IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
                               const LaneOptions& options, const Past& past) {
-  const ForeignProgram& foreign = *scenario.incarnations[number].foreign;
   ForeignLife life(scenario, number, lane.store(), past);
   OnDisk disk(lane);
-  const ScratchDirectory scratch;
-  const std::string log = scratch.path() + "/log";
-  const auto root = std::filesystem::absolute(disk.path()) / kCheckpointRoot;
-  std::filesystem::create_directories(root);
-  std::vector<std::string> words;
-  for (const auto& word : foreign.command) {
-    words.push_back(
-        replaced(replaced(word, "{checkpoints}", root.string()), "{reprise}", options.executable));
-  }
-  const ProcessEnd end =
-      run_process(words, log, {.deadline_s = static_cast<std::uint64_t>(foreign.seconds)});
+  const CommandEnd end = run_command(*scenario.incarnations[number].command,
+                                     disk.path() + "/" + kCheckpointRoot, options.executable);
   disk.take_back();
-  life.judge_end(end, tail_of(log));
-  life.judge_leftovers(end);
+  life.judge_end(end);
   life.judge_checkpoint(lane.store());
   return std::move(life).record();
 }

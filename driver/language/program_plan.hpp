@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/language/command_life.hpp"
 #include "driver/language/trainer_file.hpp"
 #include "properties/ruling_code.hpp"
 
@@ -47,7 +48,8 @@ struct ProgramLife {
   std::vector<ProgramStep> steps;
   std::optional<ProgramKill> kill;
   std::optional<ProgramRerun> rerun;
-  std::int64_t exit = 0;  ///< code that each rank must end with
+  std::int64_t exit = 0;                    ///< code that each rank must end with
+  std::optional<CommandLife> command = {};  ///< runs once, in place of the trainer
 
   friend bool operator==(const ProgramLife&, const ProgramLife&) = default;
 };

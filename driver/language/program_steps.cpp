@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/base/print.hpp"
+#include "driver/language/command_step.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -14,7 +15,7 @@ constexpr std::int64_t kTrainMax = 10000;
 constexpr std::int64_t kProgramCountMax = 1'000'000;
 constexpr const char* kProgramSteps =
     "the steps of a trainer are: train: N, save, load, finalize, kill, fault: {rerun}, exit: CODE, "
-    "restart";
+    "restart, incarnation: {command}";
 
 std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
@@ -181,8 +182,11 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
     life.exit = code;
   } else if (step.has("restart")) {
     read_program_restart(step.map("restart"), plan);
+  } else if (step.has("incarnation")) {
+    plan.lives.push_back(next_life(plan));
+    plan.lives.back().command = read_command_life(step.map("incarnation"));
   } else {
-    for (const char* known : {"train", "save", "kill", "fault", "exit", "restart"}) {
+    for (const char* known : {"train", "save", "kill", "fault", "exit", "restart", "incarnation"}) {
       static_cast<void>(step.node(known));
     }
     step.refuse_unknown();
@@ -231,12 +235,16 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   return plan;
 }
 
-/// Checks that the first life saves something, and that no life has both a kill and an exit code.
+/// Checks that the first life saves something, that the trainer has the last life, and that no life
+/// has both a kill and an exit code.
 void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
   const bool saves =
       count_of(plan.lives.front(), ProgramDoes::kSave) > 0 || plan.lives.front().exit != 0;
   const YAML::Node at = top.node("steps");
   if (!saves) top.fail(at, "saves nothing in its first life, so nothing would be compared");
+  if (plan.lives.back().command) {
+    top.fail(at, "ends with a command, and nothing loads what it leaves; restart the trainer");
+  }
   for (const auto& life : plan.lives) {
     if (life.kill && life.exit != 0) {
       top.fail(at, "plans both a kill and an exit code for one life");
@@ -282,9 +290,9 @@ ProgramPlan read_program(YamlMap& top, const std::string& trainers) {
                         plan);
     }
     if (ended == lives && plan.lives.size() == lives) {
-      top.fail(step, "does something after the life has ended by a kill or an exit");
+      top.fail(step, "does something after the life has ended by a kill, an exit or a command");
     }
-    const bool ends = !step.IsScalar() && (step["kill"] || step["exit"]);
+    const bool ends = !step.IsScalar() && (step["kill"] || step["exit"] || step["incarnation"]);
     if (ends) ended = plan.lives.size();
   }
   read_program_expect(top.map("expect"), plan);

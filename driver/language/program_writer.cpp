@@ -1,5 +1,7 @@
 #include "driver/language/program_writer.hpp"
 
+#include "driver/language/command_step.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -78,7 +80,9 @@ void put_program(YAML::Emitter& out, const ProgramPlan& plan) {
   out << YAML::Key << "seed" << YAML::Value << plan.seed << YAML::EndMap;
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
   for (std::size_t i = 0; i < plan.lives.size(); ++i) {
-    if (i > 0) {
+    if (plan.lives[i].command) {
+      put_command_life(out, *plan.lives[i].command);
+    } else if (i > 0) {
       out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow
           << YAML::BeginMap;
       put_layout_of(out, plan.lives[i]);

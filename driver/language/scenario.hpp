@@ -13,6 +13,7 @@
 
 #include "core/plan/strictness.hpp"
 #include "core/save/plan_cache.hpp"
+#include "driver/language/command_life.hpp"
 #include "driver/language/program_plan.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
@@ -142,18 +143,6 @@ struct DamageAction {
 using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateAction, LoadAction,
                             BadResultAction, ExitAction, FaultAction, ReleaseAction, DamageAction>;
 
-/// Another program that replaces the job. The judges see only the checkpoints that it leaves.
-struct ForeignProgram {
-  /// Program and arguments. In each, {checkpoints} is replaced by the directory of the checkpoints
-  /// and the tracker, {reprise} by the path of this program.
-  std::vector<std::string> command;
-  int exits = 0;                       ///< exit code that the program must have
-  std::optional<std::int64_t> leaves;  ///< step that the program must commit a checkpoint of
-  std::int64_t seconds = 120;          ///< time limit of the program
-
-  friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
-};
-
 /// Source of the groups for the job's functions; see sim::GroupSource.
 enum class GroupsFrom : std::uint8_t { kExplicit, kFallback, kHalf };
 std::string_view name_of(GroupsFrom from);
@@ -190,7 +179,7 @@ struct IncarnationPlan {
   std::optional<Code> fails = {};               ///< code with which all ranks must refuse the load
   std::string fails_says = {};  ///< text that each rank's message must contain if a load is refused
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
-  std::optional<ForeignProgram> foreign = {};  ///< another program; only damage may follow it
+  std::optional<CommandLife> command = {};  ///< replaces the job; only damage may follow it
 
   /// Returns the number of ranks of the world, members or not.
   std::int32_t world_size() const;

@@ -176,17 +176,6 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   return plan;
 }
 
-ForeignProgram read_foreign(YamlMap map) {
-  ForeignProgram foreign;
-  foreign.command = map.texts("command");
-  if (foreign.command.empty()) map.fail(map.node("command"), "wants the words of a 'command'");
-  foreign.exits = static_cast<int>(map.integer_in("exits", 0, UINT8_MAX).value_or(0));
-  foreign.leaves = map.integer_in("leaves", 0, INT64_MAX);
-  foreign.seconds = map.integer_in("seconds", 1, INT32_MAX).value_or(foreign.seconds);
-  map.refuse_unknown();
-  return foreign;
-}
-
 IncarnationPlan like_the_last(const Scenario& scenario) {
   IncarnationPlan plan = scenario.incarnations.back();
   plan.actions.clear();
@@ -195,7 +184,7 @@ IncarnationPlan like_the_last(const Scenario& scenario) {
   plan.fails.reset();
   plan.fails_says.clear();
   plan.load = {};
-  plan.foreign.reset();
+  plan.command.reset();
   return plan;
 }
 

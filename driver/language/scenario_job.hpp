@@ -10,8 +10,6 @@ namespace reprise::driver {
 void read_job(YamlMap job, Scenario& scenario);
 /// Returns the next incarnation without its actions. Keys that are not given keep their values.
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
-/// Reads the command of `incarnation: {command: ...}`.
-ForeignProgram read_foreign(YamlMap map);
 IncarnationPlan like_the_last(const Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/codes.hpp"
+#include "driver/language/command_step.hpp"
 #include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "reprise/error.hpp"
@@ -85,12 +86,12 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
 }
 
 /// Reads `- incarnation: {command: [...]}`. It becomes the first life if no other life precedes it.
-void add_foreign(ForeignProgram foreign, Scenario& scenario) {
+void add_command(CommandLife command, Scenario& scenario) {
   const bool first = scenario.incarnations.size() == 1 &&
                      scenario.incarnations.front().actions.empty() &&
-                     !scenario.incarnations.front().foreign;
+                     !scenario.incarnations.front().command;
   if (!first) scenario.incarnations.push_back(like_the_last(scenario));
-  scenario.incarnations.back().foreign = std::move(foreign);
+  scenario.incarnations.back().command = std::move(command);
 }
 
 /// Reads `- train: 3`, `- restart: {layout: {tp: 4}}`.
@@ -112,7 +113,7 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   } else if (step.has("restart")) {
     scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
   } else if (step.has("incarnation")) {
-    add_foreign(read_foreign(step.map("incarnation")), scenario);
+    add_command(read_command_life(step.map("incarnation")), scenario);
   } else {
     for (const auto known : kKnown) static_cast<void>(step.node(known));
     step.refuse_unknown();
@@ -142,7 +143,7 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
     ended = ended || afterwards;
     exited = exited || std::holds_alternative<ExitAction>(action);
   }
-  if (plan.foreign && !std::all_of(plan.actions.begin(), plan.actions.end(), is_afterwards)) {
+  if (plan.command && !std::all_of(plan.actions.begin(), plan.actions.end(), is_afterwards)) {
     top.fail(root, "lets the job do something in the life of a command; restart it first");
   }
   if (!plan.fails) return;
@@ -180,8 +181,8 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.foreign;  // another program's checkpoint is read, too
-    saved = saved || plan.foreign;
+    loads = loads || plan.command;  // another program's checkpoint is read, too
+    saved = saved || plan.command;
   }
   std::int64_t trained = 0;
   for (const auto& action : scenario.incarnations.front().actions) {

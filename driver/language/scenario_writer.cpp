@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "driver/language/command_step.hpp"
 #include "driver/language/program_writer.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
@@ -188,16 +189,6 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
   out << YAML::EndMap << YAML::EndMap;
 }
 
-void put_foreign(YAML::Emitter& out, const ForeignProgram& foreign) {
-  out << YAML::BeginMap << YAML::Key << "incarnation" << YAML::Value << YAML::Flow
-      << YAML::BeginMap;
-  put_list(out, "command", foreign.command);
-  if (foreign.exits != 0) put(out, "exits", std::int64_t{foreign.exits});
-  if (foreign.leaves) put(out, "leaves", *foreign.leaves);
-  if (foreign.seconds != ForeignProgram().seconds) put(out, "seconds", foreign.seconds);
-  out << YAML::EndMap << YAML::EndMap;
-}
-
 /// Writes an action as a step, without defaults.
 struct ActionWriter {
   YAML::Emitter& out;
@@ -299,8 +290,8 @@ void put_steps(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const IncarnationPlan& plan = scenario.incarnations[i];
-    if (plan.foreign) {
-      put_foreign(out, *plan.foreign);
+    if (plan.command) {
+      put_command_life(out, *plan.command);
     } else if (i > 0) {
       put_restart(out, scenario, plan);
     }

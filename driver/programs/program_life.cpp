@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/base/print.hpp"
+#include "driver/lanes/command_run.hpp"
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/language/text_file.hpp"
@@ -271,6 +272,18 @@ std::string witness_file(const std::string& work, std::size_t life, std::size_t 
 }
 
 LifeEvidence run_program_life(const LifeRequest& request) { return RunningLife(request).run(); }
+
+LifeEvidence run_command_life(const ProgramLife& life, const std::string& work,
+                              const ProgramPlace& place) {
+  LifeEvidence evidence;
+  evidence.plan = life;
+  evidence.plan.exit = life.command->exits;
+  const CommandEnd end = run_command(*life.command, checkpoints_in(work), place.reprise);
+  evidence.ends.push_back({end.process.exit_code, end.process.timed_out, end.process.cut_short,
+                           end.process.left_some, end.log});
+  evidence.complaint = complaint_of(*life.command, end);
+  return evidence;
+}
 
 std::optional<std::string> why_no_trainer(const TrainerFile& trainer, const ProgramPlace& place) {
   const std::string program = word_of(trainer.command.front(), place);

@@ -13,6 +13,7 @@ namespace reprise::driver {
 struct ProgramPlace {
   std::string python;    ///< replaces the word python3; empty: python3 itself
   std::string programs;  ///< folder of this program, for the word {programs}
+  std::string reprise;   ///< path of this program, for the word {reprise} of a command
 };
 
 enum class Loads : std::uint8_t {
@@ -42,6 +43,10 @@ std::string witness_file(const std::string& work, std::size_t life, std::size_t 
 
 /// Leaves `before` and `after` empty. Ends every process that it started.
 LifeEvidence run_program_life(const LifeRequest& request);
+
+/// Runs a life that is a command, on the checkpoints of the run.
+LifeEvidence run_command_life(const ProgramLife& life, const std::string& work,
+                              const ProgramPlace& place);
 
 /// Returns why the trainer can't run here: an interpreter, a package or a program is missing.
 std::optional<std::string> why_no_trainer(const TrainerFile& trainer, const ProgramPlace& place);

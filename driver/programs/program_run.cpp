@@ -70,7 +70,9 @@ class ProgramRun {
     std::vector<StoredCheckpoint> stored;
     for (std::size_t i = 0; i < plan_.lives.size() && i < most; ++i) {
       keep_for_again(i);
-      lives_.push_back(run_program_life(request(plan_.lives[i], i, work_, values)));
+      lives_.push_back(plan_.lives[i].command
+                           ? run_command_life(plan_.lives[i], work_, options_.place)
+                           : run_program_life(request(plan_.lives[i], i, work_, values)));
       lives_.back().before = stored;
       stored = read_root(checkpoints_in(work_));
       lives_.back().after = stored;
@@ -135,7 +137,8 @@ class ProgramRun {
 
  private:
   bool loads_again(std::size_t life) const {
-    return plan_.expect.goes_on == GoesOn::kLikeControl && after_change(plan_, life);
+    return plan_.expect.goes_on == GoesOn::kLikeControl && after_change(plan_, life) &&
+           !plan_.lives[life].command;
   }
 
   void keep_for_again(std::size_t life) const {
@@ -246,13 +249,14 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
 
 void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
                      ScenarioResult& result) {
-  reports::Incarnation shown{.layout = layout_text(plan.trainer, life.plan.layout)};
+  reports::Incarnation shown{
+      .layout = life.plan.command ? "command" : layout_text(plan.trainer, life.plan.layout)};
   const auto steps = steps_of(life.ranks);
   const auto loaded = loaded_by(life);
-  shown.outcome = life.plan.kill            ? "cut_short"
-                  : !ended_as_planned(life) ? "failed"
-                  : number > 0              ? "continued"
-                                            : "ran";
+  shown.outcome = life.plan.kill                     ? "cut_short"
+                  : !ended_as_planned(life)          ? "failed"
+                  : number > 0 && !life.plan.command ? "continued"
+                                                     : "ran";
   if (shown.outcome == "failed") shown.code = name_of(judged::kVerdictDisagreement);
   shown.exit_code = life.plan.kill ? 1 : static_cast<int>(life.plan.exit);
   shown.first_step = loaded.value_or(0);

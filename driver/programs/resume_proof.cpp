@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <map>
 
 #include "driver/language/text_file.hpp"
 #include "driver/programs/program_run.hpp"
@@ -100,6 +101,24 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   }
 }
 
+/// Reads the second runs of the lives whose layout differs from that of the first life.
+std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
+                                                  const ProgramPlan& plan) {
+  std::map<std::size_t, LifeEvidence> controls;
+  for (std::size_t life = 1; life < plan.lives.size(); ++life) {
+    if (!after_change(plan, life)) continue;
+    if (!fs::exists(file_in(folder, life, 0))) {
+      throw Error(Code::kUsage,
+                  "holds no second run of life " + std::to_string(life) +
+                      ", which has another layout than the first; its files are named life" +
+                      std::to_string(life) + "-rank0.jsonl and so on",
+                  {.file = folder});
+    }
+    controls.emplace(life, read_life(folder, life));
+  }
+  return controls;
+}
+
 /// True if run B would pass with the cold life in place of its last.
 bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                  const ControlRuns& controls) {
@@ -111,6 +130,19 @@ bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<L
   return judge_program(plan, lives, controls).empty();
 }
 
+/// Under another layout, sums may differ in their last bits although nothing is lost. Adds to such
+/// a finding which run shows the difference.
+void advise(const ProgramPlan& plan, WitnessFindings& findings) {
+  if (plan.expect.goes_on == GoesOn::kLikeControl) return;
+  for (auto& finding : findings) {
+    if (finding.code != judged::kTrajectoryDivergence || !after_change(plan, finding.life))
+      continue;
+    finding.text +=
+        "; the layout changed, so sums may be rounded otherwise: run this life a second time from "
+        "the same checkpoint, and name its witness folder as the control";
+  }
+}
+
 }  // namespace
 
 reports::ScenarioResult prove_resume(const ResumeProof& runs) {
@@ -120,10 +152,17 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
     throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
   }
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
-  const ProgramPlan plan = plan_of(lives);
+  ProgramPlan plan = plan_of(lives);
   ControlRuns controls;
   controls.uninterrupted = &control.front();
+  std::map<std::size_t, LifeEvidence> again;
+  if (!runs.control.empty()) {
+    plan.expect.goes_on = GoesOn::kLikeControl;
+    again = read_controls(runs.control, plan);
+    for (const auto& [life, evidence] : again) controls.again[life] = &evidence;
+  }
   WitnessFindings findings = judge_program(plan, lives, controls);
+  advise(plan, findings);
   if (findings.empty() && !runs.cold.empty() && passes_with(runs.cold, plan, lives, controls)) {
     findings.push_back({.code = judged::kOracleVacuous,
                         .text = "the run would pass although its last life loads nothing",

@@ -13,12 +13,16 @@ struct ResumeProof {
   std::string resumed;        ///< run B: several lives, each but the first from a checkpoint
   /// The last life of run B, but without a load; empty if there is no such run.
   std::string cold;
+  /// Second runs of lives of run B that have another layout than its first, each from the same
+  /// checkpoint; files are named like those of run B. These lives are then compared with them in
+  /// place of run A. Empty if there is none.
+  std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, or run B has one life alone. A witness file
-/// that can't be read is a finding.
+/// Throws USAGE if a folder holds no witness files, run B has one life alone, or `control` lacks a
+/// life that has another layout. A witness file that can't be read is a finding.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

@@ -56,7 +56,8 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
 /// reason.
 ScenarioResult run_of_trainer(const Scenario& scenario, const LaneOptions& options) {
   ProgramOptions own{
-      .place = {options.python, std::filesystem::path(options.executable).parent_path().string()},
+      .place = {options.python, std::filesystem::path(options.executable).parent_path().string(),
+                options.executable},
       .keep = options.keep};
   if (options.controls) own.controls = options.controls;
   ScenarioResult result;
@@ -173,7 +174,7 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
   std::vector<IncarnationRecord> lives;
   Past past;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const bool foreign = scenario.incarnations[i].foreign.has_value();
+    const bool foreign = scenario.incarnations[i].command.has_value();
     lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
     end_life(scenario, i, lane.store(), lives.back(), past);
     if (!may_go_on(scenario, i, lives.back())) break;

@@ -52,7 +52,7 @@ void require_possible(const sim::CommonState& told) {
   sim::check_modules(told.modules, last + 1);
 }
 
-ForeignProgram copy_of(const std::string& directory, Step step) {
+CommandLife copy_of(const std::string& directory, Step step) {
   constexpr const char* kCopy = "cp -R \"$1\" \"$2/$3\" && printf %s \"$4\" > \"$2/$5\"";
   return {
       .command = {"sh", "-c", kCopy, "sh", directory, "{checkpoints}", directory_of(Tracker{step}),
@@ -134,7 +134,7 @@ void begin_from(const StoredStart& start, Scenario& scenario) {
   saved.run = told.identity.run;
   saved.engine = told.identity.engine;
   saved.keys = start.keys;
-  saved.foreign = copy_of(start.directory, step);
+  saved.command = copy_of(start.directory, step);
   lay_out(told, saved);
   scenario.optimizer_sharding = saved.optimizer_sharding;
   scenario.incarnations.insert(scenario.incarnations.begin(), std::move(saved));

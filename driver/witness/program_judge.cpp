@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
+#include <set>
 
 #include "core/base/hash.hpp"
 #include "driver/witness/course_judge.hpp"
@@ -12,7 +14,7 @@ namespace {
 
 constexpr int kKilled = 128 + SIGKILL;
 
-std::string life_name(std::size_t life) { return "incarnation " + std::to_string(life); }
+std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 
 /// A save that the ranks told of.
 struct ToldSave {
@@ -42,6 +44,29 @@ bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   return ended;
 }
 
+/// Returns the shortest prefix of the key, cut at a dot, under which nothing was told; the key
+/// itself if there is none.
+std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
+    const auto next = told.lower_bound(key.substr(0, dot));
+    if (next == told.end() || !next->starts_with(key.substr(0, dot))) return key.substr(0, dot);
+  }
+  return key;
+}
+
+/// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
+/// sched.last_epoch".
+std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
+  std::map<std::string, std::size_t> prefixes;
+  for (const auto& key : untold) ++prefixes[untold_prefix(key, told)];
+  std::string text;
+  for (const auto& [prefix, keys] : prefixes) {
+    text +=
+        (text.empty() ? "" : ", ") + prefix + (keys > 1 ? " (" + std::to_string(keys) + ")" : "");
+  }
+  return text;
+}
+
 /// Judges the lives in order and remembers what was saved.
 class ProgramJudge {
  public:
@@ -66,6 +91,7 @@ class ProgramJudge {
   }
 
   void judge_life() {
+    if (life_->plan.command) return judge_command();
     for (const auto& text : life_->unread) find(Code::kTornFile, text);
     judge_start();
     const auto loads = states_of(life_->ranks, StateMoment::kLoaded, number_, findings_);
@@ -138,6 +164,44 @@ class ProgramJudge {
           judged::kVerdictDisagreement,
           who + " ended with " + std::to_string(end.exit_code) + " and its witness does not say so",
           number);
+    }
+  }
+
+  // --- commands ----------------------------------------------------------------------------------
+
+  /// Judges a life that is a command: its end, and the checkpoint that it leaves. If there was one
+  /// of that step before, its tensors and objects must all be there, with the same content.
+  void judge_command() {
+    if (!life_->complaint.empty()) find(judged::kVerdictDisagreement, life_->complaint);
+    const auto& step = life_->plan.command->leaves;
+    if (!step) return;
+    const StoredCheckpoint* left = checkpoint_of(life_->after, *step);
+    if (left == nullptr) {
+      return find(judged::kCommitMissing,
+                  "the command left no checkpoint of step " + std::to_string(*step));
+    }
+    if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
+    for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text);
+    const StoredCheckpoint* before = checkpoint_of(life_->before, *step);
+    if (before == nullptr || before->flaw) return;
+    for (const auto& [key, tensor] : before->tensors) judge_kept(key, tensor, *left);
+    for (const auto& key : before->objects) {
+      if (left->objects.contains(key)) continue;
+      find(judged::kLostObject, "the command lost " + key);
+    }
+  }
+
+  void judge_kept(const std::string& key, const StoredDigest& before,
+                  const StoredCheckpoint& left) {
+    const auto there = left.tensors.find(key);
+    if (there == left.tensors.end()) {
+      if (!left.unread.contains(key)) find(judged::kLostObject, "the command lost " + key);
+    } else if (there->second.dtype != before.dtype) {
+      find(Code::kDtypeDrift, "the command gave " + key + " another dtype");
+    } else if (!(there->second.shape == before.shape)) {
+      find(Code::kShapeDrift, "the command gave " + key + " another shape");
+    } else if (there->second.digest != before.digest) {
+      find(judged::kBitMismatch, "the command changed elements of " + key);
     }
   }
 
@@ -293,23 +357,21 @@ class ProgramJudge {
              std::any_of(plan_.expect.unwitnessed.begin(), plan_.expect.unwitnessed.end(),
                          [&](const std::string& prefix) { return key.starts_with(prefix); });
     };
-    std::vector<std::string> unknown;
+    std::set<std::string> told;
+    for (const auto& [key, tensor] : live.tensors) told.insert(key);
+    for (const auto& [name, digest] : live.objects) told.insert(name.first);
+    std::vector<std::string> untold;
     for (const auto& [key, tensor] : stored.tensors) {
-      const bool told = live.tensors.contains(key) || live.objects.contains({key, ""});
-      if (!told && !is_allowed(key)) unknown.push_back(key);
+      if (!told.contains(key) && !is_allowed(key)) untold.push_back(key);
     }
     for (const auto& key : stored.objects) {
-      const auto cut = key.rfind("/shard_");
-      const std::string name = key.substr(0, cut);
-      const auto told = live.objects.lower_bound({name, ""});
-      const bool known = told != live.objects.end() && told->first.first == name;
-      if (!known && !is_allowed(key)) unknown.push_back(key);
+      const std::string name = key.substr(0, key.rfind("/shard_"));
+      if (!told.contains(name) && !is_allowed(key)) untold.push_back(name);
     }
-    if (unknown.empty()) return;
-    find(judged::kOracleVacuous,
-         where + " holds " + unknown.front() +
-             (unknown.size() > 1 ? " and " + std::to_string(unknown.size() - 1) + " more" : "") +
-             ", which no rank told of; 'unwitnessed' may name it");
+    if (untold.empty()) return;
+    find(judged::kOracleVacuous, where + " holds " + std::to_string(untold.size()) +
+                                     " keys that no rank told of: " + listed(untold, told) +
+                                     "; 'unwitnessed' may name what never changes");
     findings_.back().inconclusive = true;
   }
 
@@ -461,6 +523,7 @@ bool kill_fired(const LifeEvidence& life) {
 }
 
 bool ended_as_planned(const LifeEvidence& life) {
+  if (life.plan.command) return life.complaint.empty();
   if (life.plan.kill) return kill_fired(life);
   return std::all_of(life.ends.begin(), life.ends.end(), [&](const ProgramEnd& end) {
     return end.exit_code == life.plan.exit && !end.timed_out && !end.cut_short;

@@ -29,7 +29,8 @@ struct LifeEvidence {
   std::vector<std::string> unread;  ///< why witness files could not be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
-  bool stored_known = true;  ///< false if nobody looked for checkpoints after the life
+  std::string complaint = {};  ///< how the end of a command differs from its plan
+  bool stored_known = true;    ///< false if nobody looked for checkpoints after the life
 };
 
 /// The runs to compare a scenario with. A run that is null or absent is not used.

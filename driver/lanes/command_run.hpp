@@ -1,0 +1,24 @@
+#pragma once
+// Runs the command of a life that is somebody else's program, for the job and for trainers alike.
+
+#include <string>
+
+#include "driver/lanes/process.hpp"
+#include "driver/language/command_life.hpp"
+
+namespace reprise::driver {
+
+struct CommandEnd {
+  ProcessEnd process;
+  std::string log;  ///< the end of the program's output
+};
+
+/// Runs the command. Creates `checkpoints`, the directory for the word {checkpoints}, if it is not
+/// there. `reprise` is the path of this program. Throws IO if the command can't be started.
+CommandEnd run_command(const CommandLife& life, const std::string& checkpoints,
+                       const std::string& reprise);
+
+/// Returns how the command's end differs from its plan; empty if it ended as planned.
+std::string complaint_of(const CommandLife& life, const CommandEnd& end);
+
+}  // namespace reprise::driver

@@ -1,0 +1,23 @@
+#pragma once
+// A life that is a command: somebody else's program, run once, in the place of the job.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::driver {
+
+/// The judges see only the checkpoints that the command leaves.
+struct CommandLife {
+  /// Program and arguments. In each, {checkpoints} is replaced by the directory of the checkpoints
+  /// and the tracker, {reprise} by the path of this program.
+  std::vector<std::string> command;
+  int exits = 0;                       ///< exit code that the program must have
+  std::optional<std::int64_t> leaves;  ///< step that the program must commit a checkpoint of
+  std::int64_t seconds = 120;          ///< time limit of the program
+
+  friend bool operator==(const CommandLife&, const CommandLife&) = default;
+};
+
+}  // namespace reprise::driver

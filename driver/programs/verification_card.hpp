@@ -1,0 +1,17 @@
+#pragma once
+// Writes a verdict as an item of a model verification card, the YAML files in which Megatron-Bridge
+// records what was verified of a model.
+
+#include <string>
+
+#include "reports/report.hpp"
+
+namespace reprise::driver {
+
+/// Returns the item "checkpoint_resume" for the only scenario of a report of resume-proof, without
+/// the hardware key under which a card nests it. The item is `verified` only if the verdict is
+/// pass. Its comparison wants equal bits, so its tolerances are 0. Claims that the report does not
+/// make are listed in the expected result.
+std::string verification_card(const reports::Report& report);
+
+}  // namespace reprise::driver

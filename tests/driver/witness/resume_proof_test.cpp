@@ -1,0 +1,172 @@
+// Tests the judgement of runs that were made without the driver, from witness files on disk.
+
+#include "driver/programs/resume_proof.hpp"
+
+#include <gmock/gmock.h>
+#include <yaml-cpp/yaml.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "driver/programs/verification_card.hpp"
+#include "reprise/error.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/driver/witness/recorded_life.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Witness folders of the small job of recorded_life.hpp.
+class Runs {
+ public:
+  Recorded told;
+
+  /// Writes the files as they are told now, and judges them.
+  reports::ScenarioResult prove() {
+    write("a", 0, told.control);
+    write("b", 0, told.first);
+    write("b", 1, told.second);
+    return prove_resume(folders);
+  }
+  void write(const std::string& run, int life, const std::vector<std::string>& ranks) const {
+    std::filesystem::create_directories(path(run));
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      std::ofstream(path(run) + "/life" + std::to_string(life) + "-rank" + std::to_string(rank) +
+                    ".jsonl")
+          << ranks[rank];
+    }
+  }
+  std::string path(const std::string& run) const { return directory_.path() + "/" + run; }
+
+ private:
+  contracts::TemporaryDirectory directory_;
+
+ public:
+  ResumeProof folders{.uninterrupted = path("a"),
+                      .resumed = path("b"),
+                      .cold = {},
+                      .control = {},
+                      .checkpoints = {}};
+};
+
+/// Replaces `what` in each of the files.
+void change(std::vector<std::string>& files, const std::string& what, const std::string& by) {
+  for (auto& file : files) {
+    const auto at = file.find(what);
+    ASSERT_NE(at, std::string::npos) << what;
+    file.replace(at, what.size(), by);
+  }
+}
+
+/// Returns the second life as if it ran under another layout of the same ranks.
+std::vector<std::string> under_another_layout(std::vector<std::string> files) {
+  change(files, R"({"dp":2})", R"({"tp":2})");
+  return files;
+}
+
+TEST(ResumeProof, PassesARunThatContinues) {
+  const auto result = Runs().prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
+  EXPECT_EQ(result.incarnations.size(), 2U);
+}
+
+TEST(ResumeProof, FindsALossThatDiffersFromTheUninterruptedRun) {
+  Runs runs;
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  const auto result = runs.prove();
+  EXPECT_EQ(result.code, "TRAJECTORY_DIVERGENCE") << result.reason;
+  EXPECT_THAT(result.reason, ::testing::Not(HasSubstr("layout changed")));
+}
+
+TEST(ResumeProof, FindsAnObjectThatWasNotLoaded) {
+  Runs runs;
+  change(runs.told.second, hex(std::uint64_t{2}), hex(std::uint64_t{7}));
+  EXPECT_EQ(runs.prove().code, "LOST_OBJECT");
+}
+
+TEST(ResumeProof, RefusesARunThatLoadsNothing) {
+  Runs runs;
+  // The cold life says that it is at step 2, and has what was live there: the proof shows nothing.
+  runs.write("cold", 1, runs.told.second);
+  runs.write("cold", 0, runs.told.second);
+  runs.folders.cold = runs.path("cold");
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+  EXPECT_EQ(result.code, "ORACLE_VACUOUS") << result.reason;
+}
+
+TEST(ResumeProof, ComparesALifeOfAnotherLayoutWithItsControl) {
+  Runs runs;
+  runs.told.second = under_another_layout(runs.told.second);
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  const auto alone = runs.prove();
+  EXPECT_EQ(alone.code, "TRAJECTORY_DIVERGENCE") << alone.reason;
+  EXPECT_THAT(alone.reason, HasSubstr("run this life a second time"));
+
+  runs.folders.control = runs.path("again");
+  EXPECT_THROW(runs.prove(), Error) << "the control lacks life 1";
+  runs.write("again", 1, runs.told.second);
+  const auto like = runs.prove();
+  EXPECT_EQ(like.verdict, reports::Verdict::kPass) << like.reason;
+
+  auto other = runs.told.second;
+  change(other, R"("loss":"0x1.4p+0")", R"("loss":"0x1.5p+0")");
+  runs.write("again", 1, other);
+  EXPECT_EQ(runs.prove().code, "TRAJECTORY_DIVERGENCE");
+}
+
+TEST(ResumeProof, ComparesTheRateWithTheUninterruptedRunEvenIfThereIsAControl) {
+  Runs runs;
+  runs.told.second = under_another_layout(runs.told.second);
+  change(runs.told.second, R"("lr":"0x1p-3")", R"("lr":"0x1p-1")");
+  runs.write("again", 1, runs.told.second);
+  runs.folders.control = runs.path("again");
+  EXPECT_EQ(runs.prove().code, "TRAJECTORY_DIVERGENCE");
+}
+
+TEST(ResumeProof, RefusesWhatIsNoResumedRun) {
+  Runs runs;
+  EXPECT_THROW(prove_resume(runs.folders), Error) << "no folder";
+  runs.write("a", 0, runs.told.control);
+  runs.write("b", 0, runs.told.first);
+  EXPECT_THROW(prove_resume(runs.folders), Error) << "one life";
+}
+
+reports::Report report_of(reports::ScenarioResult result) {
+  reports::Report report;
+  report.started = "2026-02-03T04:05:06Z";
+  report.not_claimed = {"what the checkpoints hold: they were not given"};
+  result.replay = "reprise resume-proof a b";
+  report.verdict = result.verdict;
+  report.scenarios.push_back(std::move(result));
+  return report;
+}
+
+TEST(VerificationCard, SaysWhatWasComparedAndWhatWasNot) {
+  const auto item = YAML::Load(verification_card(report_of(Runs().prove())))["checkpoint_resume"];
+  EXPECT_EQ(item["status"].as<std::string>(), "verified");
+  EXPECT_EQ(item["last_verified"].as<std::string>(), "2026-02-03");
+  EXPECT_EQ(item["command"].as<std::string>(), "reprise resume-proof a b");
+  EXPECT_EQ(item["resume_comparison"]["sentinel_steps"].as<std::vector<int>>(),
+            (std::vector<int>{3, 3}));
+  EXPECT_EQ(item["resume_comparison"]["loss_relative_tolerance"].as<double>(), 0);
+  EXPECT_TRUE(item["resume_comparison"]["sentinels_match"].as<bool>());
+  EXPECT_EQ(item["metrics"]["final_loss"].as<double>(), 1.1875);
+  EXPECT_THAT(item["expected_result"].as<std::string>(),
+              ::testing::AllOf(HasSubstr("from step 2 to step 3"), HasSubstr("Not claimed")));
+}
+
+TEST(VerificationCard, IsVerifiedOnlyByAPass) {
+  Runs runs;
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  const auto item = YAML::Load(verification_card(report_of(runs.prove())))["checkpoint_resume"];
+  EXPECT_EQ(item["status"].as<std::string>(), "unverified");
+  EXPECT_TRUE(item["last_verified"].IsNull());
+  EXPECT_FALSE(item["resume_comparison"]["sentinels_match"].as<bool>());
+  EXPECT_THAT(item["expected_result"].as<std::string>(), HasSubstr("TRAJECTORY_DIVERGENCE"));
+}
+
+}  // namespace
+}  // namespace reprise::driver
