@@ -19,7 +19,7 @@ Savers numbered(const Group& savers) {
 }
 
 Members members_of(const Mesh& mesh, const Savers& savers) {
-  // Position in the saving group, and in the mesh.
+  // One pair per mesh member: its position in the saving group, and its position in the mesh.
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   pairs.reserve(static_cast<std::size_t>(mesh.size()));
   for (const GlobalRank rank : mesh.members().members()) {
@@ -85,8 +85,8 @@ DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkR
   return cut;
 }
 
-/// Boxes that are products of intervals, and the box of each member. In each dimension the
-/// intervals tile its length.
+/// Computes all boxes of a placement, and the box of each mesh member. Each dimension is tiled by
+/// intervals; each box is a product of one interval per dimension.
 class Product {
  public:
   Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {

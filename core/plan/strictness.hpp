@@ -28,7 +28,8 @@ struct StrictVerdict {
   bool refuse = false;           ///< true if the load must not continue
   std::vector<std::string> log;  ///< lines for the operator, one per side
   KeyMismatch returned;          ///< the mismatch that the load returns to its caller
-  bool drop_not_stored = false;  ///< true if the request must lose keys that are not stored
+  /// True if keys that are not stored must be removed from the request.
+  bool drop_not_stored = false;
 };
 
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys);

@@ -31,7 +31,8 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
 /// Returns the name of a rank's file within the checkpoint.
 std::string payload_name(GroupRank rank);
 
-/// Memory and bytes of one rank's part; SaveReport explains the members.
+/// How much one rank writes and how much memory that takes. SaveReport has fields of the same names
+/// and explains them.
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;
@@ -75,8 +76,8 @@ std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
 /// Collective. Returns every rank's written file. Every rank must already have waited for its own
 /// file.
 std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
-/// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if the vote cannot be
-/// decoded.
+/// Decodes a rank's vote, which describes the file that the rank wrote. Throws COLLECTIVE_MISMATCH
+/// if the vote cannot be decoded.
 WrittenFile decode_written(ByteSpan vote);
 
 }  // namespace reprise

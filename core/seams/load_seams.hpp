@@ -17,15 +17,15 @@ namespace reprise {
 
 struct StagingNeed;
 
-/// For each group rank, the iteration that its tracker names. An entry is empty if the tracker
-/// names no iteration (but a release) or cannot be read.
+/// One entry per group rank: the iteration that the rank's tracker names. An entry is empty if the
+/// tracker names a release or cannot be read.
 using TrackedSteps = std::vector<std::optional<Step>>;
 /// Returns the newest iteration that any rank's tracker names. Trackers differ if ranks see
 /// different stores.
 std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader);
 
-/// For each group rank, the fault that it found in one candidate. An entry is empty if the rank
-/// found no fault.
+/// One entry per group rank: the fault that the rank found in one candidate. An entry is empty if
+/// the rank found no fault.
 using Votes = std::vector<std::optional<Error>>;
 /// Returns the first candidate in which no rank found a fault; the result is the same on all ranks.
 /// `votes` lists the candidates so far, in order.

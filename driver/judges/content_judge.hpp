@@ -1,6 +1,6 @@
 #pragma once
-// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Reads
-// the store after the life has ended, before anything else reads it.
+// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Must be
+// the first to read the store after the life has ended.
 
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"
