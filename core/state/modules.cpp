@@ -82,8 +82,8 @@ class Reader {
     module.forms.insert(key.form);
     take_kind(key, module);
     if (key.module.empty()) return;  // such a key does not prove that there are several modules
-    // The next two lines look for proof of several modules. Some keys prove nothing, because a
-    // plain model may also have a part named "mimo" or "language_model".
+    // `told_` becomes true if the key proves that there are several modules. Some keys prove
+    // nothing, because a plain model may also have a part named "mimo" or "language_model".
     told_ |= key.form == ModuleForm::kNamed ? key.module != kLanguageModule : !weight;
     own_ |= key.form != ModuleForm::kNamed && !weight && !is_rng(key);
   }

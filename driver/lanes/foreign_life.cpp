@@ -46,9 +46,9 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Fills in facts that a checkpoint of our own jobs records in its common state: the age of the
-/// random streams, the parts it has, and its parent. It does not
-/// record what its job left out in earlier loads. A checkpoint of another program records nothing.
+/// Fills in the facts that a checkpoint of our own jobs records in its common state: the age of the
+/// random streams, the parts that were saved, and the parent step. What the job left out in earlier
+/// loads is not recorded. A checkpoint of another program records none of these facts.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
@@ -112,8 +112,8 @@ class ForeignLife {
              ": " + log_tail);
   }
 
-  /// Rules on processes that the program left behind, because they could still write after the
-  /// judgement.
+  /// Adds rulings on processes that the program left behind, because such a process could still
+  /// write after the store has been judged.
   void judge_leftovers(const ProcessEnd& end) {
     if (end.left_some) {
       rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
@@ -168,8 +168,9 @@ class ForeignLife {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
   }
 
-  /// If the program had to leave a checkpoint, checks that the tracker names it and adds it to the
-  /// saves. If the step was saved before, its content must still be the same.
+  /// If the program had to leave a checkpoint, checks that the tracker names it, and adds it to the
+  /// saves. If an earlier life saved the same step, both checkpoints must have the same tensor
+  /// contents.
   void judge_step(Store& store) {
     if (!leaves()) return;
     const Step step = *leaves();

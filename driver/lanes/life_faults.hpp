@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 struct LifeFaults {
   std::vector<sim::FaultSpec> specs;
-  /// Position of an action's first fault in the book, and the number of the action's faults.
+  /// Which faults of the book belong to one action: the index of the first, and how many.
   struct Range {
     std::size_t begin = 0;
     std::size_t count = 0;
