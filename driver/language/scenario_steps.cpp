@@ -265,7 +265,8 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
 }
 
-/// True if this training, which starts at that iteration, reaches a save. Advances the iteration.
+/// True if `action` is training that saves at least once, when it starts at `iteration`. Adds the
+/// steps of the training to `iteration`.
 bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const auto* train = std::get_if<TrainAction>(&action);
   if (train == nullptr) return false;
@@ -293,7 +294,8 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.foreign;  // another program's checkpoint is read, too
+    // Judges read the checkpoint of another program like a load does.
+    loads = loads || plan.foreign;
     saved = saved || plan.foreign;
   }
   std::int64_t trained = 0;

@@ -48,8 +48,8 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-/// Refuses input that yaml-cpp accepts: aliases that turn a small text into an endless or
-/// exponential tree, and bytes that are not text.
+/// Refuses two kinds of input that yaml-cpp accepts: aliases that turn a small text into an endless
+/// or exponential tree, and bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {

@@ -20,7 +20,8 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Reads how a rank ended from what it says; one that does not say so was killed.
+/// Takes a rank's end from its witness file. A rank whose file does not say how it ended was
+/// killed.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
   ProgramEnd end;
@@ -83,8 +84,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Only the present content of the checkpoints is known. Counts it as left by the last life that
-/// saved; checkpoints of earlier lives may have been removed.
+/// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
+/// unknown, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   const auto stored = read_root(root);
   for (auto& life : lives) life.before = stored;
@@ -100,7 +101,8 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   }
 }
 
-/// True if run B would pass with the cold life in place of its last.
+/// True if run B would also pass with the cold life as its last life. In that case the proof shows
+/// nothing.
 bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                  const ControlRuns& controls) {
   const auto pretended = read_lives(cold);
