@@ -18,7 +18,7 @@ namespace reprise {
 /// of one interval per dimension. The last dimension changes fastest.
 struct ShardLayout {
   std::optional<CoverDefect> defect;  ///< if set, `held` and `box_of` are empty
-  HeldBoxes held;  ///< boxes, and the group ranks that hold each box
+  HeldBoxes held;                     ///< boxes, and the group ranks that hold each box
   /// Position of the box of mesh member m; kNoBox if that box is empty.
   std::vector<std::uint32_t> box_of;
 

@@ -235,8 +235,8 @@ class Resharder {
 
   /// An item that was copied byte for byte.
   struct CopiedItem {
-    ByteRange range;  ///< where the copy lies in the new file
-    ErrorPlace from;  ///< where the item lies in the source, for messages
+    ByteRange range;         ///< where the copy lies in the new file
+    ErrorPlace from;         ///< where the item lies in the source, for messages
     bool completed = false;  ///< true if missing checksums were added
   };
 

@@ -27,7 +27,7 @@ namespace reprise {
 
 /// Parts of the cache. A job chooses for each part whether to keep it.
 enum class CacheKind : std::uint8_t {
-  kLocal,  ///< this rank's offer
+  kLocal,         ///< this rank's offer
   kGlobal,        ///< the plan: which rank writes what
   kLoaded,        ///< the plan by which the loaded checkpoint was written
   kDistribution,  ///< the choice of the rank that writes each box, among the ranks that hold it
@@ -44,7 +44,7 @@ std::string line_of(std::span<const CacheKind> reused);
 
 /// Origin of a save's plan.
 enum class Planned : std::uint8_t {
-  kFresh,  ///< planned anew, because nothing was remembered
+  kFresh,      ///< planned anew, because nothing was remembered
   kReplanned,  ///< planned anew, because the remembered plan did not fit
   kReused,
 };

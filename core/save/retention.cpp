@@ -37,7 +37,7 @@ struct Removal {
   CommitTarget& target;
   std::string root;
   std::vector<Step> chosen = {};
-  std::vector<std::string> aside = {};  ///< new names of the directories that were set aside
+  std::vector<std::string> aside = {};    ///< new names of the directories that were set aside
   std::set<std::string> unfinished = {};  ///< directories of iterations with leftovers to clear
 
   void remove(const std::string& directory) const {

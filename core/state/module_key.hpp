@@ -34,7 +34,7 @@ std::string_view name_of(ModulePart part);
 
 /// How a key identifies its module.
 enum class ModuleForm : std::uint8_t {
-  kNamed,  ///< by the model's own names, such as modality_submodules.<m>
+  kNamed,     ///< by the model's own names, such as modality_submodules.<m>
   kBare,      ///< by optimizer.mimo.<m>, without a prefix
   kPrefixed,  ///< by the prefix mimo.<m>.
 };

@@ -39,7 +39,7 @@ struct StoredOptimizer {
 struct ModuleClaim {
   /// By Megatron's argument, such as tensor_model_parallel_size.
   std::map<std::string, std::int64_t> sizes;
-  std::string layout;                         ///< for messages: "tp=2,pp=3 ranks 2-7"
+  std::string layout;  ///< for messages: "tp=2,pp=3 ranks 2-7"
   std::optional<std::string> sharding_type;
 
   std::optional<std::int64_t> size(std::string_view argument) const;

@@ -71,7 +71,7 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
 /// Says whether an entry next to a checkpoint belongs to this program, and whether it may be
 /// removed.
 enum class Leftover : std::uint8_t {
-  kNone,  ///< not this program's, as far as is known
+  kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed
   kLastWhole,  ///< this program's; it is the only checkpoint of its name, so it must stay
 };

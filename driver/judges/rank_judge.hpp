@@ -97,11 +97,11 @@ class RankJudge {
   sim::Processor& processor_;
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
-  std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
-  std::size_t saves_before_;         ///< number of saves of earlier incarnations
-  Position position_;  ///< where the job must be now according to the scenario's actions
+  std::vector<SavePoint> saves_;  ///< saves of all incarnations so far
+  std::size_t saves_before_;      ///< number of saves of earlier incarnations
+  Position position_;             ///< where the job must be now according to the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
-  std::optional<Holders> holders_;  ///< holders in the layout that saved source_; set on first use
+  std::optional<Holders> holders_;   ///< holders in the layout that saved source_; set on first use
   Comparison total_;
   Destination destination_;  ///< memory that the current load fills
 };

@@ -15,7 +15,7 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};  ///< every peer must take its lock within this time
+  std::chrono::milliseconds begun{10'000};    ///< every peer must take its lock within this time
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 

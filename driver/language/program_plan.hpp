@@ -56,8 +56,8 @@ struct ProgramLife {
 struct ProgramExpectation {
   std::optional<std::int64_t> loaded_step;  ///< step that the last life must load
   GoesOn goes_on = GoesOn::kBitwise;
-  std::optional<RulingCode> fails;       ///< code of the failure that must be found
-  std::string says;  ///< text that the reason of that failure must contain
+  std::optional<RulingCode> fails;  ///< code of the failure that must be found
+  std::string says;                 ///< text that the reason of that failure must contain
   /// Stored keys with these prefixes need no description by a witness.
   std::vector<std::string> unwitnessed;
 

@@ -43,8 +43,8 @@ struct TrainAction {
 struct Failing {
   enum class How : std::uint8_t {
     kNever,
-    kBy,  ///< the save must fail on all ranks with `code`
-    kAny,  ///< the save must fail on all ranks, with any code
+    kBy,     ///< the save must fail on all ranks with `code`
+    kAny,    ///< the save must fail on all ranks, with any code
     kMaybe,  ///< the save may fail, with any code
   };
   How how = How::kNever;
@@ -229,8 +229,8 @@ struct CheckpointPlan {
 /// Possible outcomes of a life that begins with a load.
 enum class Outcome : std::uint8_t {
   kContinued,  ///< loaded the newest committed checkpoint, or a newer one whose save did not finish
-  kFellBack,  ///< loaded an older committed checkpoint
-  kRefused,  ///< all ranks refused the load with a named error
+  kFellBack,   ///< loaded an older committed checkpoint
+  kRefused,    ///< all ranks refused the load with a named error
 };
 std::string_view name_of(Outcome outcome);
 
@@ -241,7 +241,7 @@ struct Expectation {
   bool every_rank_owns = true;       ///< false if a rank may own nothing
   /// Outcomes that a life with a load may have.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
-  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
+  std::optional<std::int64_t> loaded_step;       ///< step that the last life must load
   std::optional<sim::RerunDiagnosis> diagnosis;  ///< expected of the last life that has a diagnosis
   std::optional<std::uint64_t> replans;  ///< how often ranks must plan again, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
@@ -294,7 +294,7 @@ struct Scenario {
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
   /// Results needed before a result can count as a spike; 0 for the default.
   std::int64_t rerun_samples = 0;
-  sim::Schedule schedule = {};      ///< schedule of learning rate and weight decay
+  sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   /// What a trainer does; if set, it replaces the job and its incarnations.

@@ -11,7 +11,7 @@ namespace reprise::driver {
 
 /// The Python interpreter to use, and the folder of the programs that trainers may call.
 struct ProgramPlace {
-  std::string python;  ///< used instead of the word python3; if empty, the word stays
+  std::string python;    ///< used instead of the word python3; if empty, the word stays
   std::string programs;  ///< folder of this program, for the word {programs}
 };
 

@@ -10,7 +10,7 @@ namespace reprise::driver {
 /// Folders with the witness files of the runs.
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life
-  std::string resumed;  ///< run B: several lives; each except the first begins with a load
+  std::string resumed;        ///< run B: several lives; each except the first begins with a load
   /// A run of run B's last life that loads nothing; empty if there is no such run.
   std::string cold;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.

@@ -20,8 +20,8 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// True if a load of the life's newest checkpoint finds the optimizer there. A release has none for
-/// the load.
+/// True if a load can take the optimizer from the life's newest checkpoint. A load takes no
+/// optimizer from a release.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -62,7 +62,7 @@ std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& 
   return std::nullopt;
 }
 
-/// Returns for each pipeline stage whether it holds anything.
+/// Returns for each pipeline stage whether its ranks hold any part of the model.
 std::vector<bool> stages_that_own(const Layout& layout, const std::string& model) {
   const std::int64_t layers = sim::model_named(model).layers;
   std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
@@ -144,8 +144,8 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// A forced template makes each rank request its own object of the rerun machine. Returns the
-/// refusal if the checkpoint does not have that object.
+/// With a forced template, each rank requests its own object of the rerun machine. Returns the
+/// refusal if the checkpoint lacks these objects for the loading ranks.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
@@ -224,7 +224,7 @@ void expect_what_must_come(Scenario& scenario) {
       saved = &lives[i];
     }
   }
-  // The first life loads nothing, so it is left out.
+  // The first life loads nothing, so its ranks need not own anything.
   scenario.expect.every_rank_owns =
       std::all_of(std::next(lives.begin()), lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });
@@ -235,7 +235,8 @@ void fit_members(Scenario& scenario) {
     fit_ranks(plan);
     for (auto& action : plan.actions) {
       const auto fit = [&plan](std::int32_t& rank) {
-        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last rank is a member
+        // The last rank of the world is always a member.
+        if (!plan.has_member(rank)) rank = plan.world_size() - 1;
       };
       if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
       if (auto* bad = std::get_if<BadResultAction>(&action)) {

@@ -51,7 +51,8 @@ std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
     for (const auto& mutant : sim::mutants()) {
       if (!only.empty() && mutant.name != only) continue;
       if (!declares(scenarios[i], mutant.name)) continue;
-      if (runs.size() == before) runs.push_back({.scenario = i});  // also once without a mutant
+      // Each scenario with mutants also runs once without one.
+      if (runs.size() == before) runs.push_back({.scenario = i});
       runs.push_back({.scenario = i, .mutant = &mutant});
     }
   }
@@ -80,8 +81,8 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// The properties that look at a single run. A mutant that breaks one is judged by the same rules
-/// as in a scenario.
+/// The properties that need only a single run to check. For these, a mutant's trial is judged by
+/// the same rules as for a scenario.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
 /// The random cases of one property, with their results without a mutant.

@@ -16,8 +16,9 @@ Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& opt
 
 struct ReplayFinding {
   std::vector<std::string> outcome;  ///< sentences on verdict, code and first difference, if any
-  std::string course;                ///< sentence on the event hashes if they are different
-  bool course_compared = false;      ///< true if the hashes come from one unchanged commit
+  std::string course;                ///< sentence on the event hashes; empty if they are equal
+  /// True if both runs were made by the same commit, built without other changes.
+  bool course_compared = false;
 };
 ReplayFinding compare_replay(const Recorded& then, const Recorded& now);
 
