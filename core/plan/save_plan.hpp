@@ -24,8 +24,8 @@
 
 namespace reprise {
 
-/// A tensor that a rank offers by mesh and placement. From the mesh and the placement follow the
-/// box and the replica id of every member of the mesh.
+/// A tensor that a rank offers by mesh and placement. The mesh and the placement determine the box
+/// and the replica id of every member of the mesh.
 struct PlacedOffer {
   TensorForm form;
   std::uint32_t placed = 0;  ///< index into PlacedOffers::placements

@@ -135,7 +135,7 @@ class RankSettler {
   Bytes left_;
   Bytes right_;
   SettledRanks settled_;
-  /// maps old keys to new keys; the new key of a dropped item is empty
+  /// Maps old keys to new keys. The new key of a dropped item is empty.
   std::map<std::string, std::string> names_;
 };
 

@@ -20,8 +20,8 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Takes a rank's end from its witness file. A rank whose file does not say how it ended was
-/// killed.
+/// Takes a rank's end from its witness file. If the file does not say how the rank ended, the rank
+/// counts as killed.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
   ProgramEnd end;

@@ -341,7 +341,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    // Other formats do not store the rerun machine's state.
+    // With other formats the diagnosis is lost.
     plan.format = sim::CheckpointFormat::kTorchDist;
     plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }
@@ -411,7 +411,8 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  // Otherwise it would depend on the fault whether a load is refused.
+  // Without these changes, a load may be refused or not, depending on the checkpoint that the fault
+  // leaves.
   for (auto& plan : scenario.incarnations) {
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;

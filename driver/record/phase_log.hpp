@@ -40,7 +40,8 @@ class PhaseLog final : public Trace {
   /// Sets the step of the job for later lines.
   void at(Step step);
   /// Marks the events that follow as part of the save of step `save`, even if the job has reached a
-  /// later step. Without a step, ends this. Each step has at most one save at a time.
+  /// later step. Without a step, the events that follow belong to no save. Each step has at most
+  /// one save at a time.
   void within(std::optional<Step> save);
 
  private:
