@@ -45,7 +45,7 @@ struct DimCut {
   std::vector<AxisIndex> axes;
   std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest
   std::vector<Interval> intervals;  ///< the distinct non-empty leaves, sorted
-  std::vector<std::uint32_t> interval_of;  ///< by leaf: index in `intervals`, or kNoBox
+  std::vector<std::uint32_t> interval_of;  ///< for each leaf, its index in `intervals`, or kNoBox
 };
 
 bool before(Interval a, Interval b) {

@@ -48,7 +48,7 @@ class ShardLayouts {
  private:
   std::span<const Placed* const> placements_;
   ChunkRule rule_;
-  std::vector<Members> members_;  ///< by placement
+  std::vector<Members> members_;  ///< indexed by placement
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 

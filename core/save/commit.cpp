@@ -322,7 +322,7 @@ void abandon(Store& store, CommitTarget& target) {
     // A directory without the mark is the old checkpoint, or was never filled and is empty.
     if (store.stat(target.saving())) store.remove_empty(target.saving());
   } catch (const std::exception&) {
-    // The next save to this directory clears what is left.
+    // Ignore the error: the next save to this directory clears the remaining files.
   }
 }
 
@@ -382,8 +382,8 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                      try {
                        remove_replaced(store, target);
                      } catch (const std::exception&) {
-                       // The checkpoint is committed; the next save to this directory removes what
-                       // is left.
+                       // The checkpoint is committed, so this is no failure. The next save to this
+                       // directory removes the remaining files.
                      }
                    }});
   return steps;

@@ -23,9 +23,9 @@ struct WriteShare {
   std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
 };
 
-/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the plan was made for another
-/// state and `state` lacks something that it assigns. The share refers to `state`, which must live
-/// until the share is staged.
+/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if `state` lacks something that the
+/// plan assigns to the rank. The share refers to `state`, which must live until the share is
+/// staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 
 /// Returns the name of a rank's file within the checkpoint.

@@ -35,7 +35,8 @@ std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRan
 /// most the given limit.
 std::uint64_t one_read(const StagingNeed& need);
 
-/// Decides which rank reads which bytes for which ranks, in rounds of at most `room` bytes.
+/// Decides which bytes each rank reads, and which ranks get them, in rounds of at most `room`
+/// bytes.
 using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::uint64_t room);
 
 struct LoadSeams {

@@ -24,7 +24,7 @@ struct StoredGroup {
 
 /// One optimizer in the chain of a module.
 struct StoredOptimizer {
-  bool state = false;           ///< true if it has tensors under its own `chained_<i>.`
+  bool state = false;           ///< true if tensors of its state are stored under `chained_<i>.`
   std::set<ModulePart> parts;   ///< parts stored as objects
   std::set<ModulePart> common;  ///< parts stored in the common state
   std::map<std::int64_t, StoredGroup> groups;  ///< keyed by dp_group_idx

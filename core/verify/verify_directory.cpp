@@ -26,7 +26,7 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note that a file is ignored: it has the name of a checkpoint's file, but other
+/// Returns a note that a file is ignored because it has the name of a checkpoint's file, but other
 /// content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",

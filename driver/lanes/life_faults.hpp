@@ -1,6 +1,6 @@
 #pragma once
-// Lists the faults of one incarnation in the order of its FaultBook. Faults that outlived earlier
-// lives come first; then come the faults of its own steps.
+// Lists the faults of one incarnation in the order of its FaultBook. Faults of earlier lives that
+// are still active come first, then the faults of the incarnation's own steps.
 
 #include <optional>
 #include <vector>

@@ -375,8 +375,8 @@ class RankProgram {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// If this rank has no part of any tensor, records that `what` held `bytes` bytes, and the limit
-  /// for such a rank.
+  /// If this rank has no part of any tensor, compares the memory of `what`, `bytes`, with the limit
+  /// `bound` for such ranks, and records both.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);

@@ -268,7 +268,7 @@ void put_step(YAML::Emitter& out, const ProgramStep& step) {
   }
 }
 
-/// Writes the steps of a life. A kill is written in place of the save or load in which it happens.
+/// Writes the steps of a life. A save or load in which a kill happens is written as this kill.
 void put_life_steps(YAML::Emitter& out, const ProgramLife& life) {
   if (life.rerun) {
     out << YAML::BeginMap << YAML::Key << "fault" << YAML::Value << YAML::Flow << YAML::BeginMap

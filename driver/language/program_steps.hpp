@@ -13,7 +13,7 @@ namespace reprise::driver {
 ProgramPlan read_program(YamlMap& top, const std::string& trainers);
 /// Returns the number of processes of the first life, for tables.
 std::int64_t world_of_program(YamlMap& top, const std::string& trainers);
-/// Writes what read_program reads.
+/// Writes the plan in the form that read_program() reads.
 void put_program(YAML::Emitter& out, const ProgramPlan& plan);
 
 }  // namespace reprise::driver

@@ -36,8 +36,9 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns the refusal if saved and loading modules do not match: one side is not a job of modules,
-/// a module has another model, or one side lacks a module and the load does not allow that.
+/// Returns the refusal if the saved modules and those of the loading job do not match. This is so
+/// if only one of the two jobs has modules, if a module has another model, or if one job lacks a
+/// module and the load does not allow that.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {

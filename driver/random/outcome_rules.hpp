@@ -21,7 +21,7 @@ struct ExpectedRefusal {
 ///
 /// - Optimizer state in buckets (dp_reshardable) allows changes of dp and its replicas, of cp
 ///   (which shards like dp) and of the rank order. Any other change of the layout is refused.
-/// - A module that one side lacks is refused, unless the load names it.
+/// - A module that only one of the two jobs has is refused, unless the load names it.
 /// - A forced template is refused, unless the save wrote its objects for the same number of ranks.
 ///
 /// Does not cover strict modes that tolerate absent keys.

@@ -12,8 +12,8 @@ namespace reprise::driver {
 /// save is certain if at least one rank saw it end well and no fault made the store lie.
 void add_life(const IncarnationRecord& life, Past& past);
 
-/// True if a fault fired that reports success for work that was not done, or that writes other
-/// bytes. In that case the saves of the life may be damaged.
+/// True if a fault fired that makes the store lie: it reports success for work that was not done,
+/// or it writes other bytes. The saves of the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
 /// Carries out the actions of the plan that happen after the life: damages a checkpoint, or renames

@@ -18,8 +18,9 @@ namespace reprise::driver {
 
 class Twin;
 
-/// Start of a twin that is not a fresh job: the state of another twin after `at` iterations. The
-/// parts that the config's `load` leaves out, and modules that the other twin lacks, start fresh.
+/// Where a twin starts, if it is not a fresh job: with the state of another twin after `at`
+/// iterations. Two things start fresh anyway: parts that the config's `load` leaves out, and
+/// modules that the other twin lacks.
 struct TwinStart {
   std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};

@@ -19,8 +19,8 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// True if the mutant declares the verdict's code. The codes of further findings do not count: they
-/// may be effects of something other than the mutant.
+/// True if the mutant declares `code`, the code of the verdict. Codes of further findings are not
+/// accepted, because something other than the mutant may have caused them.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](RulingCode expected) { return name_of(expected) == code; });
@@ -226,7 +226,7 @@ std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& 
     }
     for (const auto& trial : outcome.properties) {
       result.property_cases += trial.asked;
-      // If a mutant passed a scenario, it has survived, even if a random case caught it.
+      // A mutant that some scenario did not catch has survived, even if a random case caught it.
       if (!trial.caught || !result.caught) continue;
       result.caught_by.push_back({.scenario = {},
                                   .verdict = trial.caught->code,

@@ -10,7 +10,7 @@
 
 namespace reprise::driver {
 
-/// Returns what a scenario file records of a run by this program with these options.
+/// Returns the data to record in a scenario file about a run by this program with these options.
 Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
                    const BuildInfo& build);
 

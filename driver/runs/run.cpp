@@ -129,7 +129,7 @@ std::size_t gpus_used(const reports::Report& report) {
   return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
 }
 
-/// Lists what a report on this lane does not prove.
+/// Lists the claims that a report on this lane does not prove.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
   std::vector<std::string> texts;
