@@ -204,7 +204,7 @@ void restore_replaced(Store& store, const CommitTarget& target) {
   const auto copy = own_replaced_copy(store, target.directory);
   if (!copy) return;
   store.publish({copy->path, target.directory,
-                 // the copy keeps its mark: under the final name, a mark has no meaning
+                 // The copy keeps its mark: under the final name, a mark has no meaning.
                  target.claim.directory.get()});
 }
 
