@@ -24,15 +24,15 @@
 
 namespace reprise {
 
-/// A tensor that a rank offers by mesh and placement. They give the boxes and the replica ids of
-/// all members of the mesh.
+/// A tensor that a rank offers by mesh and placement. The mesh and the placement determine the box
+/// and the replica id of every member of the mesh.
 struct PlacedOffer {
   TensorForm form;
   std::uint32_t placed = 0;  ///< index into PlacedOffers::placements
 };
 
-/// The placed tensors that a rank offers. Nothing in them names the rank, so several ranks may
-/// offer equal ones, which are then stored once.
+/// The placed tensors that a rank offers. The list does not contain the rank's number, so the lists
+/// of several ranks may be equal. Equal lists are kept in memory once.
 struct PlacedOffers {
   std::vector<Placed> placements;  ///< distinct
   std::vector<PlacedOffer> tensors;
@@ -43,7 +43,8 @@ struct ObjectOffer {
   std::int32_t replica = 0;
 };
 
-/// Everything that one rank offers to write. Each list is sorted by key. There is no payload.
+/// Everything that one rank offers to write. Each list is sorted by key. The elements of tensors
+/// are not included.
 struct LocalPlan {
   std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
   GivenOffers given;
@@ -57,9 +58,10 @@ struct LocalPlan {
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
-/// Returns the offers of `self`. Offers a leaf by its placement if the leaf has one box and if the
-/// placement, cut by the rule `describe`, gives that box and that replica id to `self`. Offers
-/// other leaves box by box. Throws LAYOUT_MISMATCH if `self` is not a member of a leaf's mesh.
+/// Returns the offers of `self`. A leaf with one box is offered by its placement, provided that the
+/// placement, cut by the rule `describe`, yields the leaf's box and replica id for `self`. All
+/// other leaves are offered box by box. Throws LAYOUT_MISMATCH if `self` is not a member of a
+/// leaf's mesh.
 LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe = ceil_chunk);
 
 /// encode() returns the plan as a message; decode_local_plan() throws TORN_FILE if the message is
@@ -73,8 +75,8 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// placements. The content of the common state is left out.
 std::uint64_t signature(const LocalPlan& plan);
 std::uint64_t signature(const Placed& placed);
-/// The first two return the hash of a part that ranks share. The third returns the hash of a plan
-/// and takes the hashes of its shared parts, so that they are computed only once.
+/// Ranks share PlacedOffers and lists of forms, so the first two functions hash such a shared part
+/// once. The third returns the hash of a plan, given the hashes of its shared parts.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
@@ -123,9 +125,9 @@ struct GlobalPlan {
 /// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
 /// object's key must fill its grid; the rank with the main copy of a shard owns it.
 ///
-/// If `owners` is given, nobody is elected: each box gets the owner that it has in `owners`, or
-/// kNobody if it is not there or if that rank does not hold it. `describe` is the rule by which the
-/// ranks described their placements.
+/// If `owners` is given, there is no election: each box gets its owner from the plan `owners`. It
+/// gets kNobody if that plan lacks the box, or if the owner does not hold the box in this save.
+/// `describe` is the rule by which the ranks described their placements.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
                        CoverProof cover = prove_cover);

@@ -19,7 +19,7 @@ Savers numbered(const Group& savers) {
 }
 
 Members members_of(const Mesh& mesh, const Savers& savers) {
-  // Position in the saving group, and in the mesh.
+  // One pair per mesh member: its position in the saving group, and its position in the mesh.
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   pairs.reserve(static_cast<std::size_t>(mesh.size()));
   for (const GlobalRank rank : mesh.members().members()) {
@@ -45,7 +45,7 @@ struct DimCut {
   std::vector<AxisIndex> axes;
   std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest
   std::vector<Interval> intervals;  ///< the distinct non-empty leaves, sorted
-  std::vector<std::uint32_t> interval_of;  ///< by leaf: index in `intervals`, or kNoBox
+  std::vector<std::uint32_t> interval_of;  ///< for each leaf, its index in `intervals`, or kNoBox
 };
 
 bool before(Interval a, Interval b) {
@@ -85,8 +85,8 @@ DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkR
   return cut;
 }
 
-/// Boxes that are products of intervals, and the box of each member. In each dimension the
-/// intervals tile its length.
+/// Computes all boxes of a placement, and the box of each mesh member. Each dimension is tiled by
+/// intervals; each box is a product of one interval per dimension.
 class Product {
  public:
   Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {

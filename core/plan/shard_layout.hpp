@@ -17,8 +17,8 @@ namespace reprise {
 /// The non-empty boxes of a placement. Each dimension is cut into intervals; each box is a product
 /// of one interval per dimension. The last dimension changes fastest.
 struct ShardLayout {
-  std::optional<CoverDefect> defect;  ///< if set, the other members are empty
-  HeldBoxes held;                     ///< boxes, and who holds them as ranks of the saving group
+  std::optional<CoverDefect> defect;  ///< if set, `held` and `box_of` are empty
+  HeldBoxes held;                     ///< boxes, and the group ranks that hold each box
   /// Position of the box of mesh member m; kNoBox if that box is empty.
   std::vector<std::uint32_t> box_of;
 
@@ -48,7 +48,7 @@ class ShardLayouts {
  private:
   std::span<const Placed* const> placements_;
   ChunkRule rule_;
-  std::vector<Members> members_;  ///< by placement
+  std::vector<Members> members_;  ///< indexed by placement
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 // Decides what a load does if requested and stored keys differ. These are the strict modes of
 // Megatron's dist_checkpointing (StrictHandling), and they have the same names. Megatron has other
-// words for the two kinds of difference, and only the names of the modes use them:
+// words for the two kinds of difference. Here, only the names of the modes use Megatron's words:
 //
 //   here            Megatron     meaning
 //   not stored      unexpected   the job requests the key, but the checkpoint lacks it
@@ -17,8 +17,8 @@
 
 namespace reprise {
 
-/// The keys that only one side has, collected over all ranks and sorted. Keys on a skip list are
-/// left out.
+/// The keys that only the request or only the checkpoint has, collected over all ranks and sorted.
+/// Keys on a skip list are left out.
 struct KeyMismatch {
   std::vector<std::string> not_requested;
   std::vector<std::string> not_stored;
@@ -26,9 +26,10 @@ struct KeyMismatch {
 
 struct StrictVerdict {
   bool refuse = false;           ///< true if the load must not continue
-  std::vector<std::string> log;  ///< lines for the operator, one per side
+  std::vector<std::string> log;  ///< lines for the operator; at most one per kind of difference
   KeyMismatch returned;          ///< the mismatch that the load returns to its caller
-  bool drop_not_stored = false;  ///< true if the request must lose keys that are not stored
+  /// True if keys that are not stored must be removed from the request.
+  bool drop_not_stored = false;
 };
 
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys);

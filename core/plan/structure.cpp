@@ -14,7 +14,7 @@ std::uint64_t hash_of(std::span<const std::int64_t> numbers) {
 
 std::uint64_t hash_of(const Dims& dims) { return hash_of(std::span(dims.begin(), dims.size())); }
 
-/// Hashes leaves. Hashes of meshes are cached, because few meshes serve many leaves.
+/// Hashes leaves. Hashes of meshes are cached, because many leaves share few meshes.
 class LeafHash {
  public:
   std::uint64_t of(const TensorLeaf& leaf) {

@@ -1,5 +1,5 @@
 #pragma once
-// The clock of a lane. Its time is real, or virtual and then the same in every run.
+// Defines the clock of a lane. It shows real time, or virtual time that is the same in every run.
 
 #include <cstdint>
 

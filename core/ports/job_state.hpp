@@ -1,5 +1,5 @@
 #pragma once
-// Objects that a job owns, and what it remembers between calls.
+// Defines the state of a job: the objects that it owns, and what it remembers between calls.
 
 #include <map>
 #include <memory>

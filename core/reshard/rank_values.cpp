@@ -59,8 +59,8 @@ class RankSettler {
     }
   }
 
-  /// Settles a name of which ranks have copies: keeps the first copy, or drops all of them if they
-  /// differ and the choice is kDrop. Returns true if a copy is kept.
+  /// Settles one name under which ranks saved copies of their own. Keeps the first copy; if the
+  /// copies differ and the choice is kDrop, drops all of them. Returns true if a copy is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);
@@ -135,7 +135,8 @@ class RankSettler {
   Bytes left_;
   Bytes right_;
   SettledRanks settled_;
-  std::map<std::string, std::string> names_;  ///< new key by old key; empty if left out
+  /// Maps old keys to new keys. The new key of a dropped item is empty.
+  std::map<std::string, std::string> names_;
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ enum class PerRank : std::uint8_t {
 };
 
 struct RankChoice {
-  /// If empty, kKeep is used, which requires that the number of ranks stays the same.
+  /// If empty and the number of ranks stays the same, each rank keeps its value. If empty and the
+  /// number changes, values that differ between ranks are refused.
   std::optional<PerRank> per_rank = {};
   std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
 };
@@ -33,9 +34,10 @@ struct SettledRanks {
   std::vector<std::string> of_first = {};
 };
 
-/// Returns the metadata unchanged if possible. Otherwise merges the ranks' items: copies with equal
-/// bytes, which are read for this, become one item, and `choice` decides about the others. Throws
-/// USAGE with a key if `choice` does not decide.
+/// Returns the metadata unchanged if it serves all ranks already, or if each rank keeps its value.
+/// Otherwise merges the ranks' items: reads their bytes, turns equal copies into one item, and
+/// treats differing copies as `choice` says. Throws USAGE with the key if copies differ and
+/// `choice` says nothing.
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
 }  // namespace reprise

@@ -22,12 +22,12 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Estimate of the bytes that are written per part in addition to its elements. It includes a share
-/// of the small files.
+/// Estimated bytes written for each part besides its elements, including its share of the small
+/// files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Keeps a reader for each tensor until all elements of the tensor have been delivered. Only then
-/// can their checksum be judged.
+/// Keeps a reader for each tensor. The checksum of a tensor can be judged only when the reader has
+/// delivered all its elements.
 class Readers {
  public:
   explicit Readers(const ReaderResources& resources)
@@ -73,8 +73,8 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Returns patches that add checksums to the records that were written without. Returns none if the
-/// item is not an archive.
+/// Returns patches that add checksums to the item's records that have none. Returns no patches if
+/// the item is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
   item.read_at(0, first);
@@ -84,8 +84,8 @@ std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
 
 class Resharder {
  public:
-  /// `source` was made from `opened`. Only `opened` knows the metadata files of the checkpoint on
-  /// disk.
+  /// `opened` is the checkpoint as it is on disk. `source` is the same checkpoint with the metadata
+  /// that settle_ranks() returned.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
             const ReshardOptions& options, const ReshardPorts& ports)
       : opened_(opened),
@@ -235,8 +235,8 @@ class Resharder {
 
   /// An item that was copied byte for byte.
   struct CopiedItem {
-    ByteRange range;         ///< range in the copy
-    ErrorPlace from;         ///< place in the source, for messages
+    ByteRange range;         ///< where the copy lies in the new file
+    ErrorPlace from;         ///< where the item lies in the source, for messages
     bool completed = false;  ///< true if missing checksums were added
   };
 

@@ -1,7 +1,7 @@
 #pragma once
 // Rewrites a checkpoint with another sharding. Tensors are read and written in bounded steps.
-// Objects, common state and the files next to the payload are copied byte for byte; only checksums
-// that their writer left out are added.
+// Objects, common state and the files next to the payload are copied byte for byte, except that
+// missing checksums of records are added.
 
 #include <cstdint>
 #include <functional>
@@ -54,7 +54,7 @@ struct ReshardOptions {
                         .batch_bytes = std::uint64_t{8} << 20U};
   /// If true, the data read is compared with its checksums, so that damage is not copied.
   bool checksums = true;
-  RankChoice ranks = {};  ///< decides about values that each rank has for itself
+  RankChoice ranks = {};  ///< what happens to values that each rank saved for itself
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
 };
@@ -67,7 +67,7 @@ struct ReshardReport {
   std::uint64_t chunks_after = 0;
   std::uint64_t files = 0;  ///< number of payload files written
   std::uint64_t bytes = 0;  ///< total size of the payload files
-  /// Number of ranks with metadata of their own; 0 if one file serves all ranks.
+  /// Number of ranks that have metadata files of their own; 0 if all ranks share one `.metadata`.
   std::uint64_t ranks = 0;
   std::vector<std::string> dropped = {};  ///< see SettledRanks
   std::vector<std::string> of_first = {};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
-/// Throws IO. Used if the store reported success for an operation, but the result is not there.
+/// Throws IO. Call it if the store reported success for an operation, but its result is missing.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
   throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
               {.file = store.display(path)});
@@ -93,8 +93,8 @@ void check_payload(Store& store, const CommitTarget& target, const CommitContent
   }
 }
 
-/// Creates the directory and its missing parents, and makes their names durable. This includes
-/// directories that exist already: whoever created them may have died before syncing the name.
+/// Creates the directory and its missing parents, and makes their names durable. Also makes the
+/// names of existing directories durable, because their creator may have died before syncing them.
 void make_durable_directory(Store& store, const std::string& path) {
   if (path.empty()) return;
   make_durable_directory(store, parent_path(path));
@@ -109,7 +109,7 @@ void refuse_if_there(Store& store, const CommitTarget& target) {
 }
 
 /// saving_of() is the rename that publishes the new checkpoint. replaced_of() is the rename that
-/// brings back the checkpoint that it replaced.
+/// brings the old checkpoint back.
 NameChange saving_of(const CommitTarget& target) {
   return {target.saving(), target.directory, target.claim.directory.get()};
 }
@@ -131,19 +131,19 @@ void swap_in(Store& store, const CommitTarget& target) {
   store.publish(saving_of(target));
 }
 
-/// Removes the mark from a checkpoint that stays in place. A mark that this program is not allowed
-/// to remove stays.
+/// Removes the mark from a checkpoint that stays under its name. Leaves the mark if this program is
+/// not allowed to remove it.
 void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
   try {
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // The mark may stay: on a checkpoint in its final place, it has no meaning.
+    // The mark may stay: on a checkpoint under its final name, it has no meaning.
   }
 }
 
-/// Undoes the swap: puts the old checkpoint back in its place. The mark shows which of the two
-/// directories is the new checkpoint.
+/// Undoes the swap: puts the old checkpoint back under its name. Of the two directories, the one
+/// with this writer's mark is the new checkpoint.
 void swap_back(Store& store, const CommitTarget& target) {
   if (is_marked(store, target.directory, target.claim.token)) {
     if (store.stat(target.saving())) {
@@ -159,7 +159,7 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Returns the same step, but if it fails, the swap is undone and the error is rethrown.
+/// Returns `step`, changed so that if it fails, it undoes the swap and rethrows the error.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
@@ -168,8 +168,8 @@ ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
               try {
                 swap_back(store, target);
               } catch (const std::exception&) {
-                // The swap could not be undone. Keep both checkpoints: a later save removes the old
-                // one only after another one has been confirmed in this place.
+                // The swap could not be undone. Keep both checkpoints. A later save removes the old
+                // one, but only after it has confirmed a new checkpoint under the target's name.
                 target.claim.unsettled = true;
               }
               throw;
@@ -204,7 +204,8 @@ void restore_replaced(Store& store, const CommitTarget& target) {
   const auto copy = own_replaced_copy(store, target.directory);
   if (!copy) return;
   store.publish({copy->path, target.directory,
-                 target.claim.directory.get()});  // the mark means nothing in the final place
+                 // The copy keeps its mark: under the final name, a mark has no meaning.
+                 target.claim.directory.get()});
 }
 
 /// Notes in the log which files were kept because they belong to no checkpoint.
@@ -229,8 +230,9 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// True if `aside` belongs to a writer that took the lock after this one. In a store without
-/// renames, a lock is a lease that can be lost, and later locks have larger tokens.
+/// True if `aside` belongs to a writer that took the lock after this one. This is possible only in
+/// a store without renames: there, a lock is a lease that can be lost. Later locks have larger
+/// tokens.
 bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
   return !store.capabilities().renames && aside.token > target.claim.token;
 }
@@ -320,7 +322,7 @@ void abandon(Store& store, CommitTarget& target) {
     // A directory without the mark is the old checkpoint, or was never filled and is empty.
     if (store.stat(target.saving())) store.remove_empty(target.saving());
   } catch (const std::exception&) {
-    // The next save to this directory clears what is left.
+    // Ignore the error: the next save to this directory clears the remaining files.
   }
 }
 
@@ -380,8 +382,8 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                      try {
                        remove_replaced(store, target);
                      } catch (const std::exception&) {
-                       // The checkpoint is committed; the next save to this directory removes what
-                       // is left.
+                       // The checkpoint is committed, so this is no failure. The next save to this
+                       // directory removes the remaining files.
                      }
                    }});
   return steps;

@@ -40,8 +40,8 @@ namespace reprise {
 /// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
 /// released.
 struct Claim {
-  /// Part of the names of directories and files that this writer puts next to the target. The same
-  /// on all ranks.
+  /// Text that the names of this writer's files and directories next to the target contain. The
+  /// same on all ranks.
   std::string token;
   /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
   /// flight at the same time share this lock.
@@ -57,13 +57,13 @@ struct Claim {
   bool keeps_others_out() const { return !directory || directory->warning().empty(); }
 };
 
-/// Target of a checkpoint: `directory` within the store. If the target has a step, the commit also
-/// moves the tracker next to that directory.
+/// Where a checkpoint is written: `directory` within the store. If `step` is set, the commit also
+/// updates the tracker next to that directory.
 struct CommitTarget {
   std::string directory;
   std::optional<Step> step;
-  /// Number of committed iterations to keep next to the tracker, including this one; at least 1. If
-  /// absent, all are kept. See retention.hpp.
+  /// Number of committed iterations to keep, including this one; at least 1. If absent, all are
+  /// kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
   /// Iterations that this job found damaged when it loaded (LoadReport::damaged) and has not saved
   /// again since. They are not counted among the `keep` iterations.

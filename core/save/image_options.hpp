@@ -7,12 +7,12 @@
 
 namespace reprise {
 
-/// Staging for a blocking save: enough to keep both the caller and the background tasks busy, small
-/// enough for the cache that they share.
+/// Staging for a blocking save. It is large enough to keep both the caller and the background tasks
+/// busy, and small enough to fit into the processor cache that they share.
 inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
 
 struct ImageOptions {
-  /// Limit on staging. A caller that needs less than this does not wait for background tasks.
+  /// Limit on staging. A caller whose data fits into it does not wait for background tasks.
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;

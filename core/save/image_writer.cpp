@@ -12,14 +12,14 @@
 
 namespace reprise {
 
-/// A stretch of the file's image. A background task checksums its elements, puts tails (which
-/// contain the checksum) in place, and writes the stretch to the file.
+/// A contiguous part of the file's content. A background task computes the checksums of its
+/// elements, writes them into the tails of the items, and writes the part to the file.
 struct ImageWriter::Batch {
   struct Elements {  ///< a run of elements within the batch's image
     std::size_t begin;
     std::size_t size;
   };
-  struct Tail {  ///< position of an item's tail, after all its elements
+  struct Tail {  ///< position of an item's tail, which follows the item's elements
     std::size_t begin;
     std::shared_ptr<const TensorItemLayout> layout;
   };
@@ -28,7 +28,8 @@ struct ImageWriter::Batch {
   Batch(StagingMemory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
 
   std::size_t room() const { return capacity - size; }
-  /// Returns the next `bytes` bytes of the image; the memory never moves.
+  /// Appends `bytes` bytes to the image and returns them for the caller to fill. The memory never
+  /// moves.
   MutableByteSpan extend(std::size_t bytes) {
     CHECK(bytes <= room(), bytes, room());
     size += bytes;
@@ -66,8 +67,8 @@ struct ImageWriter::File {
   Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
 
-  /// Puts checksums into the batch's tails. Called for the batches in order, by the caller or by a
-  /// task as `sealed_by` says.
+  /// Puts checksums into the batch's tails. Must be called for the batches in order; `sealed_by`
+  /// says whether the caller or a task calls it.
   void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
@@ -174,7 +175,7 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // keeps a reference until the copies have settled
+    writer_.hand_over(batch_, source_);  // keep our reference until the copies have settled
     batch_.reset();
   }
 
@@ -198,7 +199,7 @@ class ImageWriter::Filler {
     return layout;
   }
 
-  static constexpr std::size_t kLayoutsMax = 256;  // about 2 KiB each
+  static constexpr std::size_t kLayoutsMax = 256;  // a layout takes about 2 KiB
 
   ImageWriter& writer_;
   ContentSource& source_;
@@ -281,7 +282,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // once written, the task must not keep the batch alive
+    held.reset();  // a finished task must not keep the batch alive
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
@@ -292,7 +293,7 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
 }
 
 void ImageWriter::start(std::function<void()> work) {
-  // Each task waits for the one before, so batches and checksums reach the file in order.
+  // Each task first waits for the previous task, so batches and checksums reach the file in order.
   auto chained = [before = last_, file = file_, work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();

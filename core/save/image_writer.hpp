@@ -44,7 +44,8 @@ class ContentSource {
   /// settle().
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
-  /// Returns when everything filled so far is in place; the source data may then change.
+  /// Returns when the outputs of all previous fill() calls are complete; the source data may then
+  /// change.
   virtual void settle() = 0;
   /// Returns uninitialised memory of the kind that this source can fill fastest.
   virtual StagingMemory staging(std::size_t bytes) {
@@ -72,13 +73,13 @@ class ImageWriter {
 
   /// Fills all batches and hands them over. After that, the data that `source` reads may change,
   /// but the source must outlive the writer. Blocks while staging is full. May be called once. If
-  /// it throws, all fills have settled: no copy still writes to memory that is about to be freed.
+  /// it throws, no copy is still running, so memory can be freed.
   void stage(ContentSource& source);
   /// True once everything has been written and synced, or has failed. Does not block.
   bool done();
   /// Waits for the background tasks; rethrows their error on every call.
   WrittenFile finish();
-  /// Returns the largest amount of staging that was in use at once.
+  /// Returns the peak use of staging, in bytes.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:

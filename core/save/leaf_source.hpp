@@ -1,5 +1,5 @@
 #pragma once
-// A content source that reads a rank's own leaves.
+// Makes a content source that reads a rank's own leaves.
 
 #include <memory>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Location of an item's elements: one piece of one leaf. The location of an object is empty.
+/// Where the elements of an item are: one piece of one leaf. Both pointers are null for an object.
 struct LeafOrigin {
   const TensorLeaf* leaf = nullptr;
   const Piece* piece = nullptr;

@@ -25,12 +25,12 @@
 
 namespace reprise {
 
-/// Parts of the cache that are kept independently.
+/// Parts of the cache. A job chooses for each part whether to keep it.
 enum class CacheKind : std::uint8_t {
-  kLocal,         ///< the offer of each rank
+  kLocal,         ///< this rank's offer
   kGlobal,        ///< the plan: which rank writes what
   kLoaded,        ///< the plan by which the loaded checkpoint was written
-  kDistribution,  ///< the choice of an owner among replicas
+  kDistribution,  ///< the choice of the rank that writes each box, among the ranks that hold it
   kMetadata,      ///< the metadata of a checkpoint, for its next load
 };
 /// Returns "local", "global", "loaded", "distribution" or "metadata".
@@ -44,8 +44,8 @@ std::string line_of(std::span<const CacheKind> reused);
 
 /// Origin of a save's plan.
 enum class Planned : std::uint8_t {
-  kFresh,      ///< made new: there was nothing to reuse
-  kReplanned,  ///< made new: the remembered plan did not fit
+  kFresh,      ///< planned anew, because nothing was remembered
+  kReplanned,  ///< planned anew, because the remembered plan did not fit
   kReused,
 };
 std::string_view name_of(Planned planned);

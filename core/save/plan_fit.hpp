@@ -1,5 +1,5 @@
 #pragma once
-// Checks that a plan made from other state has a place for this rank's state.
+// Checks whether a plan that was made for other state also covers this rank's state.
 
 #include <string>
 #include <vector>

@@ -128,9 +128,10 @@ class Planner {
 
   const SaveScope& scope() const { return save_.offered.scope; }
 
-  /// Exchanges what each rank saves and remembers. Finds the scope of this save, whether all ranks
-  /// remember the same data, and whether they have the same common state. If the common states
-  /// differ, all ranks plan again, because planning reports the difference.
+  /// Exchanges hashes of what each rank saves and remembers. Sets the scope of this save.
+  /// `in_step_` stays true only if all ranks remember the same data and have the same common state.
+  /// Ranks whose common states differ must plan again, because only planning reports the
+  /// difference.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_sound(memory());
@@ -181,7 +182,7 @@ class Planner {
 
   // --- the seed ---------------------------------------------------------------------------------
 
-  /// True if the plan of the loaded checkpoint serves this save.
+  /// Uses the plan of the loaded checkpoint if it fits this save. Returns false if it does not fit.
   bool plan_by_seed() {
     if (!keeps(CacheKind::kLoaded) || !memory().read) return false;
     std::optional<GlobalPlan> seed;
@@ -218,7 +219,8 @@ class Planner {
     return true;
   }
 
-  /// Checks on this rank alone the conditions that planning together would check.
+  /// A seeded save skips global_plan(). This function makes the checks of global_plan() that need
+  /// only this rank's offer.
   bool stands_in_group(const LocalPlan& local) const {
     for (std::size_t i = 0; i < local.given.size(); ++i) {
       if (local.given.denied(i) != nullptr) return false;
@@ -275,7 +277,8 @@ class Planner {
     }
   }
 
-  /// Returns the plan whose owners are reused; null if owners must be elected.
+  /// Returns the remembered plan from which this save takes its owners; null if owners must be
+  /// elected.
   const GlobalPlan* owners() {
     if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
     const Memory::Distribution& known = *memory().distribution;

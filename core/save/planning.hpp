@@ -1,5 +1,5 @@
 #pragma once
-// Produces the plan of a save: newly made by all ranks, or taken from their caches.
+// Produces the plan of a save: all ranks make a new one, or reuse the plan in their caches.
 
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ struct SavePlan {
   std::vector<std::string> log;  ///< the same on all ranks
   /// The offer to remember once the save is committed.
   PlanCache::Memory::Offered offered;
-  bool confirmed = false;  ///< true if the same plan was made before
+  bool confirmed = false;  ///< true if an earlier save made the same plan
 };
 
 /// Returns the plan of a save. Collective; `cache` may be null. Throws like local_plan and

@@ -16,8 +16,7 @@
 namespace reprise {
 namespace {
 
-/// Throws STALE_PLAN: the plan was made for another state and assigns something to this rank that
-/// it does not hold.
+/// Throws STALE_PLAN, because the plan assigns something to this rank that the rank does not hold.
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
   throw Error(Code::kStalePlan,
               "the plan wants this rank to write " + what + ", which it no longer holds",
@@ -49,8 +48,8 @@ class LeafIndex {
   std::vector<const TensorLeaf*> leaves_;
 };
 
-/// True if the items are only objects and tensors of one element. Even a rank without parts of
-/// larger tensors may have to write such items.
+/// True if all items are objects or single-element tensors. Any rank may have to write such items,
+/// even one that holds no part of a larger tensor.
 bool is_small(const std::vector<ImageItem>& items) {
   return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
     return !item.content.empty() || volume(item.extent) <= 1;

@@ -23,15 +23,16 @@ struct WriteShare {
   std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
 };
 
-/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the plan was made for another
-/// state and `state` lacks something that it assigns. The share refers to `state`, which must live
-/// until the share is staged.
+/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if `state` lacks something that the
+/// plan assigns to the rank. The share refers to `state`, which must live until the share is
+/// staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 
 /// Returns the name of a rank's file within the checkpoint.
 std::string payload_name(GroupRank rank);
 
-/// Memory and bytes of one rank's part; SaveReport explains the members.
+/// How much one rank writes and how much memory that takes. SaveReport has fields of the same names
+/// and explains them.
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;
@@ -75,8 +76,8 @@ std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
 /// Collective. Returns every rank's written file. Every rank must already have waited for its own
 /// file.
 std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
-/// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if the vote cannot be
-/// decoded.
+/// Decodes a rank's vote, which describes the file that the rank wrote. Throws COLLECTIVE_MISMATCH
+/// if the vote cannot be decoded.
 WrittenFile decode_written(ByteSpan vote);
 
 }  // namespace reprise

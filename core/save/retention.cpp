@@ -37,7 +37,7 @@ struct Removal {
   CommitTarget& target;
   std::string root;
   std::vector<Step> chosen = {};
-  std::vector<std::string> aside = {};    ///< chosen directories, under their new names
+  std::vector<std::string> aside = {};    ///< new names of the directories that were set aside
   std::set<std::string> unfinished = {};  ///< directories of iterations with leftovers to clear
 
   void remove(const std::string& directory) const {
@@ -47,7 +47,7 @@ struct Removal {
                                  join(others, ", ") + " in " + store.display(directory));
   }
 
-  /// True for directories set aside by this writer or by one that is dead.
+  /// True for a directory that this writer or a dead writer set aside.
   bool may_take(const Aside& one) const {
     return one.token == target.claim.token ||
            (target.claim.keeps_others_out() && is_own(store, one));
@@ -74,13 +74,15 @@ struct Removal {
         unfinished.insert(join_path(root, name->base));
       }
     }
-    // A power cut must not bring back the names that were removed above.
+    // The crashed removal may not have made its renames durable. Make them durable before any
+    // content is deleted, so that a power cut cannot bring the old names back.
     if (!left.empty()) store.sync_directory(root);
     for (const auto& directory : left) unmark(store, directory);
     for (const auto& directory : left) remove(directory);
   }
 
-  /// Returns the listed iterations and `newest`, which a lagging list may lack.
+  /// Returns the iterations that the store lists, plus `newest`. A store whose lists lag behind may
+  /// not list `newest` yet.
   std::vector<Generation> present(Step newest) const {
     auto found = generations(store, root);
     const auto is_newest = [newest](const Generation& one) {
@@ -127,7 +129,8 @@ struct Removal {
         continue;
       }
       other.claim.token = other.claim.directory->token();
-      store.sync_directory(root);  // a power cut must not restore removed names
+      // Makes renames of the crashed save durable before anything is deleted.
+      store.sync_directory(root);
       reprise::clear_unfinished(store, other);
       for (auto& note : other.claim.notes) target.claim.notes.push_back(std::move(note));
     }

@@ -34,9 +34,9 @@ struct Kept {
 /// Returns the iterations to remove, oldest first, out of `present`, which is the result of
 /// generations(). Looks only at committed iterations up to `newest`, the tracker's. The last
 /// `count` of them are kept and the older ones are removed. An iteration that a load skipped as
-/// damaged does not count toward `count`, but it is kept as long as a sound one of its age would
-/// be, since the read may have been at fault. Unfinished iterations, and those newer than the
-/// tracker's, which a load abandoned, neither count nor are removed.
+/// damaged does not count toward `count`. It is removed only when `count` newer ones are kept,
+/// because it may be sound: perhaps only the read failed. Two kinds of iterations neither count nor
+/// are removed: unfinished ones, and ones newer than the tracker's, which a load abandoned.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 /// Returns the steps; none if `target.keep` is not set or no tracker has an iteration. Foreign

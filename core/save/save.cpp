@@ -62,7 +62,8 @@ struct Save::State {
     end_phase(ports.trace, phase::kPlan, {.items = plan().tensors.size() + plan().objects.size()});
   }
 
-  /// Checks that the plan has a place for the whole state; a plan made just now always has.
+  /// Checks that a reused plan covers the whole state. A plan that was made for this save always
+  /// does.
   void require_planned(const StateDict& state) const {
     if (planned.planned != Planned::kReused) return;
     const auto keys = unplanned_keys(plan(), state);
@@ -108,7 +109,8 @@ struct Save::State {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        hear(*group, {{}, failed});  // passes the error to ranks that wait in another call
+        // Other ranks may wait in another collective; this call passes the error to them.
+        hear(*group, {{}, failed});
       } catch (const std::exception&) {
         // The call failed because a rank is lost. A lost rank writes nothing more; even if it did,
         // the mark shows that the directory is unfinished.

@@ -19,15 +19,15 @@ namespace reprise {
 
 struct StagingNeed;
 
-/// For each group rank, the iteration that its tracker names. An entry is empty if the tracker
-/// names no iteration (but a release) or cannot be read.
+/// One entry per group rank: the iteration that the rank's tracker names. An entry is empty if the
+/// tracker names a release or cannot be read.
 using TrackedSteps = std::vector<std::optional<Step>>;
 /// Returns the newest iteration that any rank's tracker names. Trackers differ if ranks see
 /// different stores.
 std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader);
 
-/// For each group rank, the fault that it found in one candidate. An entry is empty if the rank
-/// found no fault.
+/// One entry per group rank: the fault that the rank found in one candidate. An entry is empty if
+/// the rank found no fault.
 using Votes = std::vector<std::optional<Error>>;
 struct Opened;
 
@@ -35,7 +35,8 @@ struct Opened;
 /// most the given limit.
 std::uint64_t one_read(const StagingNeed& need);
 
-/// Decides which rank reads which bytes for which ranks, in rounds of at most `room` bytes.
+/// Decides which bytes each rank reads, and which ranks get them, in rounds of at most `room`
+/// bytes.
 using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::uint64_t room);
 
 struct LoadSeams {

@@ -40,7 +40,7 @@ struct SaveSeams {
   /// before anything is written. Once everything is durable, each rank runs `commit`, and after it
   /// the leader runs `retention`.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
-  /// This is a function object, so that a replacement can have state of its own.
+  /// `commit` is a std::function, so that a replacement can have state of its own.
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;

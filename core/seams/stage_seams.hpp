@@ -6,12 +6,12 @@
 
 namespace reprise {
 
-/// The work that remains for a full batch, in the order of the members.
+/// What must be done with a full batch: first `settle`, then `write`.
 struct BatchWork {
   std::function<void()> settle;  ///< waits until every copy into the batch has ended
   std::function<void()> write;
 };
-/// The work for a full batch, divided by time. The caller runs `now` before it fills the next
+/// The same work, divided between two threads. The caller runs `now` before it fills the next
 /// batch; a background task runs `later`.
 struct BatchOrder {
   std::function<void()> now;

@@ -1,6 +1,7 @@
 #pragma once
-// A checkpoint's description of itself: the boxes of its tensors, its objects, and where their
-// bytes are in the files. It is pure data; core/format reads and writes it, core/plan reads it.
+// Defines Catalog, the table of contents of a checkpoint: the boxes of its tensors, its objects,
+// and where their bytes are in the files. It is pure data; core/format reads and writes it,
+// core/plan reads it.
 
 #include <compare>
 #include <cstdint>
@@ -48,7 +49,7 @@ struct KnownBy {
   /// `<name>@rank<r>`, where r is the lowest of the ranks that own it.
   bool own = false;
 };
-/// Returns the suffix that a rank's own key has, for example "@rank3".
+/// Returns the suffix "@rank<r>" for the key of an item that ranks do not share.
 std::string own_suffix(std::int32_t rank);
 
 struct StoredTensor {

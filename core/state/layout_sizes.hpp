@@ -1,10 +1,10 @@
 #pragma once
-// The only list of the sizes that define a job's layout over its ranks.
+// Lists the sizes that define a job's layout over its ranks. No other file lists them.
 //
-// To add an axis, add a row here, and a field with its row in sim/job/groups/layout.hpp. Parsing,
-// printing, meshes, replica groups and stored arguments follow automatically. So do the conditions
-// under which stored parts and random streams fit, and random scenarios and their shrinking. An
-// axis that splits the model also needs a process group of its own: see sim/job/groups/groups.hpp.
+// To add an axis, add a row here, and a field with its row in sim/job/groups/layout.hpp. Everything
+// else reads the rows: parsing, printing, meshes, replica groups, stored arguments, the checks
+// whether stored parts and random streams fit, random scenarios and their shrinking. An axis that
+// splits the model also needs a process group of its own: see sim/job/groups/groups.hpp.
 
 #include <array>
 #include <string_view>
@@ -14,11 +14,12 @@ namespace reprise {
 struct LayoutSize {
   std::string_view name;      ///< short name of the size, such as "tp"
   std::string_view argument;  ///< Megatron's argument, under which it is stored
-  bool ordered = false;       ///< true for an axis of --rank-order, which assigns ranks to axes
+  /// True for an axis that --rank-order may name; that option assigns ranks to axes.
+  bool ordered = false;
 };
 
-/// Lists the axes in default order, with the fastest first, and after them the sizes that are not
-/// axes.
+/// Lists first the axes in their default order, beginning with the axis along which ranks are
+/// adjacent, and then the sizes that are not axes.
 inline constexpr std::array kLayoutSizes = {
     LayoutSize{"tp", "tensor_model_parallel_size", true},
     LayoutSize{"cp", "context_parallel_size", true},

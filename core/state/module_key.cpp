@@ -88,7 +88,7 @@ std::optional<ModuleKey> parse_group(std::string_view text) {
   return key;
 }
 
-/// Returns the module to which a key of the model itself belongs.
+/// Returns the module that the key of a weight names; empty if it names none.
 std::string module_named_in(std::string_view key) {
   if (take(key, kModality)) return std::string(take_name(key));
   return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
@@ -108,7 +108,7 @@ ModuleKey parse_optimizer(std::string_view text) {
   ModuleKey key{.kind = Kind::kState};
   rest = text;
   if (!take(rest, kState)) return key;
-  key.module = module_named_in(rest);  // the slot's name may come after the module's
+  key.module = module_named_in(rest);  // some keys name the module before the slot, others after it
   if (key.module.empty() && !take_name(rest).empty()) key.module = module_named_in(rest);
   return key;
 }
@@ -134,8 +134,8 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
     key.kind = Kind::kExpertRng;
   } else if (const auto state = parse_chained(text)) {
     key = *state;
-    // The part belongs to another module than the prefix says. No load uses it as a part, so it
-    // counts as plain optimizer state.
+    // The prefix names one module and the part's key names another. No load uses such a part, so
+    // the key counts as plain optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;

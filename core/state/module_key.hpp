@@ -34,7 +34,7 @@ std::string_view name_of(ModulePart part);
 
 /// How a key identifies its module.
 enum class ModuleForm : std::uint8_t {
-  kNamed,     ///< by the names that the model gives its parts
+  kNamed,     ///< by the model's own names, such as modality_submodules.<m>
   kBare,      ///< by optimizer.mimo.<m>, without a prefix
   kPrefixed,  ///< by the prefix mimo.<m>.
 };
@@ -44,7 +44,7 @@ std::string_view name_of(ModuleForm form);
 /// Name of the module whose weights are `language_model.<...>`. A model has exactly one such
 /// module.
 inline constexpr std::string_view kLanguageModule = "language";
-/// Largest number of optimizers in a chain that is accepted.
+/// A chain may have at most this many optimizers; keys with a higher position are not parsed.
 inline constexpr std::int64_t kChainMax = 64;
 
 struct ModuleKey {

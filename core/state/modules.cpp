@@ -81,8 +81,9 @@ class Reader {
     const bool weight = key.kind == Kind::kWeight;
     module.forms.insert(key.form);
     take_kind(key, module);
-    if (key.module.empty()) return;  // a single-model checkpoint has such keys too
-    // A plain model may also have a part named "mimo" or "language_model".
+    if (key.module.empty()) return;  // such a key does not prove that there are several modules
+    // `told_` becomes true if the key proves that there are several modules. Some keys prove
+    // nothing, because a plain model may also have a part named "mimo" or "language_model".
     told_ |= key.form == ModuleForm::kNamed ? key.module != kLanguageModule : !weight;
     own_ |= key.form != ModuleForm::kNamed && !weight && !is_rng(key);
   }
@@ -132,7 +133,7 @@ class Reader {
     }
   }
 
-  /// Assigns random streams that are named after a module or a role to their modules.
+  /// Gives each module the random streams whose key names the module itself or its role.
   void give_roles() {
     for (const auto& [role, grids] : roles_) {
       const bool encoders = role == kEncoders && modules_.find(role) == modules_.end();
@@ -174,8 +175,9 @@ class Reader {
     return !optimizer.common.empty();
   }
 
-  /// Takes optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. Rank 0
-  /// wrote them there before they were stored as objects. False if there are none.
+  /// Takes optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. Older
+  /// releases stored them there instead of as objects, written by rank 0. Returns false if there
+  /// are none.
   bool take_common(const Value& common) {
     const Value* optimizer = common.find("optimizer");
     const auto* entries = optimizer != nullptr ? optimizer->as<Dict>() : nullptr;

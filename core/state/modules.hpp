@@ -1,7 +1,6 @@
 #pragma once
-// The modules found in a checkpoint's keys: what each module stores, with which optimizers and on
-// which grid, as far as the keys show. Pure. A checkpoint of one model and one optimizer has no
-// modules.
+// Finds the modules of a checkpoint from its keys, and for each module what is stored, by which
+// optimizers and on which grid. Pure. A checkpoint of one model and one optimizer has no modules.
 
 #include <cstdint>
 #include <map>
@@ -25,7 +24,7 @@ struct StoredGroup {
 
 /// One optimizer in the chain of a module.
 struct StoredOptimizer {
-  bool state = false;           ///< true if it has tensors under its own `chained_<i>.`
+  bool state = false;           ///< true if tensors of its state are stored under `chained_<i>.`
   std::set<ModulePart> parts;   ///< parts stored as objects
   std::set<ModulePart> common;  ///< parts stored in the common state
   std::map<std::int64_t, StoredGroup> groups;  ///< keyed by dp_group_idx
@@ -38,8 +37,9 @@ struct StoredOptimizer {
 
 /// Description of one module in the common state, in args['modules'].
 struct ModuleClaim {
-  std::map<std::string, std::int64_t> sizes;  ///< by argument: tensor_model_parallel_size
-  std::string layout;                         ///< for messages: "tp=2,pp=3 ranks 2-7"
+  /// By Megatron's argument, such as tensor_model_parallel_size.
+  std::map<std::string, std::int64_t> sizes;
+  std::string layout;  ///< for messages: "tp=2,pp=3 ranks 2-7"
   std::optional<std::string> sharding_type;
 
   std::optional<std::int64_t> size(std::string_view argument) const;
@@ -61,11 +61,12 @@ struct StoredModule {
 
   /// True if some part of the module is stored. False if it is only mentioned in args.
   bool stored() const { return tensors + objects != 0; }
-  /// Returns the length of the optimizer chain, that is, the highest position in any key plus one.
-  /// Missing positions count.
+  /// Returns the length of the optimizer chain: the highest position in any key, plus one.
+  /// Positions that no key mentions are counted, too.
   std::int64_t chain_length() const { return chain.empty() ? 0 : chain.rbegin()->first + 1; }
   std::uint64_t group_count() const;
-  /// Returns the key form that the module's metadata has or should have.
+  /// Returns the key form of the module. If its keys have several forms, returns the last of them
+  /// in the order of ModuleForm.
   ModuleForm form() const { return forms.empty() ? ModuleForm::kNamed : *forms.rbegin(); }
 };
 
@@ -74,9 +75,9 @@ struct StoredModules {
   bool claimed = false;               ///< true if the common state has args['modules']
   /// True if each module has its own optimizer; otherwise one optimizer covers the whole model.
   bool own_optimizers = false;
-  /// True if distributed optimizers store data under keys that name no module, and several modules
-  /// have keys without a prefix, so that the owner of the data is unknown. If only one module has
-  /// such keys, the data counts as that module's.
+  /// True if distributed optimizers store data under keys that name no module, and the owner of
+  /// this data is unknown because several modules have keys without a prefix. If only one module
+  /// has keys without a prefix, that module is the owner.
   bool shared_groups = false;
 
   bool empty() const { return modules.empty(); }

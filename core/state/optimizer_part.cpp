@@ -9,8 +9,8 @@ namespace {
 constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_expert_parallel",
                                                     "is_decoupled_lr"};
 
-/// Returns the entry `name` of a parameter group. The entry may also be called "pre_<name>": torch
-/// renames entries if it runs before Megatron's load.
+/// Returns the entry `name` of a parameter group. The entry may also be called "pre_<name>",
+/// because torch renames the entries if torch handles the group before Megatron's load does.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);

@@ -12,7 +12,8 @@
 
 namespace reprise {
 
-/// Describes what is wrong with a value that is stored as `part`; empty if nothing is.
+/// Returns a text that says what is wrong with a value stored as `part`; empty if nothing is wrong.
+/// Expected values:
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
 ///                  stores. A load matches groups by the entries wd_mult, lr_mult,

@@ -14,8 +14,9 @@
 
 namespace reprise {
 
-/// The mesh and the placement that determine a leaf's boxes. With them, the plan proves that the
-/// boxes cover the tensor axis by axis, at a cost that does not depend on the number of ranks.
+/// The mesh and the placement that determine a leaf's boxes. They let the planner work axis by axis
+/// when it proves that the boxes cover the tensor. The cost of this proof does not depend on the
+/// number of ranks.
 struct Placed {
   std::shared_ptr<const Mesh> mesh;
   Placement placement;
@@ -28,7 +29,7 @@ struct TensorLeaf {
   DType dtype = DType::kFloat32;
   Dims shape;                 ///< shape of the global tensor
   std::vector<Piece> pieces;  ///< parts held by this rank; empty if it holds nothing
-  std::byte* data = nullptr;  ///< element 0 of the local buffer; may be device memory
+  std::byte* data = nullptr;  ///< start of the local buffer; may be device memory
   std::int32_t replica = 0;   ///< 0 for the main copy of these boxes
   std::optional<Placed> placed;
 };

@@ -34,7 +34,7 @@ bool ValueIdentity::Node::operator<(const Node& other) const {
 }
 
 ValueIdentity::Number ValueIdentity::of(const Value& value) {
-  Node node = node_of(value);  // this numbers the children first
+  Node node = node_of(value);  // node_of() also numbers the children
   node.hash = mix64(hash_of(std::string_view(node.head)), hash_of(node.body));
   const auto next = static_cast<Number>(nodes_.size());
   const Number number = nodes_.try_emplace(std::move(node), next).first->second;

@@ -1,5 +1,6 @@
 #pragma once
-// Small values stored by the modules' optimizers: param groups, grad scalers, sharding types.
+// Reads and checks the small values that the modules' optimizers store: param groups, grad scalers,
+// sharding types.
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"

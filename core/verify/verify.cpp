@@ -46,7 +46,8 @@ void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport&
   take(std::move(more), report);
 }
 
-/// True if metadata.json is Megatron-Core's. Also true if it is unreadable, since it may be theirs.
+/// True if Megatron-Core wrote metadata.json. Also true if the file is unreadable, because
+/// Megatron-Core may have written it.
 bool of_megatron(const Checkpoint& checkpoint) {
   try {
     return checkpoint.of_megatron();
@@ -159,8 +160,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata exceeds the size limit of the reader, so that it may be valid or not.
-/// Metadata that only claims to be that large is damaged and does not count.
+/// True if the metadata exceeds the size limit of the reader, so that nobody knows whether it is
+/// valid. False for small metadata that only claims to be large: such metadata is damaged.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;

@@ -13,8 +13,9 @@ std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
 }
 
-/// Sets the finding's file and offset to those of a chunk that touches the defect. If several do,
-/// takes the last one, because the first one may be correct. A gap has no chunk.
+/// Sets the finding's file and offset to those of a chunk that overlaps the defect. If several
+/// chunks overlap it, takes the last one, because the first may be correct. Does nothing for a gap,
+/// which no chunk overlaps.
 void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
                  std::span<const StoredFile> files, Finding& finding) {
   if (defect.code == Code::kCoverageGap) return;

@@ -26,7 +26,7 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note that a file is ignored: it has the name of a checkpoint's file, but other
+/// Returns a note that a file is ignored because it has the name of a checkpoint's file, but other
 /// content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
@@ -59,9 +59,8 @@ Finding finding_of_json(const Error& error, const std::string& display) {
   return finding;
 }
 
-/// If the path is that of a set-aside old checkpoint ("*.replaced"), returns the path where the
-/// checkpoint was before. Returns nothing for other paths, or if there is a checkpoint at the
-/// earlier path.
+/// If `path` is an old checkpoint that was set aside ("*.replaced"), returns the path that it had
+/// before. Returns nothing for other paths, or if there is a checkpoint at the path from before.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
@@ -69,11 +68,12 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// What an entry next to a checkpoint is.
+/// Says whether an entry next to a checkpoint belongs to this program, and whether it may be
+/// removed.
 enum class Leftover : std::uint8_t {
-  kNone,       ///< not this program's, or not known to be
+  kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed
-  kLastWhole,  ///< this program's; there is no confirmed checkpoint in its place
+  kLastWhole,  ///< this program's; it is the only checkpoint of its name, so it must stay
 };
 
 /// Judges an entry by its mark. Only an entry with a mark belongs to this program.
@@ -81,7 +81,7 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  // Retention had chosen this entry for removal.
+  // Retention decided to remove this entry, so nothing is lost.
   if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);

@@ -8,9 +8,10 @@
 
 namespace reprise {
 
-/// Warns of non-empty payload files that the metadata does not list; an empty one is normal,
-/// because a rank may have had nothing to write. Also warns of metadata that was never put in
-/// place. Notes metadata of single ranks next to `.metadata`.
+/// Warns of non-empty payload files that the metadata does not list. An empty payload file is
+/// normal, because a rank may have had nothing to write. Also warns of `.metadata.tmp` files, which
+/// a save left before it renamed them. Adds a note if single ranks have metadata next to
+/// `.metadata`.
 Findings check_stale_files(Checkpoint& checkpoint);
 
 /// Checks metadata.json: the backend must be torch_dist, and common.pt must exist if metadata.json

@@ -19,11 +19,12 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of two machines may differ by this much
 // Nanoseconds per byte in the slowest copy: 10 MB/s.
 constexpr std::int64_t kSlowestCopy = 100;
-constexpr std::uint64_t kTailBytes = 4096;  // includes the checksums of the last items
+// Large enough to contain the checksums of the last items.
+constexpr std::uint64_t kTailBytes = 4096;
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the longest time that a copy of the file may take.
+/// Returns the time that the slowest copy of the file takes.
 std::int64_t copy_time(const StoredFile& file) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
   return static_cast<std::int64_t>(std::min(file.size.value_or(0), kMost)) * kSlowestCopy;

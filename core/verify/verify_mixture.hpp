@@ -1,6 +1,6 @@
 #pragma once
-// Looks for signs that a directory mixes files of two saves. Checksums cannot show this: each file
-// is intact on its own, and only a manifest ties it to the metadata.
+// Looks for signs that a directory mixes files of two saves. Checksums cannot show this, because
+// each file is intact on its own. Only a manifest would show which files belong to the metadata.
 
 #include <cstdint>
 #include <span>
@@ -15,12 +15,12 @@ namespace reprise {
 inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
 /// Warns if some payload files, but not all, are much newer than the metadata. A save writes the
-/// metadata last. In a copy, the times of two files differ by at most the time that copying takes.
-/// So a file that is newer than this allows comes from another save. Returns nothing if the store
-/// has no times. Pure.
+/// metadata last. Copying can make a payload file newer than the metadata, but only by the time
+/// that copying takes. A file that is still newer comes from another save. Returns nothing if the
+/// store has no times. Pure.
 Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns);
 
-/// Checks times as above; takes the metadata's time from the store.
+/// Calls check_times() with the times that the store gives for the metadata and the payload files.
 Findings check_times(Checkpoint& checkpoint, std::span<const StoredFile> files);
 
 /// Notes payload files that have several items and identical bytes: one may have been copied over

@@ -29,8 +29,8 @@ Parts parts_in_use(const StoredModules& found) {
   return used;
 }
 
-/// For each part, returns a text that names the first few modules with that part in the common
-/// state. Rank 0 put it there if it owned the part.
+/// For each part, returns a text that names the first few modules that have this part in the common
+/// state. Rank 0 put the parts there that it owned itself.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
   constexpr std::size_t kNamed = 4;
   std::map<ModulePart, std::vector<std::string>> owners;
@@ -68,7 +68,7 @@ std::string group_key(const StoredModule& module, std::int64_t place, std::int64
          std::to_string(group) + "." + name;
 }
 
-/// Facts about all modules that are needed to judge each one.
+/// Facts about all modules together that the check of a single module needs.
 struct AllModules {
   explicit AllModules(const StoredModules& found)
       : parts(parts_in_use(found)),
@@ -175,7 +175,7 @@ class ModuleCheck {
 
   void optimizer_part(std::int64_t place, const StoredOptimizer& optimizer, ModulePart part) {
     if (optimizer.parts.contains(part) || optimizer.common.contains(part)) return;
-    // The part may be under a key that names no module.
+    // Keys that name no module may hold the part, so it is not known to be missing.
     if (all_.shared_groups && form() == ModuleForm::kBare && part != ModulePart::kShardingType) {
       return;
     }

@@ -40,9 +40,9 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Limits how much of a file is read again because items overlap: at most as many bytes as the file
-/// has. Overlaps are reported elsewhere. Without the limit, a small file of metadata could make
-/// this program read a large file endlessly.
+/// Limits how much of a file is read again because items overlap: in total, at most the size of the
+/// file. Overlaps are reported elsewhere. The limit is needed because even a small metadata file
+/// can list very many overlapping items.
 class Rereads {
  public:
   /// True if the item may be read. Must be called in the order of visits_of().
@@ -79,7 +79,8 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      tally_.add(*slice, key);  // first: a wrong checksum explains an unreadable item
+      // Comes first, because a wrong checksum explains why the item is malformed.
+      tally_.add(*slice, key);
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
       } else {
@@ -122,8 +123,7 @@ class PayloadVerifier {
                                 object.key});
   }
 
-  /// Reports an unreadable file once. Items come in file order, and its other items would say the
-  /// same.
+  /// Reports an unreadable file once, and not again for each item. Items come in file order.
   void add_unreadable(const Visit& visit, const Error& error) {
     say_unreadable();
     unreadable_ = visit.file;

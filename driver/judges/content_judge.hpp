@@ -1,6 +1,6 @@
 #pragma once
-// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Reads
-// the store after the life has ended, before anything else reads it.
+// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Must be
+// the first to read the store after the life has ended.
 
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"
@@ -8,10 +8,10 @@
 
 namespace reprise::driver {
 
-/// Compares what a successful save stored with what the ranks passed to it. The rank with the main
-/// copy of a tensor or object hashed it when the save began. If the stored bytes have another hash,
-/// names that rank and reports TORN_SNAPSHOT if the job trained during the save, otherwise
-/// BIT_MISMATCH.
+/// Compares what a successful save stored with what the ranks passed to it. When the save began,
+/// the rank with the main copy of each tensor or object recorded its hash. If the stored bytes have
+/// another hash, names that rank and reports TORN_SNAPSHOT if the job trained during the save,
+/// otherwise BIT_MISMATCH.
 ///
 /// Skips saves that a later save replaced, saves of a life in which the store lied, padded tensors
 /// (their padding is undefined), and items that can't be read (judge_store reports them).

@@ -7,7 +7,7 @@
 namespace reprise::driver {
 namespace {
 
-/// A communicator that can't communicate; it is enough for a job that is built but not run.
+/// A communicator that can't communicate. A job that is built but never run needs no other.
 class SilentCommunicator final : public Communicator {
  public:
   SilentCommunicator(Group group, GroupRank rank) : group_(std::move(group)), rank_(rank) {}

@@ -14,13 +14,13 @@ bool is_echo(const RankRecord& rank) {
   return rank.ending == Ending::kFailed && rank.code == Code::kPeerFailed;
 }
 
-/// Returns the code of a rank that did not return.
+/// Returns the code of a rank whose life did not end normally.
 RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
-/// Returns the worst ending of any rank: a mistake of ours, then a hang, then a lost rank, then an
-/// error. An error that only reports the end of another rank comes last.
+/// Returns the worst ending of any rank. From worst to least: a defect of our own code, a hang, a
+/// lost rank, an error, an error that only reports the end of another rank.
 Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
@@ -89,8 +89,8 @@ bool died_as_planned(const RankRecord& rank) {
   });
 }
 
-/// Returns the error code with which ranks end after a fault of this kind. Returns nothing if the
-/// kind does not determine the code.
+/// Returns the error code with which a rank ends after a fault of this kind; nothing if ranks may
+/// end with several codes.
 std::optional<Code> code_after(sim::FaultKind kind) {
   switch (kind) {
     case sim::FaultKind::kWriteError:
@@ -146,8 +146,8 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
 }
 
 /// Judges a life in which a planned fault kept one rank out of a collective. Every rank must end
-/// with the error for a missing participant or a missed deadline. A rank that comes too late may
-/// instead report that the other ranks have ended.
+/// with DEADLINE. PEER_FAILED is accepted, too: from every rank if the collective failed on a rank,
+/// otherwise only from the rank that came too late.
 Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {

@@ -7,10 +7,10 @@
 
 namespace reprise::driver {
 
-/// True if a planned fault ended the life of a rank, or separated a rank from the others.
+/// True if a planned fault ended the life of a rank, or kept a rank out of a collective.
 bool has_planned_end(const IncarnationRecord& life);
 
-/// A word for the end of a life, and the code if all ranks ended with the same one.
+/// Names the end of a life by a word, and by the error code if all ranks ended with the same code.
 struct LifeEnd {
   /// "ran" for a life without a load; "continued" or "fell_back" after a load; "refused" if the
   /// scenario allows it; "cut_short" by a planned fault; "failed".

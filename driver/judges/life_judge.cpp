@@ -40,7 +40,7 @@ Rulings judge_saves(const IncarnationRecord& life) {
   }
 }
 
-/// Checks that all ranks load one checkpoint.
+/// Checks that all ranks loaded the same checkpoint.
 void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   for (const auto& load : loads) {
     if (load.step == loads.front().step) continue;
@@ -54,8 +54,8 @@ void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) 
   }
 }
 
-/// Checks that the checkpoint holds the live state. A plan that was made for another state silently
-/// omits keys.
+/// Checks that each checkpoint has exactly the keys that the ranks held when they saved it. A
+/// reused plan that was made for another state would silently omit keys.
 Rulings judge_plans(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -86,7 +86,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
   }
 }
 
-/// Checks that a save ends in the same way on all ranks that live to see its end.
+/// Checks that a save ended in the same way on all ranks that were alive at its end.
 Rulings judge_endings(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -124,8 +124,8 @@ Rulings judge_unended(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// Checks that all ranks together read no more than is stored, if the scenario requires that one
-/// read serves all ranks.
+/// If the scenario requires that payload is read once for all ranks, checks that all ranks together
+/// read no more bytes than are stored.
 void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   std::uint64_t read = 0;
   std::uint64_t allowed = 0;
@@ -147,7 +147,8 @@ Rulings judge_loads(const IncarnationRecord& life) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
     if (loads.empty()) return rulings;
     judge_generation(loads, rulings);
-    if (loads.size() < life.ranks.size()) continue;  // the missing ranks may have requested more
+    // A rank without this load may have requested other keys.
+    if (loads.size() < life.ranks.size()) continue;
     judge_reads(loads, rulings);
     LoadEvidence all;
     for (const auto& load : loads) {
@@ -168,7 +169,8 @@ Rulings judge_loads(const IncarnationRecord& life) {
   }
 }
 
-/// Reports tensors that every rank lacks, which no single rank's comparison can show.
+/// Reports tensors of the uninterrupted job that no rank of this life has. A single rank can't tell
+/// whether another rank has them.
 Rulings judge_absent(const IncarnationRecord& life) {
   if (life.ranks.empty()) return {};
   Inventory nowhere = life.ranks.front().absent;

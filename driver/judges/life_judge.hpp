@@ -1,5 +1,5 @@
 #pragma once
-// Judges one incarnation by the records of all its ranks together. Pure.
+// Compares the records of all ranks of one incarnation with each other. Pure.
 
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"

@@ -20,7 +20,8 @@ namespace reprise::driver {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 20);
-/// True for objects that training changes. Each of them is judged separately after the job took it.
+/// True for objects that training changes. judge_objects() skips them; they are judged after the
+/// job has taken the loaded state.
 bool lives_on(const std::string& key) {
   constexpr std::array<std::string_view, 4> kEnds = {"rerun_state_machine_state", ".param_groups",
                                                      ".grad_scaler", ".optimizer"};
@@ -28,8 +29,9 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Sorts rulings by cause. If a derived copy is wrong but its master is right, the copy was not
-/// updated and explains why the weights are wrong, so its ruling comes before those on the weights.
+/// Puts causes before effects. If a derived copy is wrong but its master is right, the copy was not
+/// updated. That explains why weights are wrong, so rulings on such copies come before rulings on
+/// the state.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -65,7 +67,8 @@ void leave_out_optimizer(Value& common) {
   });
 }
 
-/// Compares only the properties of modules that a common state records.
+/// True if the modules agree in the properties that a common state records. Other properties are
+/// not compared.
 bool same_modules(const std::vector<sim::ModuleConfig>& stored,
                   const std::vector<sim::ModuleConfig>& saved) {
   return sim::same_grids(stored, saved) &&
@@ -84,7 +87,8 @@ bool may_stay_behind(const std::string& key, const SavePoint& source, const Posi
   const bool weights_alone = choice.finetune || source.release;
   if (key == "rerun_state_machine_state") {
     return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
-           source.incarnation != now.incarnation();  // lives may differ in mode
+           // Two lives may run the rerun machine in different modes.
+           source.incarnation != now.incarnation();
   }
   if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
   if (is_stream(key)) {
@@ -133,7 +137,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
                            load.requested, load.stored, load.report.excused, load.bytes_read,
                            load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
-  judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
+  // For a release, the directory's name has no step.
+  judge_source(load.report.location.step.value_or(stored));
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{judged::kStaleBytes, "",
@@ -217,8 +222,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
         rank_}});
 }
 
-/// Requires that the iteration took the same samples as in the uninterrupted job. There, each
-/// iteration takes the next batch, even an iteration that does not train.
+/// Requires that the iteration took the same samples as in the uninterrupted job. Each iteration of
+/// the uninterrupted job takes the next batch, even if it does not train.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::Progress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};
@@ -269,8 +274,8 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   return record_.saves.size() - 1;
 }
 
-/// Compares the job's state with the state that it passes to the save. Skips tensors whose boxes in
-/// the two states differ; those are judged together with the description.
+/// Compares the job's state with the state that it passes to the save. Skips tensors whose boxes
+/// differ between the two states; differing boxes are judged elsewhere.
 void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
                                   std::span<const Undefined> undefined) {
   const sim::OnHost own(processor_, live);
@@ -300,8 +305,8 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
   }
 }
 
-/// Requires that the job gives each tensor to a save with the right global shape. No load can show
-/// a wrong shape if the job then requests the tensor with the same wrong shape.
+/// Requires that the job passes each tensor to the save with the right global shape. A later load
+/// can't reveal a wrong shape, because the loading job may request the same wrong shape.
 void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   std::map<std::string, const Dims*> right;
   for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
@@ -399,9 +404,9 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   }
 }
 
-/// Requires that `params` of each stored parameter group is empty. The saving job has indices into
-/// its own memory there. A job that loads uses its own indices, so a stored one would harm nobody
-/// and no other check would see it.
+/// Requires that `params` of each stored parameter group is empty. In a running job, `params` has
+/// indices into the job's own memory, which must not be stored. No other check would notice stored
+/// indices, because a loading job ignores them.
 void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
   if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
@@ -418,8 +423,8 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
 }
 
 /// Returns the save that wrote the loaded checkpoint. Several saves may have written to that step;
-/// the common state tells which one it was. If it fits none of them, returns the newest, to compare
-/// the state with something.
+/// the common state shows which of them wrote the checkpoint. If the common state fits no save,
+/// returns the newest, so that the state is compared with something.
 const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
   const auto may_stand = saves_that_may_stand(saves_, step);
   if (may_stand.empty()) return nullptr;
@@ -436,9 +441,9 @@ bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) 
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
-/// Judges the common state as it was read, since the job takes only the entries that it knows. The
-/// run, layout and parent of the save have no effect on training, so the twin does not have them;
-/// they are compared with the scenario.
+/// Judges the common state as it was read from the checkpoint, because the job takes only the
+/// entries that it knows. Most entries are compared with the twin's. The twin does not have the
+/// run, layout and parent of the save, so these are compared with the scenario.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   const auto twin = twin_after(expected.turns);
   Value right = sim::layout_free(twin->state(expected.step)->common);
@@ -487,7 +492,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   }
 }
 
-/// Reports keys that the load left in the checkpoint although the scenario does not say so.
+/// Reports keys that the load left in the checkpoint although the scenario does not allow it.
 void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);
@@ -499,8 +504,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// Returns the uninterrupted job that goes through the same turns as the interrupted one. A turn is
-/// a load that changes the job.
+/// Returns the uninterrupted job with the same turns as the interrupted job. A turn is a load that
+/// changes how the job continues, for example without the optimizer.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();
@@ -527,8 +532,9 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Returns the other states that a wrong element may come from: the steps that were trained during
-/// the loaded save, the steps of earlier saves, the previous step, and the state before the load.
+/// Returns the states to search for the value of a wrong element: the steps that were trained
+/// during the loaded save, the steps of earlier saves, the previous step, and the state before the
+/// load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

@@ -22,20 +22,21 @@
 
 namespace reprise::driver {
 
-/// A finished load as the job sees it.
+/// What the job knows about a load that has ended.
 struct FinishedLoad {
   const LoadReport& report;
   const StateDict& state;  ///< state as the load filled it
   Inventory requested;
   Inventory stored;  ///< keys of the checkpoint; empty except on rank 0
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_allowed = 0;  ///< limit on what all ranks may read; nonzero only on rank 0
+  /// Limit on the bytes that all ranks together may read; 0 on ranks other than rank 0.
+  std::uint64_t bytes_allowed = 0;
 };
 
 class RankJudge {
  public:
-  /// Borrows both arguments. States passed to the judge are in the memory of the job's arrays, so
-  /// the judge copies them to the host. It writes rulings and evidence to `record`.
+  /// Both arguments must outlive the judge. It writes rulings and evidence to `record`. The states
+  /// that it gets may be in device memory, so it copies them to the host.
   RankJudge(const RankPart& part, RankRecord& record);
 
   /// Called before the job takes the loaded state, because the job's own checks may refuse it.
@@ -48,7 +49,7 @@ class RankJudge {
   /// before the load.
   void refused(sim::TrainingJob& job);
   /// Called after a load that was refused while it read. Requires that each requested tensor either
-  /// has the bits from before or is poisoned.
+  /// has the same bits as before the load or is poisoned.
   void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// Called after the job has trained for some steps.
@@ -59,7 +60,7 @@ class RankJudge {
   /// the keys of the new checkpoint; on other ranks it is empty.
   void saved(std::size_t save, const SaveReport& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
-  /// Records that `what` held `bytes` bytes beyond the job's own memory, with `bound` as the limit.
+  /// Adds a ruling if `what` held more than `bound` bytes in addition to the job's own memory.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
   /// Adds a ruling that the job contradicts the scenario.
   void contradict(const std::string& what);
@@ -96,11 +97,11 @@ class RankJudge {
   sim::Processor& processor_;
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
-  std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
-  std::size_t saves_before_;         ///< number of saves of earlier incarnations
-  Position position_;                ///< position of this job according to the scenario's actions
+  std::vector<SavePoint> saves_;  ///< saves of all incarnations so far
+  std::size_t saves_before_;      ///< number of saves of earlier incarnations
+  Position position_;             ///< where the job must be now according to the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
-  std::optional<Holders> holders_;   ///< holders in source_'s layout, found on first use
+  std::optional<Holders> holders_;   ///< holders in the layout that saved source_; set on first use
   Comparison total_;
   Destination destination_;  ///< memory that the current load fills
 };

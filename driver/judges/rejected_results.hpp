@@ -1,5 +1,6 @@
 #pragma once
-// The log of rejected results, a file next to a job's checkpoints that outlives the job's lives.
+// Reads and writes the log of rejected results. It is a file next to the checkpoints, so it
+// outlives each life of the job.
 
 #include <string>
 #include <vector>

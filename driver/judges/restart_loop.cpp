@@ -14,7 +14,7 @@ bool exited_with(const IncarnationRecord& life, int code) {
   return !life.ranks.empty() && life.ranks.front().exit_code == code;
 }
 
-/// True if the life left a fault checkpoint of that step.
+/// True if the life saved a fault checkpoint of that step.
 bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
   if (!exited_with(life, sim::kExitForRerun)) return false;
   const auto& saves = life.ranks.front().saves;
@@ -30,8 +30,8 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 }  // namespace
 
-// Reports a job that restarts again and again from one checkpoint without saying so. Every restart
-// runs the same iteration again. The log must say so, from the second restart on.
+// Reports a job that restarts again and again from one checkpoint, if its log does not say so.
+// Every restart runs the same iteration again. From the second restart on, the log must say that.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);

@@ -13,7 +13,8 @@ namespace {
 
 using sim::HostRng;
 
-/// A kind of random stream: its key, the function that makes it for a module's seed, and its age.
+/// A kind of random stream: the end of its key, the function that creates it from a module's seed,
+/// and the member of StreamAges with its age.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
@@ -33,7 +34,7 @@ HostRng fresh_expert(std::uint64_t seed, const Dims& coordinate, std::int32_t /*
 }
 
 constexpr std::array kStreams = {
-    // the longer key comes first, because it ends in the other one
+    // the longer key must come first, because it ends in the shorter one
     Stream{sim::kExpertRngKey, fresh_expert, &StreamAges::expert},
     Stream{sim::kRngKey, fresh_host, &StreamAges::host},
 };
@@ -69,8 +70,8 @@ HostRng advanced(HostRng rng, std::int64_t steps) {
   return rng;
 }
 
-/// Returns the number of steps that lead to this state; nothing if it is more than a few above
-/// `expected`.
+/// Returns how many steps turn `rng` into `state`. Tries at most a few more than `expected` steps;
+/// returns nothing if none of them fits.
 std::optional<std::int64_t> age_of(const Value& state, HostRng rng, std::int64_t expected) {
   constexpr std::int64_t kFurther = 16;
   for (std::int64_t age = 0; age <= expected + kFurther; ++age) {
@@ -84,7 +85,8 @@ std::string steps_text(std::int64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-/// Returns the ruling on a state that is not at its position.
+/// Returns the ruling on a state that is wrong: the stream belongs to another coordinate, or has
+/// drawn for another number of steps.
 Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
@@ -110,8 +112,8 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
-/// Returns a ruling if the stream is another module's at the same place, or another data-parallel
-/// rank's.
+/// Returns a ruling if the stream at this coordinate belongs to another module or to another
+/// data-parallel rank.
 std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
                                         const StreamSource& source, const Ages& ages) {
   constexpr std::int32_t kOthers = 16;

@@ -1,6 +1,6 @@
 #pragma once
-// Judges random streams separately. Drawing changes only a stream's own tally, so its position
-// after a number of steps is known.
+// Judges the random streams of a job. Drawing from a stream changes only that stream, so its state
+// after a number of steps can be computed.
 
 #include <cstdint>
 
@@ -17,19 +17,19 @@ bool is_stream(const std::string& key);
 /// Initial state of the streams of a run.
 struct StreamSource {
   std::uint64_t seed = 0;
-  /// True if the streams also differ by the rank in dp x cp. An object has that rank as its replica
-  /// id.
+  /// True if the streams also differ by the rank in dp x cp. The replica id of a stored stream is
+  /// that rank.
   bool by_dp = false;
 };
 
 /// Judges the random states that only this rank holds. Reports RNG_STREAM_COLLAPSE if the stream
-/// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if it is the
-/// right stream but not at the position that `ages` gives, or if it is no known stream.
+/// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if the stream
+/// has not drawn for the number of steps in `ages`, or if its state belongs to no known stream.
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
 
-/// Returns the number of steps that a checkpoint's streams record. Throws like a load of these
-/// streams.
+/// Returns for how many steps the streams of a checkpoint have drawn. Throws the same errors as a
+/// load of these streams.
 Ages ages_told_by(Checkpoint& checkpoint);
 
 }  // namespace reprise::driver

@@ -38,8 +38,8 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   }
 }
 
-/// True if the checkpoint of this save may be damaged. If the save did not end, the checkpoint may
-/// still be that of an earlier save of the same step, so damage to the earlier one counts, too.
+/// True if the checkpoint of this save may be damaged. If the save did not end, its step may still
+/// have the checkpoint of an earlier save, so damage to that checkpoint counts, too.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
   return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
@@ -118,15 +118,16 @@ class StoreJudge {
     return saves;
   }
 
-  /// True if the save is one of the `keep` that retention counts. A save newer than the tracker's
-  /// is not, nor is a damaged one that a load skipped. A damaged one that nobody noticed is.
+  /// True if retention counts this save among the `keep` newest. It does not count a save newer
+  /// than the tracker's, or a damaged save that a load skipped. It does count a damaged save that
+  /// no load noticed.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
     return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
-  /// Returns the saves that must still be there: those with fewer than `keep` newer saves that
-  /// count.
+  /// Returns the saves whose checkpoints must still exist. A save is kept while fewer than `keep`
+  /// newer saves are counted (see takes_place).
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     std::int64_t places = 0;
@@ -151,9 +152,9 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Requires that no checkpoint is left that has `keep` newer ones, not counting those that a load
-  /// may have skipped as damaged. Judges nothing after a save that did not end, because it may have
-  /// left the removal to the next save.
+  /// Requires that every checkpoint with `keep` newer ones has been removed. Newer ones that a load
+  /// may have skipped as damaged are not counted. Judges nothing if the last save did not end,
+  /// because the next save may then have to do the removal.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;
@@ -184,7 +185,7 @@ class StoreJudge {
                                                   std::string(sim::name_of(snapshot->state)) +
                                                   ", which nobody can go on from");
     } catch (const Error&) {
-      return;  // another check reports a checkpoint that is not whole
+      return;  // judge_tracker() reports a checkpoint that is not whole
     }
   }
 

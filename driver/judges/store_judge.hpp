@@ -1,5 +1,5 @@
 #pragma once
-// An independent judge that reads the store between lives.
+// Judges the store between two lives, independently of what the ranks reported.
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
@@ -17,8 +17,8 @@ namespace reprise::driver {
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
 /// A checkpoint had to be kept if it is newer than the tracker's, or if fewer than `keep` newer
-/// ones count. Neither checkpoints beyond the tracker's nor those that a load skipped as damaged
-/// count. Skips checkpoints that were damaged on purpose.
+/// checkpoints are counted. Two kinds are not counted: checkpoints newer than the tracker's, and
+/// those that a load skipped as damaged. Checkpoints that were damaged on purpose are not judged.
 Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

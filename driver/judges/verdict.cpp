@@ -24,9 +24,10 @@ using reports::ScenarioResult;
 using reports::Verdict;
 using sim::RerunDiagnosis;
 
-/// Ranks codes by their distance from the cause; the nearest is the most helpful. A finding at a
-/// save is a cause. A difference after a load or in a later step is an effect. That ranks loaded
-/// different checkpoints comes first, because it explains everything else.
+/// Returns a number that is smaller the nearer a code is to the cause; the verdict names the code
+/// with the smallest number. A finding at a save is a cause. A difference after a load or in a
+/// later step is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest
+/// number, because it explains all other findings.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -53,7 +54,8 @@ std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
   return rank->value;
 }
 
-/// Returns the judges' first finding, a cause before its effects.
+/// Returns the judges' finding that is nearest to the cause; the first of several that are equally
+/// near.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
   const auto consider = [&found](RulingCode code, const std::string& text,
@@ -105,8 +107,8 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns the number of new plans over all lives. All ranks plan again together, so one rank's
-/// count is enough.
+/// Returns how often jobs planned again, summed over all lives. The ranks of a life plan again
+/// together, so the largest count of any rank is the life's count.
 std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
   std::uint64_t replans = 0;
   for (const auto& life : lives) {
@@ -127,7 +129,7 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
 
-/// True if `rate` equals `written` to the digits that a person writes.
+/// True if `rate` equals `written`, except for digits that people leave out of a scenario.
 bool is_as_written(double rate, double written) {
   constexpr double kWritten = 1e-6;
   return std::abs(rate - written) <= kWritten * std::abs(written);
@@ -139,7 +141,7 @@ std::string text_of(double rate) {
   return text.str();
 }
 
-/// Compares learning rates with the expected ones. Steps that no life took have no rate.
+/// Compares learning rates with the expected ones. A step that no life trained has no rate.
 Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
   std::map<std::int64_t, double> taken;
   for (const auto& life : lives) {
@@ -208,14 +210,15 @@ Judgement vacuous(std::string reason) {
 struct PlannedFault {
   sim::FaultSpec spec;
   Fires fires = Fires::kYes;
-  std::optional<sim::FaultState> state = {};  ///< empty if no rank's record has the fault
+  std::optional<sim::FaultState> state = {};  ///< empty if the fault is in no rank's record
 };
 
 /// Lists the faults of the plan, even those that are missing in the records.
 std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
                                          const IncarnationRecord& life) {
   std::vector<PlannedFault> faults;
-  std::map<std::int32_t, std::size_t> left;  // number of this life's faults by rank
+  // For each rank, how many of this life's faults still have to be found.
+  std::map<std::int32_t, std::size_t> left;
   for (const auto& action : plan.actions) {
     const std::size_t before = faults.size();
     if (const auto* fault = std::get_if<FaultAction>(&action)) {
@@ -226,7 +229,8 @@ std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
     for (std::size_t i = before; i < faults.size(); ++i) ++left[faults[i].spec.place.rank.value];
   }
   for (auto& fault : faults) {
-    // In a rank's record, faults of earlier lives come before the life's own.
+    // A rank's record lists faults of earlier lives first, so the life's own faults are counted
+    // from the end.
     const std::size_t from_end = left[fault.spec.place.rank.value]--;
     const auto record = std::find_if(life.ranks.begin(), life.ranks.end(), [&](const auto& rank) {
       return rank.result.rank == fault.spec.place.rank.value;
@@ -285,7 +289,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    // A judge's finding comes first: it gives a cause, whereas an error mostly gives only an
+    // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
     // effect.
     const Judgement judged = difference_of(lives[i]);
     const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
@@ -330,8 +334,8 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
   return text;
 }
 
-/// Returns the first difference on the rank of the finding; if it has none, on any rank of that
-/// life; if there is none, in any life.
+/// Returns the first difference that the finding's rank recorded. If that rank recorded none, takes
+/// another rank of the same life. If no rank of that life recorded any, takes another life.
 std::optional<reports::FirstDifference> first_difference_of(
     std::span<const IncarnationRecord> lives, const Judgement& found) {
   const reports::FirstDifference* nearest = nullptr;
@@ -402,9 +406,9 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
          });
 }
 
-/// True if timing decides which checkpoint a life loads. That is so if the life before it ended
-/// during a save that ran beside training: the checkpoint exists or not, depending on how far the
-/// background work got. Any other save stops at the fault.
+/// True if timing decides which checkpoint a life loads. This happens if the previous life ended
+/// during a save that ran beside training: whether the checkpoint exists then depends on how far
+/// the background work got. A save that blocks training always stops at the fault itself.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {

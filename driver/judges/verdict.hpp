@@ -13,13 +13,14 @@ namespace reprise::driver {
 /// finished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
-/// True if some rank ended by our own mistake or at a deadline. In that case no other finding
-/// counts as a judgement.
+/// True if some rank ended by a defect of our own code or at a deadline. No other finding is then
+/// trusted as a judgement.
 bool broke_down(std::span<const IncarnationRecord> lives);
 
-/// True if the life ended as the scenario allows, so that the next one can start from its store. It
-/// did if every rank finished; if a planned fault ended some rank's life and the others ended with
-/// a named error; or if all ranks refused a load as planned. Other findings are judged at the end.
+/// True if the life ended as the scenario allows, so that the next one can start from its store.
+/// Three endings are allowed: every rank finished; a planned fault ended some rank's life and the
+/// other ranks ended with a named error; all ranks refused a load as planned. Other findings do not
+/// matter here; they are judged after the last life.
 bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);
 
 }  // namespace reprise::driver

@@ -1,6 +1,6 @@
 #pragma once
 // Runs an incarnation that is another program: a framework's own save or load, or a script. The
-// judges see only the checkpoints that the program leaves.
+// judges know nothing about such a program except the checkpoints that it leaves.
 
 #include <string>
 

@@ -29,10 +29,11 @@ struct LaneOptions {
   std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the lane gpu
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// Control runs that several scenarios compare themselves with; used by the lane program. If
-  /// null, each scenario makes its own.
+  /// Control runs, which scenarios of the lane program compare themselves with. Several scenarios
+  /// can share them. If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
-  /// Twins. Copies of these options share them, and so do all scenarios that run with the copies.
+  /// The uninterrupted jobs that judges compare with. All copies of these options share one
+  /// TwinBook, so each twin is computed once.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 
@@ -57,7 +58,8 @@ std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions&
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Removes ranks that are not members of the job, but keeps those that ended badly.
+/// Removes from the record the ranks that are not members of the job. Keeps such a rank if it ended
+/// badly.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Returns why the lane can't run the scenario here; nothing if it can.

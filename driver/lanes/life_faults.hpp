@@ -1,6 +1,6 @@
 #pragma once
-// Lists the faults of one incarnation in the order of its FaultBook. Faults that outlived earlier
-// lives come first; then come the faults of its own steps.
+// Lists the faults of one incarnation in the order of its FaultBook. Faults of earlier lives that
+// are still active come first, then the faults of the incarnation's own steps.
 
 #include <optional>
 #include <vector>
@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 struct LifeFaults {
   std::vector<sim::FaultSpec> specs;
-  /// Position of an action's first fault in the book, and the number of the action's faults.
+  /// Which faults of the book belong to one action: the index of the first, and how many.
   struct Range {
     std::size_t begin = 0;
     std::size_t count = 0;

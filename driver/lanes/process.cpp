@@ -24,8 +24,8 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Process groups that run now; 0 marks a free place. Signals to this program are forwarded to
-/// them, because otherwise they would outlive it.
+/// Process groups that run now; 0 marks an unused entry. Signals that end this program are
+/// forwarded to these groups, because otherwise they would outlive this program.
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
@@ -103,7 +103,8 @@ bool wait_for(pid_t child, Duration limit, int& status) {
   return false;
 }
 
-/// Waits for the child. Returns false if the child must be killed; `end` then has the reason.
+/// Waits for the child. Returns false if the child must be killed; in that case, `end` contains the
+/// reason.
 bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);

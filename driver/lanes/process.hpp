@@ -12,8 +12,8 @@ namespace reprise::driver {
 
 struct ProcessLimits {
   std::uint64_t deadline_s = 0;
-  /// Called from time to time. Returns nothing while the process still works. Once its work is
-  /// done, returns how much longer it may run.
+  /// A function that is called from time to time. It returns nothing while the process is still
+  /// working. Once the work is done, it returns how much longer the process may run.
   std::function<std::optional<std::chrono::seconds>()> grace = {};
 };
 

@@ -1,5 +1,5 @@
-// The driver's side of the lanes with real processes. Launches the ranks of each incarnation,
-// judges them by their records, and leaves no process behind.
+// Implements the driver's side of the lanes with real processes: launches the ranks of each
+// incarnation, judges them by their records, and leaves no process behind.
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,12 +32,13 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
-constexpr auto kGraceLost = std::chrono::seconds(2);  // short: the verdict is a failure anyway
+// Short, because the verdict is a failure in any case.
+constexpr auto kGraceLost = std::chrono::seconds(2);
 
-/// Returns the launcher's command line. By default, launchers kill all ranks when one dies; the
-/// options keep the other ranks alive until they have recorded how they noticed. mpirun also gets a
-/// `directory` for its own files. By default, all mpiruns of a user share one directory; the first
-/// that ends removes it, which breaks one that is just starting.
+/// Returns the launcher's command line. By default, a launcher kills all ranks when one dies. The
+/// options keep the other ranks alive, so that they can record how they noticed the death. mpirun
+/// puts its own files into `directory`. By default, all mpiruns of a user share one directory: the
+/// first mpirun that ends removes it and breaks any mpirun that is just starting.
 std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
   if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
   std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
@@ -55,9 +56,10 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
   return found;
 }
 
-/// Returns how long the launcher may still run; nothing if there is no limit yet. Normally it ends
-/// soon after its ranks. But mpirun may stay if a rank died during the start, and ranks that have
-/// written their records may still have something to close.
+/// Returns how long the launcher may still run; nothing if there is no limit yet. The limit is
+/// needed because mpirun may never end if a rank died during the start. It begins when all ranks
+/// have ended or written their records. Ranks that have written their records get more time,
+/// because they may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
@@ -128,7 +130,8 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, if the file has a table
+    // If the scenario came from a file with a table, this writes only its row.
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 

@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
-/// Factor by which all times are shortened in scenarios that depend on time.
+/// Scenarios with delays run with all delays and time limits divided by this factor.
 constexpr std::uint64_t kHaste = 10;
 
 bool plays_with_time(const std::vector<sim::FaultState>& faults) {
@@ -51,8 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Writes a record with only this error and ends the process. So there is a record even if a rank
-/// fails before its life begins.
+/// Writes a record that has only this error, and ends the process. Thus there is a record even if
+/// the rank fails before its incarnation begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -63,8 +63,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   std::_Exit(1);
 }
 
-/// Guards the start of MPI in a rank, so that the rank does not wait forever for a peer that died
-/// meanwhile. Works only if the rank knows its number before the start.
+/// Guards a rank while MPI starts: if a peer dies during the start, the guard ends this rank, which
+/// would otherwise wait forever. Works only if the rank knows its number before MPI starts.
 class Entry {
  public:
   Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
@@ -79,9 +79,9 @@ class Entry {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
   }
-  /// Ends the guard, because this rank's start is over. This rank must note that it is over: other
-  /// ranks are still starting, and they must not mistake a normal end of this rank for a failed
-  /// start.
+  /// Ends the guard, because MPI has started on this rank. Also marks this rank's start as
+  /// complete. Otherwise, ranks that are still starting could mistake a normal end of this rank for
+  /// a failed start.
   void through() {
     if (locks_) locks_->come_through();
     start_.reset();
@@ -93,7 +93,7 @@ class Entry {
   std::optional<RankStart> start_;
 };
 
-/// One rank of one launch.
+/// Runs one rank of one launch.
 class ProcessRank {
  public:
   ProcessRank(const RankTask& task, MpiSession& session, Entry& entry)
@@ -148,12 +148,13 @@ class ProcessRank {
                 "the scenario has no incarnation " + std::to_string(task.incarnation));
   }
 
-  /// Writes the record; called by a thread that ends the process.
+  /// Copies the record, so that any thread can write the copy.
   void keep_record() {
     const std::lock_guard lock(mutex_);
     kept_ = record_;
   }
 
+  /// Writes `record` for the driver. Called by a thread that ends the process.
   void leave_record(RankRecord record) {
     const std::lock_guard lock(mutex_);
     record.asked = sim::AskedCount::in_this_process();
@@ -164,8 +165,9 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Called on the thread that the fault hits; ends the process. If that is a background thread,
-  /// the job's thread may be changing the record, so the copy that was kept last is written.
+  /// Writes the record and ends the process. Called on the thread in which the fault fires. A
+  /// background thread writes the last copy that keep_record() made, because the job's thread may
+  /// be changing the record itself.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -187,8 +189,9 @@ class ProcessRank {
     std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
   }
 
-  /// Makes all ranks leave MPI together; false if some do not arrive. A rank that failed releases
-  /// its lock first, so that nobody waits for it.
+  /// Makes all ranks leave MPI together. Returns false if they can't, for example because a rank
+  /// never reaches this call. A rank that failed first releases its lock, so that no other rank
+  /// waits for it.
   bool part() {
     const bool well = record_.ending == Ending::kReturned;
     if (!well) locks_.let_go();
@@ -202,8 +205,8 @@ class ProcessRank {
     }
   }
 
-  /// True if all ranks are well. Ranks must agree on this before they close MPI together, because
-  /// those that are well would wait for one that never closes.
+  /// True if `well` is true on all ranks. Ranks must agree on this before they close MPI together.
+  /// Otherwise, a rank that is well could wait for a rank that never closes MPI.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};
     return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
@@ -222,7 +225,7 @@ class ProcessRank {
   std::unique_ptr<RankHardware> hardware_;
   std::thread::id thread_ = std::this_thread::get_id();
   RankRecord record_;
-  std::mutex mutex_;  ///< guards the record's file and the following member
+  std::mutex mutex_;  ///< guards the record's file and kept_
   RankRecord kept_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A rank of a lane with real processes. The launcher starts it as `reprise rank ...`.
+// Runs a rank of a lane with real processes. The launcher starts each rank as `reprise rank ...`.
 
 #include <cstdint>
 #include <optional>
@@ -26,11 +26,11 @@ struct RankTask {
 inline constexpr const char* kPastFile = "past.json";
 std::string record_file(const std::string& records, std::int32_t rank);
 
-/// Runs the whole life of this process as a rank and returns the exit code. The life consists of
-/// its lock, MPI, the incarnation and the record. `rank` is the index in the launch if the launcher
-/// passes it to the process; in that case the ranks watch each other even before MPI starts. If
-/// some rank does not finish, this rank leaves by _Exit and the call does not return. A rank that
-/// is to crash first writes the record that it has so far, then kills itself.
+/// Does everything that this process does as a rank, and returns its exit code: takes the rank's
+/// lock, starts MPI, runs the incarnation, writes the record. `rank` is the index in the launch if
+/// the launcher passes it to the process; in that case the ranks watch each other even before MPI
+/// starts. If some rank does not finish, this rank leaves by _Exit and the call does not return. A
+/// rank that is to crash first writes the record that it has so far, then kills itself.
 int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank);
 
 }  // namespace reprise::driver

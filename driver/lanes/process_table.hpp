@@ -7,8 +7,8 @@
 
 namespace reprise::driver {
 
-/// Returns the ids of the living processes of that process group. Works on Linux (/proc); returns
-/// nothing elsewhere.
+/// Returns the ids of the living processes in process group `group`. Works on Linux (/proc);
+/// returns nothing elsewhere.
 std::vector<std::int64_t> members_of(std::int64_t group);
 
 /// Returns the ids of other living processes that have this word on their command line. Works on

@@ -42,8 +42,8 @@ class GpuHardware final : public RankHardware {
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }
-  /// Closes the fabric only if all ranks ended well, so that no rank waits for one that ended
-  /// badly.
+  /// Closes the fabric only if all ranks ended well. Otherwise, a rank could wait for a rank that
+  /// ended badly and never closes.
   bool close(bool all_well) override {
     if (all_well) fabric_.close();
     return all_well && !fabric_.abandoned();

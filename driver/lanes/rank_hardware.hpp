@@ -1,5 +1,6 @@
 #pragma once
-// Memory, arithmetic and communication of a rank on a lane with real processes.
+// Defines the hardware that a rank uses on a lane with real processes: memory, arithmetic and
+// communication.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +31,7 @@ class RankHardware {
   virtual bool close(bool all_well) = 0;
 };
 
-/// Parts that every rank has, whatever its hardware. They are borrowed.
+/// What every rank has, whatever its hardware. The referenced objects must outlive the hardware.
 struct RankBase {
   MpiSession& session;
   Fabric& mpi;
@@ -39,9 +40,9 @@ struct RankBase {
   std::uint64_t deadline_ns = 0;  ///< time limit of a collective
 };
 
-/// Returns host memory and MPI for kMpi; for kGpu, the memory of one of the node's devices and
-/// NCCL, which is set up over MPI. Collective over the world. Throws UNSUPPORTED if the program was
-/// built without that lane or there is no device.
+/// For kMpi, returns host memory and MPI. For kGpu, returns the memory of one of the node's
+/// devices, and NCCL, which is set up over MPI. Collective over the world. Throws UNSUPPORTED if
+/// the program was built without that lane or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
 
 /// The devices that a machine has for ranks.
@@ -51,8 +52,8 @@ struct GpuRoom {
   std::int32_t ranks_per_gpu = 1;
 };
 
-/// Return why this many ranks can't run on this machine, or with those devices; nothing if they
-/// can.
+/// Return the reason why `ranks` ranks can't run on this machine, or with the given devices;
+/// nothing if they can.
 std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
 std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 

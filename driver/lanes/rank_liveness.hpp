@@ -1,6 +1,6 @@
 #pragma once
-// Tells by locks on files which ranks of a launch are still alive. The system releases a process's
-// locks when the process ends, in whatever way it ends.
+// Uses file locks to tell which ranks of a launch are alive. The operating system releases a
+// process's locks when the process ends, even if it is killed.
 
 #include <map>
 #include <mutex>
@@ -18,18 +18,19 @@ namespace reprise::driver {
 /// thread. All locks of a launch are in one new directory.
 class RankLiveness final : public PeerWatch {
  public:
-  /// Only watches; takes no lock.
+  /// Creates an object that only watches the ranks' locks.
   explicit RankLiveness(std::string directory) : directory_(std::move(directory)) {}
   /// Takes the lock of `self`. Throws IO if that fails.
   RankLiveness(std::string directory, GlobalRank self);
 
   /// True if the rank has taken its lock, even if it has released it since.
   bool has_begun(GlobalRank rank);
-  /// True if the rank has taken its lock and released it, or ended.
+  /// True if the rank took its lock and no longer holds it.
   bool has_ended(GlobalRank rank) override;
-  /// Notes in this rank's file that its start is over, because all ranks have come together.
+  /// Marks this rank's start as complete, by a byte in its lock file. Call it when all ranks have
+  /// met.
   void come_through();
-  /// True if the rank's start is over, even if the rank has ended since.
+  /// True if the rank has marked its start as complete, even if the rank has ended since.
   bool came_through(GlobalRank rank);
   /// Releases this rank's lock. From then on the other ranks consider this rank ended.
   void let_go();

@@ -23,7 +23,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Maximum number of iterations that a job may run until it leaves. Jobs that leave need fewer.
+/// A job that must leave by itself gets at most this many iterations. Jobs that do leave need
+/// fewer.
 constexpr int kTriesToExit = 8;
 
 /// Returns the keys of the checkpoint for the judges. Returns nothing if it can't be read, because
@@ -367,14 +368,15 @@ class RankProgram {
     held_nothing("a load", rank_ports_.meter().peaks().load, report.bound_empty);
   }
 
-  /// True if the job has no part of any tensor. Uses the job's own description, not the saved
-  /// state. The first call is between iterations.
+  /// True if the job has no part of any tensor. Uses the job's own description, because a save may
+  /// leave tensors out. Must first be called between iterations; later calls return the same
+  /// answer.
   bool holds_nothing() {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// If this rank has no part of any tensor, records that `what` held `bytes` bytes, and the limit
-  /// for such a rank.
+  /// If this rank has no part of any tensor, compares the memory of `what`, `bytes`, with the limit
+  /// `bound` for such ranks, and records both.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -457,8 +459,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns a function to call after a failed save. It does something only if a mutant is active.
-  /// It has a copy of the state from the time of the save.
+  /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant
+  /// gets the cache, and a copy of the state from the time of the save.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -538,7 +540,7 @@ class RankProgram {
       return sim::leaf_digest(part_.processor, leaf, key);
     });
     if (is_first()) mine += value_digest(sim::layout_free(state.common));
-    for (const auto& leaf : state.objects) {  // mainly settings of modules
+    for (const auto& leaf : state.objects) {  // most of these objects are settings of modules
       if (leaf.replica != 0 || is_stream(leaf.key)) continue;
       mine += value_digest(Tuple{{leaf.key, leaf.value}});
     }

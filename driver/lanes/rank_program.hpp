@@ -10,9 +10,9 @@
 namespace reprise::driver {
 
 /// Runs the rank's job and compares it with an uninterrupted job from `twins`. All incarnations but
-/// the first begin by loading into a fresh job with another seed. Fills the record as things
-/// happen, errors included, and returns the error that ended the rank; an exception that ends a
-/// killed rank passes through. A rank that is not a member of the job does nothing.
+/// the first begin by loading into a fresh job with another seed. Fills the record while the job
+/// runs. Records the error that ends the rank, and also returns it. The simulation kills a rank by
+/// an exception; this function lets it pass. A rank that is not a member of the job does nothing.
 std::optional<Error> run_rank(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver

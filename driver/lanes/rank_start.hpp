@@ -1,5 +1,5 @@
 #pragma once
-// Guards the start of a rank, because MPI would wait forever for a peer that died.
+// Ends a rank if a peer dies while MPI starts. MPI itself would wait forever for that peer.
 
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +15,7 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< by then every peer must have its lock
+  std::chrono::milliseconds begun{10'000};    ///< every peer must take its lock within this time
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 
@@ -31,7 +31,7 @@ class RankStart {
  public:
   using GiveUp = std::function<void(const Error&)>;
 
-  /// Borrows `locks`, which already holds this rank's own lock.
+  /// `locks` must outlive this object, and must already hold this rank's own lock.
   RankStart(RankLiveness& locks, GlobalRank self, std::int32_t world, GiveUp give_up);
   ~RankStart();
   RankStart(const RankStart&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// Tracks a rank's saves in flight one by one: the memory that each uses beyond the job's own, and
-// the log lines that belong to it.
+// Measures the memory that each save in flight of a rank uses in addition to the job's own, and
+// marks log lines with the save that they belong to.
 
 #include <cstddef>
 #include <map>
@@ -16,7 +16,7 @@ namespace reprise::driver {
 
 class SavesInFlight {
  public:
-  /// Borrows both arguments. If `log` is null, nothing is logged.
+  /// Both arguments must outlive this object. If `log` is null, nothing is logged.
   SavesInFlight(const Ports& inner, PhaseLog* log);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;

@@ -1,5 +1,5 @@
 #pragma once
-// A temporary directory that is removed with the object.
+// Defines a temporary directory that is deleted when its object is destroyed.
 
 #include <string>
 

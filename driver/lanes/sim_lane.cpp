@@ -49,7 +49,8 @@ Ending ending_of(sim::RankEnd end) {
   return Ending::kLost;
 }
 
-/// If a rank never wrote a record, fills it from how the rank ended in the world.
+/// Enters in a rank's record how the simulated world saw the rank end, unless the rank has recorded
+/// its own error.
 void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (outcome.end == sim::RankEnd::kReturned) return;
   const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
@@ -96,7 +97,8 @@ class SimLane final : public Lane {
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
-    std::vector<std::unique_ptr<StoreLock>> taken;  // locks that another writer has taken
+    // Locks that a fault took as if it were another writer.
+    std::vector<std::unique_ptr<StoreLock>> taken;
     const auto take_lease = [&](const std::string& path) {
       store_.pass_term();
       taken.push_back(store_.lock(path));

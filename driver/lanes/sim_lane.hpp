@@ -22,14 +22,14 @@ struct RankSeat {
   sim::FaultPowers powers;
 };
 
-/// Runs the program on every rank. Returns the ranks' records in rank order, as far as the program
-/// filled them, each with how its rank ended. An error that the program returns ends the rank, and
-/// its peers learn of it.
+/// Runs the program on every rank. Returns the ranks' records in rank order. The program fills each
+/// record as far as it gets; this function adds how the rank ended. If the program returns an
+/// error, its rank ends and the other ranks are informed.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
 
-/// Memory of a rank's arrays: the processor that has them and the device that copies them.
+/// The processor whose memory has a rank's arrays, and the device that copies them.
 struct RankMemory {
   sim::Processor& processor;
   Device& device;

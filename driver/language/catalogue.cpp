@@ -98,7 +98,7 @@ void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
                   (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
 }
 
-/// Keeps either the scenarios of trainers or the others.
+/// If `programs` is true, keeps only the scenarios of trainers; otherwise keeps all others.
 void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
   std::erase_if(scenarios, [programs](const Scenario& scenario) {
     return scenario.program.has_value() != programs;

@@ -1,5 +1,6 @@
 #pragma once
-// The part of a scenario that says what a trainer does: its lives, and what is expected of them.
+// Defines the part of a scenario that is about a trainer: the trainer's lives, and what is expected
+// of them.
 
 #include <cstdint>
 #include <map>
@@ -19,7 +20,7 @@ std::string_view name_of(ProgramDoes does);
 struct ProgramStep {
   ProgramDoes does = ProgramDoes::kTrain;
   std::int64_t steps = 0;          ///< number of steps, for kTrain
-  std::optional<bool> async = {};  ///< for kSave; empty: the program's options decide
+  std::optional<bool> async = {};  ///< for kSave; if empty, the program's options decide
 
   friend bool operator==(const ProgramStep&, const ProgramStep&) = default;
 };
@@ -33,11 +34,11 @@ struct ProgramKill {
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
 
-/// A wrong result for the trainer's rerun machine.
+/// A wrong result that the trainer's rerun machine is to detect.
 struct ProgramRerun {
   std::int64_t iteration = 1;
   std::string kind;
-  std::optional<std::int64_t> rank;  ///< empty: the trainer chooses
+  std::optional<std::int64_t> rank;  ///< if empty, the trainer chooses the rank
 
   friend bool operator==(const ProgramRerun&, const ProgramRerun&) = default;
 };
@@ -57,14 +58,15 @@ struct ProgramLife {
 struct ProgramExpectation {
   std::optional<std::int64_t> loaded_step;  ///< step that the last life must load
   GoesOn goes_on = GoesOn::kBitwise;
-  std::optional<RulingCode> fails;       ///< code of the failure that must be found
-  std::string says;                      ///< part of its reason
-  std::vector<std::string> unwitnessed;  ///< prefixes of stored keys that no witness knows
+  std::optional<RulingCode> fails;  ///< code of the failure that must be found
+  std::string says;                 ///< text that the reason of that failure must contain
+  /// Stored keys with these prefixes need no description by a witness.
+  std::vector<std::string> unwitnessed;
 
   friend bool operator==(const ProgramExpectation&, const ProgramExpectation&) = default;
 };
 
-/// All but the first life begin with a load.
+/// The lives of a trainer. Every life except the first begins with a load.
 struct ProgramPlan {
   TrainerFile trainer;
   std::int64_t seed = 1;
@@ -74,7 +76,7 @@ struct ProgramPlan {
   friend bool operator==(const ProgramPlan&, const ProgramPlan&) = default;
 };
 
-/// Returns "dp2 tp1", in the order of the trainer's axes.
+/// Returns text such as "dp2 tp4", in the order of the trainer's axes. Axes of size 1 are left out.
 std::string layout_text(const TrainerFile& trainer,
                         const std::map<std::string, std::int64_t>& layout);
 /// True if the life begins with a load.

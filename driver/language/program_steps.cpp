@@ -65,7 +65,7 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads options. An option that the map does not give keeps its value in `options`.
+/// Reads the key `options`. Options that it does not contain keep their values in `options`.
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {

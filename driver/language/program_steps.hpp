@@ -1,5 +1,5 @@
 #pragma once
-// Reads the parts of a scenario file that speak of a trainer.
+// Reads the parts of a scenario file that are about a trainer.
 
 #include <string>
 

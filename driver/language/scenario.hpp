@@ -1,7 +1,7 @@
 #pragma once
-// A scenario: the incarnations that run and the results that are expected. This is the parsed form
-// of the language in docs/scenarios.md. It is the same on every lane, and a plain value: equal
-// scenarios run in the same way.
+// Defines a scenario: the incarnations that run and the results that are expected. This is the
+// parsed form of the language in docs/scenarios.md. A scenario is a plain value that does not
+// depend on the lane: equal scenarios run in the same way.
 
 #include <cstdint>
 #include <map>
@@ -44,9 +44,9 @@ struct TrainAction {
 struct Failing {
   enum class How : std::uint8_t {
     kNever,
-    kBy,     ///< all ranks must fail with `code`
-    kAny,    ///< all ranks must fail, with any code
-    kMaybe,  ///< ranks may fail, with any code
+    kBy,     ///< the save must fail on all ranks with `code`
+    kAny,    ///< the save must fail on all ranks, with any code
+    kMaybe,  ///< the save may fail, with any code
   };
   How how = How::kNever;
   Code code = Code::kInternal;  ///< used for kBy
@@ -88,7 +88,7 @@ struct LoadAction {
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
-  bool fatal = true;                          ///< true if not finite, false for a spike
+  bool fatal = true;  ///< true for a result that is not finite, false for a spike
   sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
   /// For transient_error, the run with the wrong result: 0 is the first run, 1 the first re-run.
@@ -99,7 +99,7 @@ struct BadResultAction {
 /// Trains until the job leaves by itself. It must leave with this code.
 struct ExitAction {
   int code = 0;
-  /// True if it must save before it leaves, false if it must not, empty if it may.
+  /// True if the job must save before it leaves; false if it must not; empty if it may.
   std::optional<bool> saves;
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
@@ -107,15 +107,15 @@ struct ExitAction {
 
 enum class Fires : std::uint8_t { kYes, kNo, kMaybe };
 
-/// Arms a fault of the world, see sim/faults/fault.hpp. Faults at the start of a life are armed
-/// before its load.
+/// Arms a fault (see sim/faults/fault.hpp). Faults at the start of a life are armed before the
+/// life's load.
 struct FaultAction {
   sim::FaultKind kind = sim::FaultKind::kCrash;
   std::int32_t rank = 0;
   std::string phase;  ///< if empty, any phase
   std::string step;   ///< step of the phase's protocol; if empty, the whole phase
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
-  std::int64_t nth = 0;                    ///< matching events that pass before the fault fires
+  std::int64_t nth = 0;  ///< number of matching events to ignore before the fault fires
   std::optional<sim::FileKind> file = {};  ///< file that the call must concern; if empty, any file
   std::int64_t delay_ms = 0;               ///< for the kinds late and lost
   std::int64_t bit = 0;                    ///< for the kinds flip_write and flip_read
@@ -150,7 +150,7 @@ std::string_view name_of(GroupsFrom from);
 enum class Registry : std::uint8_t { kForbidden, kAllowed };
 std::string_view name_of(Registry registry);
 
-/// One life of the job. All but the first begin by loading the tracker's checkpoint.
+/// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {
   /// Layout of a job that is one model, without modules. `optimizer_sharding` is the default for
   /// modules that name none.
@@ -204,7 +204,8 @@ struct CheckpointPlan {
   bool checks = false;      ///< true to verify checksums when reading
   bool reads_once = false;  ///< true to read payload once for all ranks that need it
   bool async = false;       ///< true to train during saves; a save action may override it
-  bool late = false;  ///< true if background work runs only when waited for, on the simulated lane
+  /// True to delay background work on the simulated lane until something waits for it.
+  bool late = false;
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
   std::int64_t batch_bytes = 0;    ///< limit per batch; 0 for the default
@@ -216,22 +217,22 @@ struct CheckpointPlan {
 
 /// Possible outcomes of a life that begins with a load.
 enum class Outcome : std::uint8_t {
-  kContinued,  ///< loaded the newest committed checkpoint, or an interrupted one
-  kFellBack,   ///< from an older committed checkpoint
-  kRefused,    ///< refused with a named error, on all ranks
+  kContinued,  ///< loaded the newest committed checkpoint, or a newer one whose save did not finish
+  kFellBack,   ///< loaded an older committed checkpoint
+  kRefused,    ///< all ranks refused the load with a named error
 };
 std::string_view name_of(Outcome outcome);
 
 struct Expectation {
   std::optional<Code> refusal;       ///< code with which all ranks must end the run
   std::string refusal_says;          ///< text that every rank's message must contain
-  std::uint64_t elements_least = 0;  ///< minimum that the last incarnation must compare in total
+  std::uint64_t elements_least = 0;  ///< the last incarnation must compare at least this many
   bool every_rank_owns = true;       ///< false if a rank may own nothing
   /// Outcomes that a life with a load may have.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
-  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
-  std::optional<sim::RerunDiagnosis> diagnosis;      ///< diagnosis of the last life that had one
-  std::optional<std::uint64_t> replans;              ///< number of new plans, over all lives
+  std::optional<std::int64_t> loaded_step;       ///< step that the last life must load
+  std::optional<sim::RerunDiagnosis> diagnosis;  ///< expected of the last life that has a diagnosis
+  std::optional<std::uint64_t> replans;  ///< how often ranks must plan again, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
   std::vector<std::string> log;                      ///< texts that the log must contain
@@ -243,7 +244,7 @@ struct Expectation {
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
 
-/// The element that identifies a recorded failure.
+/// The first wrong element of a recorded failure. A replay must find the same element.
 struct RecordedDifference {
   std::int32_t rank = 0;
   std::string key;
@@ -280,11 +281,12 @@ struct Scenario {
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
-  std::int64_t rerun_samples = 0;   ///< results needed before one can be a spike; 0 for the default
-  sim::Schedule schedule = {};      ///< schedule of learning rate and weight decay
+  /// Results needed before a result can count as a spike; 0 for the default.
+  std::int64_t rerun_samples = 0;
+  sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
-  /// Lives of a trainer, in place of the job and its incarnations.
+  /// What a trainer does; if set, it replaces the job and its incarnations.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that this scenario must catch

@@ -115,7 +115,8 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
-/// Reads the layout of a restart as one model. From this life on the job has no modules.
+/// Reads the layout of a restart whose job is one model. The job has no modules in this life and
+/// later ones.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),

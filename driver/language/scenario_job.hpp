@@ -1,5 +1,5 @@
 #pragma once
-// Reads `job` and `restart` of a scenario file, which say what ranks, layouts and modules run.
+// Reads `job` and `restart` of a scenario file: the ranks, layouts and modules of each life.
 
 #include "driver/language/scenario.hpp"
 #include "driver/language/yaml_map.hpp"

@@ -57,7 +57,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
     if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
     return layout;
   } catch (const Error& error) {
-    if (!error.place().file.empty()) throw;  // a key's own error already has its line
+    if (!error.place().file.empty()) throw;  // this error already names the line of its key
     map.fail(node, "has an impossible layout: " + error.message());
   }
 }

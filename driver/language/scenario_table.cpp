@@ -107,7 +107,8 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// Returns the list that a word means on that axis; nothing if it is not such a word.
+/// Returns the list of values for which `word` stands on this axis; nothing if the word stands for
+/// no list.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();
@@ -137,7 +138,7 @@ Nodes values_of(const std::string& axis, const YAML::Node& value, const std::str
 
 // --- rows ----------------------------------------------------------------------------------------
 
-/// Adds a row for each of the values, which extends `row` by that value.
+/// For each of the values, adds a row: a copy of `row` with this value added.
 void add_axis(const std::string& axis, const Nodes& values, const Values& row,
               const std::string& file, std::vector<Values>& rows) {
   for (std::size_t i = 0; i < values.size(); ++i) {

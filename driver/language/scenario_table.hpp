@@ -1,13 +1,13 @@
 #pragma once
-// A file with `each:` describes many scenarios: one for each row of a table of values.
+// Reads the table `each:` of a scenario file. The file then describes one scenario for each row:
 //
 //   each: {save: [tp2 dp2, ep2 dp4], k: [0, 1]}      every combination: 4 rows
 //   each: [{save: tp2, load: dp3}, {save: tp4, load: tp2}]     these 2 rows
 //   each: {rank: all, moment: all, order: all_orders}     words that stand for lists
 //   each: {from: all_orders, to: all_orders, sample: 40, seed: 7}     40 rows of the 14400
 //
-// In a table of combinations $axis.next is the value after the row's in that axis's list; the last
-// value is followed by the first.
+// In a table of combinations, $axis.next is the value that follows the row's value in the axis's
+// list. After the last value comes the first.
 
 #include <yaml-cpp/yaml.h>
 
@@ -26,7 +26,7 @@ struct TableRow {
 };
 
 /// Returns the number of ranks of the first incarnation. Earlier axes of the table have the values
-/// in `before`. May throw.
+/// in `before`. Throws if they do not determine the number.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
 /// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row's

@@ -1,6 +1,6 @@
 #pragma once
-// A trainer: a program of somebody else that runs as the job of a scenario, described by the file
-// trainer.yaml of its folder (docs/witness.md).
+// Reads the description of a trainer, the file trainer.yaml (docs/witness.md). A trainer is
+// somebody else's program that runs as the job of a scenario.
 
 #include <cstdint>
 #include <map>
@@ -27,7 +27,7 @@ struct TrainerOption {
 };
 
 struct TrainerFile {
-  std::string folder;  ///< absolute
+  std::string folder;  ///< absolute path of the folder with trainer.yaml
   std::string name;
   std::string about;
   std::vector<std::string> command;          ///< program and arguments, relative to `folder`
@@ -48,11 +48,12 @@ struct TrainerFile {
   friend bool operator==(const TrainerFile&, const TrainerFile&) = default;
 };
 
-/// Reads the trainer of that name. It is looked for in `trainers`, if that is given; otherwise in
-/// a folder `trainers` beside a folder above `file`, or of the working directory. Throws USAGE.
+/// Reads the trainer of that name. Searches in the folder `trainers`. If `trainers` is empty,
+/// searches in each folder above `file` and in the working directory for a subfolder called
+/// trainers. Throws USAGE.
 TrainerFile read_trainer(const std::string& name, const std::string& file,
                          const std::string& trainers);
-/// Parses a trainer.yaml. USAGE with file and line.
+/// Parses the text of a trainer.yaml. Throws USAGE with file and line.
 TrainerFile parse_trainer(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

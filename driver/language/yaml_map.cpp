@@ -17,8 +17,9 @@ constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 constexpr std::size_t kNodesMax = 64 * 1024;  // a file of the largest allowed size has fewer
 constexpr int kDepthMax = 32;
 
-/// Returns the length of the first UTF-8 letter; 0 if it is malformed or a code point that is not a
-/// letter. yaml-cpp would accept such input and write something else.
+/// Returns the length in bytes of the first UTF-8 letter. Returns 0 if the bytes are malformed or
+/// encode no letter; such input must be refused, because yaml-cpp accepts it and then writes other
+/// bytes.
 std::size_t letter_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
@@ -48,8 +49,8 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-/// Refuses input that yaml-cpp accepts: aliases that turn a small text into an endless or
-/// exponential tree, and bytes that are not text.
+/// Refuses two kinds of input that yaml-cpp accepts: aliases that turn a small text into an endless
+/// or exponential tree, and bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {

@@ -19,7 +19,7 @@
 
 namespace reprise::driver {
 
-/// Values for $names. Maps that use the bindings borrow them.
+/// Values for $names. Must outlive the maps that use it.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
   std::set<std::string> used;  ///< names that were looked up
@@ -33,9 +33,10 @@ class YamlMap {
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
-  /// Returns the node under `key`, undefined if there is none. Counts the key as known.
+  /// Returns the node under `key`, or an undefined node if the mapping lacks the key.
+  /// refuse_unknown() then accepts the key.
   YAML::Node node(std::string_view key);
-  /// Like node(), but throws USAGE if there is none.
+  /// Like node(), but throws USAGE if the mapping lacks the key.
   YAML::Node required_node(std::string_view key);
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
@@ -59,7 +60,7 @@ class YamlMap {
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
   std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
-  /// Like text(), but throws USAGE if there is none.
+  /// Like text(), but throws USAGE if the mapping lacks the key.
   std::string required(std::string_view key);
 
   /// Returns the items of the list under `key`. Throws USAGE if there is none.

@@ -1,5 +1,6 @@
 #pragma once
-// Control runs: many scenarios are compared with the same run, and it is made only once.
+// Keeps control runs. Many scenarios are compared with the same control run, so it is made only
+// once.
 
 #include <functional>
 #include <future>
@@ -15,10 +16,11 @@ namespace reprise::driver {
 
 class ControlBook {
  public:
-  /// Returns the run under that name; the first call makes it, and others wait for it.
+  /// Returns the run called `name`. The first call for a name makes the run; other calls wait until
+  /// it is made.
   std::shared_ptr<const LifeEvidence> run(const std::string& name,
                                           const std::function<LifeEvidence()>& make);
-  /// Returns why the trainer can't run here; asks once.
+  /// Returns why the trainer can't run here; nothing if it can. Finds this out on the first call.
   std::optional<std::string> why_not(const TrainerFile& trainer, const ProgramPlace& place);
 
  private:

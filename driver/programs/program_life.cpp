@@ -53,7 +53,7 @@ Json json_of(const ProgramStep& step) {
   return action;
 }
 
-/// All options of the trainer, with their defaults where the scenario gives none.
+/// Returns the value of each option of the trainer: the scenario's value, or else the default.
 Json options_json(const TrainerFile& trainer, const ProgramLife& life) {
   Json options = Json::object();
   for (const auto& option : trainer.options) {
@@ -101,8 +101,8 @@ std::string word_of(const std::string& word, const ProgramPlace& place) {
 }
 
 /// Returns the command `env` with its options; variables may be added at the end. Compiled Python
-/// files go to a directory that all runs share, because a rank that finds none compiles all of
-/// torch.
+/// files go to a directory that all runs share. Otherwise, each run would compile all of torch
+/// again.
 std::vector<std::string> environment_words(const std::string& folder) {
   std::vector<std::string> words = {
       "env", "-u", "PYTHONDONTWRITEBYTECODE", "-u", "REPRISE_WITNESS_PID", "-C", folder};
@@ -112,7 +112,7 @@ std::vector<std::string> environment_words(const std::string& folder) {
   return words;
 }
 
-/// The ranks of one life, each with a thread that waits for it.
+/// Runs the ranks of one life as processes. Each has a thread that waits for its end.
 class RunningLife {
  public:
   explicit RunningLife(const LifeRequest& request)
@@ -175,7 +175,8 @@ class RunningLife {
     return words;
   }
 
-  /// Once a rank has failed, the others have a while to notice.
+  /// Returns nothing until a rank has failed. After that, returns how long the other ranks may
+  /// still run, so that they can notice the failure.
   std::optional<std::chrono::seconds> grace() const {
     const int failed = failed_;
     if (failed == 0) return std::nullopt;
@@ -207,7 +208,8 @@ class RunningLife {
     const std::string shown = fs::path(file).filename().string();
     evidence.ranks.emplace_back();
     if (!fs::exists(file)) {
-      const bool failed = evidence.ends[rank].exit_code != 0;  // a failure is reported itself
+      // A failed rank is reported by its exit code.
+      const bool failed = evidence.ends[rank].exit_code != 0;
       if (!failed) evidence.unread.push_back(shown + " was not written");
       return;
     }

@@ -9,9 +9,9 @@
 
 namespace reprise::driver {
 
-/// Interpreter and place of the programs that run.
+/// The Python interpreter to use, and the folder of the programs that trainers may call.
 struct ProgramPlace {
-  std::string python;    ///< replaces the word python3; empty: python3 itself
+  std::string python;    ///< used instead of the word python3; if empty, the word stays
   std::string programs;  ///< folder of this program, for the word {programs}
   std::string reprise;   ///< path of this program, for the word {reprise} of a command
 };
@@ -19,7 +19,7 @@ struct ProgramPlace {
 enum class Loads : std::uint8_t {
   kNothing,
   kNewest,
-  /// The negative control: loads nothing, but goes on from `cold_step` as if it had.
+  /// The negative control: loads nothing, but continues from `cold_step` as if it had loaded.
   kPretends,
 };
 
@@ -31,7 +31,7 @@ struct LifeRequest {
   Loads loads = Loads::kNothing;
   std::int64_t cold_step = 0;
   std::string work;    ///< folder of the run; gets checkpoints, witness and plans
-  std::string values;  ///< key whose elements are wanted; empty: none
+  std::string values;  ///< key of the tensor whose elements ranks must write out; if empty, none
   ProgramPlace place;
 };
 
@@ -41,7 +41,8 @@ std::string checkpoints_in(const std::string& work);
 std::string witness_file(const std::string& work, std::size_t life, std::size_t rank,
                          const std::string& suffix);
 
-/// Leaves `before` and `after` empty. Ends every process that it started.
+/// Runs the life and returns what it left, except `before` and `after`. Ends every process that it
+/// started.
 LifeEvidence run_program_life(const LifeRequest& request);
 
 /// Runs a life that is a command, on the checkpoints of the run.

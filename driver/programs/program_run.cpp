@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using reports::ScenarioResult;
 using reports::Verdict;
 
-/// Names what a control depends on.
+/// Returns the name of a control run. It contains everything that the run depends on, so equal
+/// names mean equal runs.
 std::string control_name(const std::string& kind, const ProgramPlan& plan, const ProgramLife& life,
                          std::int64_t from, std::int64_t steps) {
   nlohmann::json name = {{"kind", kind},           {"trainer", plan.trainer.folder},
@@ -34,7 +35,7 @@ std::int64_t trained_steps(const ProgramLife& life) {
   return steps;
 }
 
-/// Returns the life with its training alone.
+/// Returns the life with only its training steps, and without its kill.
 ProgramLife only_training(const ProgramLife& life) {
   ProgramLife kept = life;
   kept.kill.reset();
@@ -56,7 +57,7 @@ std::string folder_of_again(const std::string& work, std::size_t life) {
   return work + "/again" + std::to_string(life);
 }
 
-/// Runs the lives of one scenario, and what they are compared with.
+/// Runs the lives of one scenario, and the control runs that they are compared with.
 class ProgramRun {
  public:
   ProgramRun(const ProgramPlan& plan, const ProgramOptions& options, std::string work)
@@ -65,7 +66,7 @@ class ProgramRun {
   const std::vector<LifeEvidence>& lives() const { return lives_; }
   const ControlRuns& controls() const { return controls_; }
 
-  /// Runs until a life does not end as planned.
+  /// Runs the lives in order. Stops after the first life that does not end as planned.
   void run_lives(const std::string& values = {}, std::size_t most = SIZE_MAX) {
     std::vector<StoredCheckpoint> stored;
     for (std::size_t i = 0; i < plan_.lives.size() && i < most; ++i) {
@@ -96,7 +97,7 @@ class ProgramRun {
     }
   }
 
-  /// Returns a control that failed to run, in words; empty if all ran.
+  /// Returns a text that says which control run failed; empty if none did.
   std::string broken_control() const {
     const auto broken = [](const LifeEvidence& life) { return !ended_as_planned(life); };
     if (uninterrupted_ && broken(*uninterrupted_)) {
@@ -108,8 +109,8 @@ class ProgramRun {
     return "";
   }
 
-  /// True if the judges would also accept a last life that only pretends to load. In that case the
-  /// comparison proves nothing.
+  /// Replaces the last life that loads by a life that only pretends to load. True if the judges
+  /// accept that, too; in that case their comparison proves nothing.
   bool passes_cold() {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
@@ -219,7 +220,8 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   }
 }
 
-/// Returns the state in which a rank was compared: after a load, else at a save.
+/// Returns the state of a rank that judges compared: the last one after a load. If the rank loaded
+/// nothing, returns its last state at a save.
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
   for (const auto& state : rank.states) {

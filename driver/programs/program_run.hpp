@@ -1,5 +1,6 @@
 #pragma once
-// Runs a scenario of a trainer, with the runs that it is compared with, to its result.
+// Runs a scenario of a trainer and the control runs that it is compared with, and returns the
+// result.
 
 #include "driver/language/scenario.hpp"
 #include "driver/programs/control_book.hpp"
@@ -9,15 +10,17 @@ namespace reprise::driver {
 
 struct ProgramOptions {
   ProgramPlace place;
-  std::string keep;  ///< folder where the run's files stay, below the scenario's name; empty: none
+  /// Folder in which the run's files are kept, under the scenario's name; if empty, they are
+  /// deleted.
+  std::string keep;
   std::shared_ptr<ControlBook> controls = std::make_shared<ControlBook>();
 };
 
-/// Leaves `seconds` and `replay` to the caller.
+/// The caller must fill in `seconds` and `replay` of the result.
 reports::ScenarioResult run_program_scenario(const Scenario& scenario,
                                              const ProgramOptions& options);
 
-/// Returns the result of lives that ran, without verdict.
+/// Returns a result that describes the lives that ran; conclude() adds the verdict.
 reports::ScenarioResult describe_lives(const ProgramPlan& plan,
                                        const std::vector<LifeEvidence>& lives,
                                        const ControlRuns& controls);

@@ -21,7 +21,8 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Reads how a rank ended from what it says; one that does not say so was killed.
+/// Takes a rank's end from its witness file. If the file does not say how the rank ended, the rank
+/// counts as killed.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
   ProgramEnd end;
@@ -84,8 +85,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Only the present content of the checkpoints is known. Counts it as left by the last life that
-/// saved; checkpoints of earlier lives may have been removed.
+/// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
+/// unknown, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   const auto stored = read_root(root);
   for (auto& life : lives) life.before = stored;

@@ -7,11 +7,11 @@
 
 namespace reprise::driver {
 
-/// Folders of witness files.
+/// Folders with the witness files of the runs.
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life
-  std::string resumed;        ///< run B: several lives, each but the first from a checkpoint
-  /// The last life of run B, but without a load; empty if there is no such run.
+  std::string resumed;        ///< run B: several lives; each except the first begins with a load
+  /// A run of run B's last life that loads nothing; empty if there is no such run.
   std::string cold;
   /// Second runs of lives of run B that have another layout than its first, each from the same
   /// checkpoint; files are named like those of run B. These lives are then compared with them in

@@ -17,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All elements of a tensor at one moment, and for each of them the rank that reported it.
+/// All elements of a tensor at one time, and for each element the rank that reported it.
 struct WholeValues {
   DType dtype = DType::kFloat32;
   Dims shape;
   Bytes elements;
-  std::vector<std::int64_t> ranks;  ///< by element; -1 if no rank reported it
+  std::vector<std::int64_t> ranks;  ///< rank that reported each element; -1 if none did
 };
 
 std::vector<WitnessValues> all_values(const std::string& work, std::size_t life) {
@@ -147,8 +147,9 @@ class Comparison {
     return std::isnan(first) ? first : std::max(first, std::abs(a.second - b.second));
   }
 
-  /// Takes up to four wrong elements from `wrong` on and looks for the same values in the saved
-  /// tensor. Returns the position; nothing if they occur nowhere or more than once.
+  /// Searches the saved tensor for the wrong values: the element at `wrong`, with up to three wrong
+  /// elements after it. Returns their position in the saved tensor; nothing if they occur nowhere
+  /// or more than once.
   std::optional<std::size_t> source(std::size_t wrong) const {
     const std::size_t count = saved_.ranks.size();
     std::size_t length = 1;
@@ -158,7 +159,7 @@ class Comparison {
       bool equal = true;
       for (std::size_t i = 0; equal && i < length; ++i) equal = same(from + i, wrong + i);
       if (!equal) continue;
-      if (found) return std::nullopt;  // ambiguous
+      if (found) return std::nullopt;  // the values occur more than once
       found = from;
     }
     return found;

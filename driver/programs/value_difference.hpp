@@ -1,5 +1,6 @@
 #pragma once
-// Names the first element that differs, from a second run in which the ranks told the elements.
+// Finds the first wrong element of a tensor, in a second run in which the ranks wrote out the
+// tensor's elements.
 
 #include <optional>
 #include <string>

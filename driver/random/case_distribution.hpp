@@ -11,9 +11,10 @@
 
 namespace reprise::driver {
 
-/// Returns the kinds of change: "EP", "FSDP" (ranks that shard), "TP", "CP", "PP" (stages and their
-/// layers), "HSDP" (replicate x shard), "world up", "world down", "order" and "sharding", each if
-/// any module has it, and "place" (from disjoint to colocated or back).
+/// Returns the kinds of change from `saved` to `loading`. "EP", "FSDP" (ranks that shard), "TP",
+/// "CP", "PP" (stages and their layers), "HSDP" (replicate x shard), "world up", "world down",
+/// "order" and "sharding" are listed if any module has that change. "place" is a change from
+/// disjoint to colocated modules or back.
 std::vector<std::string> changes_between(const IncarnationPlan& saved,
                                          const IncarnationPlan& loading);
 
@@ -27,8 +28,8 @@ class CaseDistribution {
   std::uint64_t cases() const { return cases_; }
   /// Returns the number of cases with this value on this axis: ("change", "EP"), ("world", "5-8").
   std::uint64_t count(const std::string& axis, const std::string& value) const;
-  /// Returns one line per axis, such as "change EP 41% FSDP 63% ...". A case with two values counts
-  /// for both.
+  /// Returns one line per axis, such as "change EP 41% FSDP 63% ...". A case that has two values of
+  /// an axis is counted for both.
   std::string table() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Random choices for the generators of scenarios.
+// Makes random choices for the generators of scenarios.
 
 #include <cstddef>
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Upper limit on pipeline stages, because more would only leave more of them without layers.
+/// Upper limit on pipeline stages. The models have few layers, so further stages would have none.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
@@ -66,8 +66,8 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
 }
 
 /// Divides the experts' ranks among the sizes that only experts have. A size whose default is 0
-/// takes its value from another size; it is drawn first and mostly stays 0. Only then is it known
-/// how many ranks are left for the other sizes.
+/// mostly stays 0, and then takes its value from another size. Such sizes are drawn first, because
+/// they determine how many ranks are left for the other sizes.
 void draw_expert_sizes(Stream& random, Layout& layout) {
   std::int32_t left = layout.expert_ranks();
   for (const bool follows : {true, false}) {
@@ -178,8 +178,8 @@ void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& a
   if (steps > 0) actions.emplace_back(TrainAction{steps});
 }
 
-/// Adds some steps, a save, and perhaps more steps and saves. Sometimes the job reloads its own
-/// save.
+/// Adds some steps, a save, and perhaps more steps and saves. Sometimes the running job loads its
+/// own save.
 void add_saving(Stream& random, std::vector<Action>& actions) {
   add_training(random, 3, actions);
   actions.emplace_back(SaveAction{});
@@ -203,7 +203,8 @@ Strictness draw_strictness(Stream& random) {
   return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
-/// Draws saves during training; some have very little staging, some are slow.
+/// Draws whether saves run during training. If they do, sometimes delays their background work, and
+/// sometimes gives them very little staging.
 void draw_async(Stream random, CheckpointPlan& plan) {
   plan.async = chance(random, 2);
   if (!plan.async) return;
@@ -220,8 +221,8 @@ bool refuses_absent(Strictness mode) {
 }
 
 /// Makes a third of the jobs validate results, with formats and iterators that change from life to
-/// life. The last life, which saves nothing, may have a forced template for its load if the
-/// strictness refuses absent objects.
+/// life. If the strict mode refuses absent objects, the last life may load with a forced template.
+/// Only the last life may, because it saves nothing.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
   for (auto& plan : scenario.incarnations) {
@@ -252,7 +253,8 @@ Scenario random_job(Stream& random) {
   return scenario;
 }
 
-/// Makes a quarter of the cases jobs of modules, drawn from a separate stream.
+/// Draws the layout, or, in a quarter of the cases, modules. Modules are drawn from a random stream
+/// of their own.
 void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
                 IncarnationPlan& plan) {
   plan.layout = random_layout(random, scenario.model, random_world(random, limits));
@@ -276,7 +278,7 @@ void change_for_restart(Stream& random, const std::string& model, const CaseLimi
   if (chance(random, 2)) plan.optimizer_sharding = random_sharding(random);
 }
 
-/// Returns the job's ranks in another order, with up to three other ranks in the gaps.
+/// Returns `count` ranks in random order, out of a world that has up to three ranks more.
 std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   std::vector<std::int32_t> ranks;
   const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
@@ -288,7 +290,8 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
 
 std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
   const std::int32_t members =
-      plan.modules.empty() ? plan.layout.world_size() : plan.world_size();  // modules leave no gaps
+      // All ranks of the world are members of some module.
+      plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
   const auto place = random.below(static_cast<std::uint64_t>(members));
   return plan.ranks.empty() ? static_cast<std::int32_t>(place)
                             : plan.ranks[static_cast<std::size_t>(place)];
@@ -315,7 +318,7 @@ FaultAction random_write_fault(Stream& random, const IncarnationPlan& plan) {
   return fault;
 }
 
-/// Inserts the fault before the life's last save, which then may fail.
+/// Inserts a fault before the life's last save, and allows this save to fail.
 void add_fault(Stream& random, IncarnationPlan& plan) {
   auto& actions = plan.actions;
   const bool crash = chance(random, 2);
@@ -324,7 +327,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
     save->fails.how = Failing::How::kMaybe;
-    // Saves that began earlier end before the fault.
+    // FinalizeAction waits for earlier saves, so the fault can't hit them.
     actions.insert(action, {FinalizeAction{}, fault});
     break;
   }
@@ -333,13 +336,14 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
-/// Ends the life with a fault checkpoint. The next life runs on another device, decides, and
-/// continues.
+/// Ends the life with a fault checkpoint. Inserts a life that repeats the iteration on another
+/// device, to find out whether the first device was at fault.
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    plan.format = sim::CheckpointFormat::kTorchDist;  // other formats lose the diagnosis
-    plan.iterators = sim::Wrapping::kWrapped;         // because a batch is read again
+    // With other formats the diagnosis is lost.
+    plan.format = sim::CheckpointFormat::kTorchDist;
+    plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }
   IncarnationPlan& plan = scenario.incarnations[life];
   BadResultAction bad;
@@ -407,7 +411,9 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  for (auto& plan : scenario.incarnations) {  // whether a load is refused would be uncertain
+  // Without these changes, a load may be refused or not, depending on the checkpoint that the fault
+  // leaves.
+  for (auto& plan : scenario.incarnations) {
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;
   }

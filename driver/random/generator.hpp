@@ -1,6 +1,6 @@
 #pragma once
-// Draws random scenarios: jobs, layouts to save and to load under, optimizer shardings. A case
-// depends only on its stream, so a seed identifies all cases.
+// Draws random scenarios: jobs, the layouts of their lives, optimizer shardings. A scenario depends
+// only on its random stream, so a seed determines all scenarios.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ struct CaseLimits {
 };
 
 sim::Sharding random_sharding(Stream& random);
-/// Returns a number of ranks; in half of the cases it is small.
+/// Returns a random number of ranks; in half of the cases at most 4.
 std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);

@@ -20,8 +20,8 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// True if a load of the life's newest checkpoint finds the optimizer there. A release has none for
-/// the load.
+/// True if a load can take the optimizer from the life's newest checkpoint. A load takes no
+/// optimizer from a release.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -36,8 +36,9 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns the refusal if saved and loading modules do not match: one side is not a job of modules,
-/// a module has another model, or one side lacks a module and the load does not allow that.
+/// Returns the refusal if the saved modules and those of the loading job do not match. This is so
+/// if only one of the two jobs has modules, if a module has another model, or if one job lacks a
+/// module and the load does not allow that.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {
@@ -62,7 +63,7 @@ std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& 
   return std::nullopt;
 }
 
-/// Returns for each pipeline stage whether it holds anything.
+/// Returns for each pipeline stage whether its ranks hold any part of the model.
 std::vector<bool> stages_that_own(const Layout& layout, const std::string& model) {
   const std::int64_t layers = sim::model_named(model).layers;
   std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
@@ -144,8 +145,8 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// A forced template makes each rank request its own object of the rerun machine. Returns the
-/// refusal if the checkpoint does not have that object.
+/// With a forced template, each rank requests its own object of the rerun machine. Returns the
+/// refusal if the checkpoint lacks these objects for the loading ranks.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
@@ -224,7 +225,7 @@ void expect_what_must_come(Scenario& scenario) {
       saved = &lives[i];
     }
   }
-  // The first life loads nothing, so it is left out.
+  // The first life loads nothing, so its ranks need not own anything.
   scenario.expect.every_rank_owns =
       std::all_of(std::next(lives.begin()), lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });
@@ -235,7 +236,8 @@ void fit_members(Scenario& scenario) {
     fit_ranks(plan);
     for (auto& action : plan.actions) {
       const auto fit = [&plan](std::int32_t& rank) {
-        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last rank is a member
+        // The last rank of the world is always a member.
+        if (!plan.has_member(rank)) rank = plan.world_size() - 1;
       };
       if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
       if (auto* bad = std::get_if<BadResultAction>(&action)) {

@@ -1,5 +1,6 @@
 #pragma once
-// Derives the expected outcome of a scenario from the requirements alone, not from the job.
+// Derives the expected outcome of a scenario from the requirements. It does not ask the job's code,
+// which is what the scenario tests.
 
 #include <optional>
 #include <string>
@@ -20,36 +21,36 @@ struct ExpectedRefusal {
 ///
 /// - Optimizer state in buckets (dp_reshardable) allows changes of dp and its replicas, of cp
 ///   (which shards like dp) and of the rank order. Any other change of the layout is refused.
-/// - A module that one side lacks is refused, unless the load names it.
+/// - A module that only one of the two jobs has is refused, unless the load names it.
 /// - A forced template is refused, unless the save wrote its objects for the same number of ranks.
 ///
 /// Does not cover strict modes that tolerate absent keys.
 std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
                                                const IncarnationPlan& loading);
 
-/// False if some pipeline stage has no layer and is neither the first nor the last, because its
-/// ranks then have nothing to compare.
+/// True if every rank has something to compare. The ranks of a pipeline stage have nothing if the
+/// stage has no layer and is neither the first nor the last.
 bool every_rank_owns(const sim::Layout& layout, const std::string& model);
-/// Does the same for a life, in which a rank owns something if it has part of any module. `model`
-/// is the model of a job without modules.
+/// Does the same for a life. If the job has modules, a rank need own part of only one of them.
+/// Otherwise, `model` is the job's model.
 bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 
-/// If some load must be refused, ends the scenario at the first one. Updates the scenario's
-/// expectation.
+/// Replaces the scenario's expectation. If some load must be refused, the life with the first such
+/// load becomes the last life.
 void expect_what_must_come(Scenario& scenario);
 
-/// Repairs the ranks of each life. If its list of members does not have one rank for each place of
-/// the layout, the members become 0, 1, ... If modules do not fit together, they are put side by
-/// side; modules that all had the same ranks stay on common ranks if their sizes are still equal.
+/// Repairs the ranks of each life. If the number of listed members does not fit the layout, the
+/// members become 0, 1, ... If modules do not fit together, they are put side by side. Exception:
+/// modules that all had the same ranks keep common ranks if their sizes are still equal.
 void fit_members(Scenario& scenario);
 
-/// Returns the modules of a life; a job that is one model has one without a name.
+/// Returns the modules of a life. A job that is one model counts as one module without a name.
 std::vector<sim::ModuleConfig> modules_of(const IncarnationPlan& plan);
 
 /// Replaces bucket shardings by fully_reshardable, so that any layout can load the state.
 void forget_buckets(IncarnationPlan& plan);
 
-/// True if each load has a checkpoint and there is at least one load.
+/// True if the scenario has a load, and each load finds a checkpoint to load.
 bool makes_sense(const Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -36,8 +36,8 @@ bool can_be(const Layout& layout) {
   }
 }
 
-/// Returns the layout for `size` ranks that has the same buckets, that is, with only dp changed.
-/// Returns nothing if there is no such layout.
+/// Returns `layout` with another dp, so that it has `size` ranks. State in buckets can be loaded
+/// under such a layout. Returns nothing if there is none.
 std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
   const std::int32_t parts = layout.world_size() / layout.dp;
   if (size % parts != 0) return std::nullopt;
@@ -52,8 +52,8 @@ bool in_buckets(const ModuleConfig& module) {
   return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
-/// Returns the numbers of ranks that the module may get, up to `most`. A module with stored buckets
-/// can change only its dp; a new module may have any size.
+/// Returns the sizes that the module may get, up to `most`; a size is a count of ranks. A module
+/// that was saved in buckets can change only its dp. A new module may have any size.
 Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   const bool any = module.ranks.empty() || !in_buckets(module);
   Sizes sizes;
@@ -82,7 +82,7 @@ Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world)
   return dealt;
 }
 
-/// Returns one size that all modules have.
+/// Returns one size per module, all equal; empty if no size suits all modules.
 Sizes colocated_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   Sizes shared = possible_sizes(modules.front(), world);
   for (const auto& module : modules) {

@@ -15,7 +15,7 @@ namespace {
 using sim::Layout;
 using sim::ModuleConfig;
 
-/// Models, ordered from simple to complex. Other models come last.
+/// Models, ordered from simple to complex. A model that is not listed counts as the most complex.
 constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
 /// Models of modules, ordered from simple to complex. Includes those that random scenarios do not
 /// use.
@@ -120,7 +120,7 @@ class Variants {
   void add(const std::function<void(Scenario&)>& change) {
     Scenario variant = from_;
     change(variant);
-    if (variant == from_) return;  // most changes find nothing to change
+    if (variant == from_) return;  // most changes do not apply to this scenario
     variant.optimizer_sharding = variant.incarnations.front().optimizer_sharding;
     if (!variant.incarnations.front().modules.empty()) variant.model.clear();
     fit_members(variant);
@@ -265,7 +265,7 @@ void shrink_modules(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the default ranks of modules, or at least ranks in ascending order.
+/// Tries the default ranks of modules, then the same ranks in ascending order.
 void shrink_ranks(const Scenario& from, Variants& variants) {
   for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
     variants.add([simpler_ranks](Scenario& scenario) {
@@ -280,7 +280,8 @@ void shrink_ranks(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Changes all modules in the same way, so that those that share their ranks still do.
+/// Gives all modules the same layout, so that modules that share their ranks can continue to share
+/// them.
 void shrink_grids(const Scenario& from, Variants& variants) {
   const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
     for (auto& module : plan.modules) module.layout = {.dp = size};
@@ -295,8 +296,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Resets the rerun machine's keys to their defaults. The mode is kept if the job must exit,
-/// because it then matters.
+/// Tries the defaults of the rerun machine's keys. A job that must exit needs its mode; a variant
+/// with the default mode fails in another way and is not kept.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {
@@ -309,7 +310,8 @@ void drop_rerun(Variants& variants) {
   add(&IncarnationPlan::rerun);
 }
 
-/// Tries saves and loads of everything, in the usual forms.
+/// Tries loads that leave nothing out, and the default forms of keys, parameter groups, random
+/// streams and the rerun machine.
 void drop_options(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
     variants.add([i](Scenario& scenario) { scenario.incarnations[i].load = {}; });
@@ -380,7 +382,8 @@ void shrink_actions(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries other ranks and other places of faults, the lowest first.
+/// Tries the default ranks for each life. Moves faults to rank 0, to the first matching event, and
+/// to the whole phase instead of one step.
 void shrink_faults(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
     variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });

@@ -1,6 +1,6 @@
 #pragma once
-// Makes a failing scenario small by delta debugging, and keeps the kind of failure. It is greedy
-// and not random, so the same scenario always shrinks to the same one.
+// Makes a failing scenario small by delta debugging, and keeps the kind of failure. The search is
+// greedy and not random, so a scenario always shrinks to the same result.
 
 #include <cstdint>
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace reprise::driver {
 
-/// Returns simpler variants, the boldest first: fewer incarnations, one model instead of modules,
-/// fewer modules, modules side by side, fewer actions and steps, one rank instead of many, the
-/// default order, fully_reshardable, gpt-tiny, seed 1. Each variant is valid, makes sense, has the
-/// right expectation, and has a smaller weight_of().
+/// Returns simpler variants. Those with the largest changes come first: fewer incarnations, one
+/// model instead of modules, fewer modules, modules side by side, fewer actions and steps, one rank
+/// instead of many, the default order, fully_reshardable, gpt-tiny, seed 1. Each variant is valid,
+/// makes sense, has the right expectation, and has a smaller weight_of().
 std::vector<Scenario> simpler(const Scenario& scenario);
 
 /// Returns a measure of how much there is to read and to run.

@@ -1,4 +1,5 @@
-// Version, commit and build type of this program: printed by --version, written into every report.
+// Describes this program: its version, commit and build type. --version prints them, and every
+// report contains them.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,7 @@ struct BuildInfo {
   std::string_view commit;   // full hash, or "unknown" outside a git clone
   bool dirty;                // true if the tree differed from the commit, untracked files included
   std::string_view build;    // build type and compiler, such as "Release GNU 12.2.0"
-  bool has_mpi;              // true if the MPI adapters are built in, which may still fail
+  bool has_mpi;              // true if the MPI adapters are built in; MPI may still fail to start
   bool has_cuda;
   bool has_nccl;
 };

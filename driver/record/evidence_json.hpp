@@ -1,6 +1,6 @@
 #pragma once
-// Writes as JSON, and reads, the evidence that is judged across ranks. The form is short because
-// every box of every save has a line in it.
+// Writes the evidence that is judged across ranks as JSON, and reads it. The form is short because
+// it has an entry for every box of every save.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,8 +18,8 @@ nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
 nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< writes no layouts
 nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
-/// The take functions throw the exceptions of nlohmann's reader, and std::invalid_argument for a
-/// malformed number or an unknown code.
+/// The functions called take... throw the exceptions of nlohmann's JSON reader. They throw
+/// std::invalid_argument for a malformed number or an unknown code.
 std::optional<RulingCode> take_code(const nlohmann::json& json);
 std::vector<AuditPage> take_audits(const nlohmann::json& json);
 std::vector<LoadEvidence> take_loads(const nlohmann::json& json);

@@ -1,7 +1,7 @@
 #pragma once
-// Follows the actions of a scenario, without looking at any run. Knows which saves exist at some
-// point and how far the random streams have moved, so that the judges can detect a load of the
-// wrong checkpoint.
+// Follows the actions of a scenario, without looking at any run. Computes which saves exist at a
+// given time, and how many steps the random streams have drawn for. With this, the judges detect a
+// load of the wrong checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -15,9 +15,9 @@
 namespace reprise::driver {
 
 /// Number of steps for which a module has drawn from its random streams since they last started.
-/// Streams start again at a load, unless it can restore them: host streams if tp and pp are
-/// unchanged (and also dp x cp, if streams differ by that rank), expert streams if pp, ep and etp
-/// are unchanged.
+/// Streams start again at a load that can't restore them. A load restores host streams if tp and pp
+/// are unchanged (and also dp x cp, if streams differ by rank of dp x cp). It restores expert
+/// streams if pp, ep and etp are unchanged.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -28,8 +28,8 @@ struct StreamAges {
 /// Ages by module. A job that is one model has the empty name.
 using Ages = std::map<std::string, StreamAges>;
 
-/// A load that changes the job, because it left something out, or because modules were added or
-/// dropped. The uninterrupted job has to make the same change.
+/// A load after which the job continues differently, because the load left something out or modules
+/// were added or dropped. The uninterrupted job must make the same change.
 struct Turn {
   Step at;                      ///< step of the loaded checkpoint
   std::size_t incarnation = 0;  ///< incarnation that loaded it
@@ -43,12 +43,12 @@ struct SavePoint {
   Step step;
   std::size_t incarnation = 0;  ///< incarnation that made the save
   std::vector<sim::ModuleConfig> modules = {};
-  std::optional<std::int64_t> parent_step =
-      {};  ///< step of the checkpoint from which the saving job was loaded
+  /// Step of the checkpoint that the saving job had loaded; empty if it had loaded none.
+  std::optional<std::int64_t> parent_step = {};
   Ages ages = {};
-  bool certain = true;           ///< false if the save did not finish; it may exist anyway
-  bool damaged = false;          ///< true if it was damaged later, or by a store that lied
-  bool random = true;            ///< true if it holds the random streams
+  bool certain = true;   ///< false if the save did not finish; its checkpoint may exist anyway
+  bool damaged = false;  ///< true if its checkpoint was damaged, on purpose or by a store that lied
+  bool random = true;    ///< true if it holds the random streams
   bool optimizer = true;         ///< true if it holds the optimizers' state
   bool release = false;          ///< true if it was renamed to a release
   std::int64_t beside = 0;       ///< steps trained while this save was in flight
@@ -57,7 +57,7 @@ struct SavePoint {
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
 
-/// Effects of the earlier lives that the next one depends on.
+/// What the next life must know about the lives before it.
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
   std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
@@ -67,12 +67,12 @@ struct Past {
 /// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// Returns how a life continues from the save of step `loaded`: kContinued if that is the newest
-/// certain save or a later one, otherwise kFellBack. Returns nothing if no save was made at that
-/// step or it can't be loaded.
+/// Returns the outcome of a load of step `loaded`: kContinued if that step has the newest certain
+/// save or a later save, otherwise kFellBack. Returns nothing if no save was made at that step or
+/// it can't be loaded.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
-/// State of a running job as the scenario's actions define it.
+/// The state that a running job must have reached, computed from the scenario's actions.
 class Position {
  public:
   Position(const Scenario& scenario, std::size_t incarnation);
@@ -102,7 +102,7 @@ std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t 
 /// Returns the saves of all earlier incarnations, in order, for a scenario without faults.
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
 
-/// Returns the latest save of that step; null if there is none.
+/// Returns the latest save of step `step`; null if there is none.
 const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
 
 /// Returns the saves that may have written the checkpoint of that step, newest first. There may be

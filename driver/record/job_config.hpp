@@ -10,7 +10,7 @@ namespace reprise::driver {
 /// nodes.
 std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalRank rank);
 
-/// Returns the config of that incarnation's job as if it were the first. The job skips the
+/// Returns the config of the incarnation's job, as if the job started in it. The job skips the
 /// iterations that the scenario expects to be skipped.
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The reason for a verdict: the first problem that was found. Empty if there is none.
+// Defines the reason for a verdict: the first problem that was found, or no problem.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,8 @@ struct Judgement {
   reports::Verdict verdict = reports::Verdict::kPass;
   std::optional<RulingCode> code = {};  ///< code of the problem
   std::string reason = {};
-  std::optional<std::size_t> life = {};   ///< life with the problem; empty if it is not in one life
+  /// Life with the problem; empty if the problem concerns several lives.
+  std::optional<std::size_t> life = {};
   std::optional<std::int32_t> rank = {};  ///< rank with the problem
 };
 

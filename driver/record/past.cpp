@@ -17,7 +17,8 @@ namespace {
 
 using sim::FileKind;
 
-/// Returns the saves of the life as seen by one of the ranks that lived longest.
+/// Returns the saves that the ranks of the life recorded. A save is certain if any rank saw it end
+/// well.
 std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
   std::vector<SavePoint> saves;
   for (const auto& rank : life.ranks) {
@@ -83,7 +84,7 @@ void make_release(Store& store, Past& past) {
   store.sync_directory(kCheckpointRoot);
   write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
                    write_tracker(release));
-  past.tracker_damaged = true;  // the tracker has no iteration until the next save
+  past.tracker_damaged = true;  // until the next save, the tracker names a release and no iteration
   for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
     if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
     save->release = true;

@@ -8,16 +8,16 @@
 
 namespace reprise::driver {
 
-/// Adds to `past` the life's saves, and its faults that are still active in later lives. A save
-/// counts as certain if at least one rank saw it end well and no fault made the store lie.
+/// Adds to `past` the life's saves, and those of its faults that are still active in later lives. A
+/// save is certain if at least one rank saw it end well and no fault made the store lie.
 void add_life(const IncarnationRecord& life, Past& past);
 
-/// True if a fault fired that reports success for work that was not done, or that writes other
-/// bytes. In that case the saves of the life may be damaged.
+/// True if a fault fired that makes the store lie: it reports success for work that was not done,
+/// or it writes other bytes. The saves of the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
-/// Does to the store what the plan wants done after the life: damage, or renaming to a release.
-/// Throws an Error if the file or the checkpoint does not exist.
+/// Carries out the actions of the plan that happen after the life: damages a checkpoint, or renames
+/// it to a release. Throws an Error if the file or the checkpoint does not exist.
 void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

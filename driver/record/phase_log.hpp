@@ -39,8 +39,9 @@ class PhaseLog final : public Trace {
   void event(const TraceEvent& event) override;
   /// Sets the step of the job for later lines.
   void at(Step step);
-  /// Assigns the following events to the save of that step, whatever step the job is at; with no
-  /// step, to no save. Each step has at most one save at a time.
+  /// Marks the events that follow as part of the save of step `save`, even if the job has reached a
+  /// later step. Without a step, the events that follow belong to no save. Each step has at most
+  /// one save at a time.
   void within(std::optional<Step> save);
 
  private:
@@ -48,7 +49,7 @@ class PhaseLog final : public Trace {
   std::unique_ptr<State> state_;
 };
 
-/// A rank's ports, with a log if the options request one.
+/// Ports for a rank. They write a log if the options request one.
 class LoggedPorts {
  public:
   /// Borrows `inner` and `clock`.
@@ -63,7 +64,7 @@ class LoggedPorts {
   Ports ports_;
 };
 
-/// Throws USAGE with the known names if there is no such level.
+/// Throws USAGE with the known levels if `level` is not one of them.
 void require_log_level(const std::string& level);
 
 /// Returns the path of a rank's log file, such as "DIR/placements/ep2/life1-rank0.log".

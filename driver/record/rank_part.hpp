@@ -1,5 +1,5 @@
 #pragma once
-// Everything that one rank is given for one incarnation.
+// Defines the arguments of run_rank(), which runs one rank in one incarnation.
 
 #include <cstddef>
 #include <functional>
@@ -20,7 +20,7 @@ struct Interference {
   std::function<void(GlobalRank rank, StateDict& loaded)> state;
 };
 
-/// Everything that one rank is given. All members are borrowed.
+/// The arguments of run_rank(). Everything that is referenced must outlive the call.
 struct RankPart {
   const Scenario& scenario;
   std::size_t incarnation = 0;
@@ -33,9 +33,10 @@ struct RankPart {
   /// Called whenever the record is consistent: when a save begins or ends well, and after each
   /// action.
   std::function<void()> keep_record = {};
-  PhaseLog* log = nullptr;  ///< log that receives the job's step, and phases as a trace of `ports`
+  /// Is informed of the job's step; gets phases from `ports`, as their trace.
+  PhaseLog* log = nullptr;
   const Interference* interference = nullptr;
-  /// Memory of the job's arrays; `ports.device` copies from and to it.
+  /// Has the memory of the job's arrays; `ports.device` copies from and to this memory.
   sim::Processor& processor = sim::host_processor();
 };
 

@@ -1,6 +1,7 @@
 #pragma once
-// Evidence that one rank leaves of one incarnation, for the driver to judge. On lanes with real
-// processes the evidence is a file, so that a verdict does not depend on the launcher's exit code.
+// Defines the evidence that a rank collects in one incarnation, for the driver to judge. On lanes
+// with real processes, the evidence is a file, so that a verdict does not depend on the launcher's
+// exit code.
 
 #include <cstdint>
 #include <optional>
@@ -19,26 +20,29 @@ namespace reprise::driver {
 enum class Ending : std::uint8_t {
   kReturned,
   kFailed,  ///< ended with an Error: see `code` and `message`
-  kDefect,  ///< ended by a mistake of ours
+  kDefect,  ///< ended by a defect of our own code
   kHung,    ///< never came to an end
-  kLost,    ///< left no record
+  kLost,    ///< was killed, or left no record
 };
 
-/// A finding in words. Findings about different elements have a type of their own.
+/// A finding in words. For elements that differ there is a separate type.
 struct RulingText {
   RulingCode code = Code::kInternal;
   std::string text;
-  std::optional<std::int32_t> rank = {};  ///< subject of the ruling, if it is not the record's rank
+  /// Rank that the ruling is about, if it is not the record's.
+  std::optional<std::int32_t> rank = {};
 };
 
 /// One load: the keys that this rank requested, and the keys that the checkpoint holds.
 struct LoadEvidence {
   std::int64_t step = -1;
   Inventory requested;
-  Inventory stored;  ///< keys of the checkpoint, from rank 0 alone; empty if it could not be read
+  /// Keys of the checkpoint; only rank 0 has them; empty if it could not be read.
+  Inventory stored;
   std::vector<std::string> excused;
   std::uint64_t bytes_read = 0;  ///< payload bytes that this rank read
-  /// Bytes that all ranks together may read, from rank 0 alone; 0 if there is no limit.
+  /// Limit on the bytes that all ranks together may read; only rank 0 has it. 0 if there is no
+  /// limit.
   std::uint64_t bytes_allowed = 0;
 
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
@@ -49,8 +53,8 @@ struct SaveEvidence {
   SavePoint point;
   /// Code of the save's failure. Empty if the save ended well or the rank did not see its end.
   std::optional<RulingCode> code = {};
-  Inventory live;         ///< keys that this rank had to save
-  Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
+  Inventory live;    ///< keys that this rank had to save
+  Inventory stored;  ///< keys of the checkpoint right after the save; only the first rank has them
   bool reused = false;    ///< true if the save used a cached plan
   Inventory padded = {};  ///< tensors of which this rank holds undefined elements
 };
@@ -67,11 +71,12 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  bool read_began = false;          ///< true once the last load has begun to read; a refusal then
-                                    ///< leaves poisoned tensors
+  /// True once the last load has begun to read. If it is refused after that, it leaves poisoned
+  /// tensors.
+  bool read_began = false;
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
-  int exit_code = 0;                ///< code with which the job wanted to end
+  int exit_code = 0;                ///< exit code with which the job left
   std::string diagnosis;            ///< result of the rerun machine; empty if there is none
   std::uint64_t replans = 0;
   std::vector<std::int64_t> skipped;    ///< iterations that were skipped
@@ -83,8 +88,8 @@ struct RankRecord {
   std::string content_digest;  ///< digest of the whole job at the end, the same on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;
-  std::uint64_t asked =
-      0;  ///< calls of the mutant's functions by this rank, if the rank has a process of its own
+  /// Number of calls to the mutant's functions; counted only if each rank is a process of its own.
+  std::uint64_t asked = 0;
 };
 
 std::string to_json(const RankRecord& record);
@@ -98,7 +103,7 @@ Past parse_past(const std::string& text, const Scenario& scenario);
 struct IncarnationRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< records of the members of the job
-  std::int32_t world = 0;           ///< number of ranks of the world; 0 if only members are in it
+  std::int32_t world = 0;           ///< number of ranks of the world; 0 if all of them are members
   std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
   std::string event_hash;           ///< empty on lanes without event hashes
   std::string launch_error;         ///< reason why the lane could not run the life at all

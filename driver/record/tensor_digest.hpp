@@ -1,6 +1,6 @@
 #pragma once
-// A digest of a tensor, with 64 digits, that does not depend on the tensor's chunks. Any other
-// program that hashes the same elements gets the same digest.
+// Computes a digest of a tensor, with 64 digits. It does not depend on the tensor's chunks, so any
+// other program that hashes the same elements gets the same digest.
 
 #include <string>
 

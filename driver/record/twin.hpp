@@ -1,7 +1,7 @@
 #pragma once
-// The uninterrupted job, which has the whole model on one rank. Its state after n steps does not
-// depend on the layout of the job that is compared with it. So one twin serves all ranks of a
-// world, and all scenarios in this process that train in the same way.
+// Runs the uninterrupted job, called the twin, which has the whole model on one rank. The state of
+// a twin after n steps does not depend on any layout. So one twin serves all ranks of a world, and
+// all scenarios in this process that train in the same way.
 
 #include <list>
 #include <memory>
@@ -18,8 +18,9 @@ namespace reprise::driver {
 
 class Twin;
 
-/// Start of a twin that is not a fresh job: the state of another twin after `at` iterations. The
-/// parts that the config's `load` leaves out, and modules that the other twin lacks, start fresh.
+/// Where a twin starts, if it is not a fresh job: with the state of another twin after `at`
+/// iterations. Two things start fresh anyway: parts that the config's `load` leaves out, and
+/// modules that the other twin lacks.
 struct TwinStart {
   std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};
@@ -27,11 +28,11 @@ struct TwinStart {
   friend bool operator==(const TwinStart&, const TwinStart&) = default;
 };
 
-/// Trains as far as its callers need. If one of them needs an older state that was not kept, trains
-/// again from the start. Thread-safe. Results depend only on its config and start.
+/// Trains as far as callers request. If a caller requests an older state that was not kept, the
+/// twin trains again from the start. Thread-safe. The results depend only on `config` and `start`.
 class Twin {
  public:
-  /// Of the config, uses only what affects training, and ignores ranks and devices.
+  /// Uses only the parts of `config` that affect training; ignores ranks and devices.
   explicit Twin(const sim::JobConfig& config, TwinStart start = {});
 
   /// Returns the record of iteration number `step`, which comes after the start.
@@ -57,7 +58,8 @@ class Twin {
   std::mutex mutex_;
   SoloFabric fabric_;
   std::unique_ptr<sim::TrainingJob> job_;
-  std::optional<Step> first_;             ///< number of iterations at the start, if the job exists
+  /// Number of iterations that job_ had at its start; empty if there is no job_.
+  std::optional<Step> first_;
   std::vector<sim::StepRecord> records_;  ///< one per iteration since the start
   std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< last used first
   std::int64_t trained_ = 0;

@@ -111,7 +111,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
                                        : difference_of(course_of(result), *there, same_lane);
     if (difference.empty()) continue;
     ++report.determinism_mismatches;
-    // A failure of this run is reported first, because it explains why the lanes disagree.
+    // If this run failed, keep its code and reason, because they explain why the lanes disagree.
     if (same_lane || result.verdict == reports::Verdict::kPass) {
       result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
       result.reason = difference + where;

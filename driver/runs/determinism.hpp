@@ -1,6 +1,7 @@
 #pragma once
-// Runs the same scenarios again on the simulated lane in a second process. The results must be the
-// same; if this run was on the simulated lane, the event hashes, too.
+// Runs the same scenarios again on the simulated lane in a second process. Both runs must have the
+// same results. If the first run was on the simulated lane, too, they must also have the same event
+// hashes.
 
 #include <cstdint>
 #include <string>
@@ -16,8 +17,8 @@ struct Course {
   std::string verdict;
   std::string event_hash;
   std::string content_digest;
-  std::vector<std::int64_t> begins;  ///< step that each life continued from
-  /// True if a life loads one checkpoint or another depending on timing.
+  std::vector<std::int64_t> begins;  ///< for each life, the step from which it continued
+  /// True if timing decides which checkpoint a life loads.
   bool left_to_time = false;
 
   friend bool operator==(const Course&, const Course&) = default;
@@ -34,8 +35,8 @@ std::vector<Course> courses_elsewhere(const RunRequest& request);
 /// Compares the report with the same scenarios run `elsewhere`, and enters the result in the
 /// report. A scenario fails if its verdict or content differs. The code is NOT_DETERMINISTIC, or
 /// LANES_DISAGREE if this report is of another lane. Between lanes, content is not compared if
-/// timing decides which checkpoint a life loads and the lives loaded different ones. Scenarios that
-/// were not run here are ignored.
+/// timing decides which checkpoint a life loads and the two runs loaded different checkpoints.
+/// Scenarios that were not run here are ignored.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

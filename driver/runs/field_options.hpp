@@ -1,6 +1,6 @@
 #pragma once
-// Options of a training job, named as in Megatron, that apply to every scenario of a run. Each
-// option overrides the scenario's own key.
+// Applies options of a training job, named as in Megatron, to every scenario of a run. Each option
+// overrides the scenario's own key.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 namespace reprise::driver {
 
 struct FieldOptions {
-  std::int64_t save_interval = 0;  ///< 0 for the scenario's own
+  std::int64_t save_interval = 0;  ///< 0 to keep the scenario's own interval
   bool no_save_optim = false;
   bool no_save_rng = false;
   bool no_load_optim = false;
@@ -30,9 +30,9 @@ struct FieldOptions {
 std::string to_string(const FieldOptions& options);
 
 /// Overrides the keys of each scenario. Also appends the options, without directories, to the
-/// scenario's name ("mimo/layouts[...]{--finetune}"), so that nobody takes its result for that of
-/// the scenario in the catalogue. Without options the scenarios do not change. Reads the checkpoint
-/// at `load`; throws the errors of stored_start().
+/// scenario's name ("mimo/layouts[...]{--finetune}"). This shows that the result is not that of the
+/// scenario in the catalogue. Without options the scenarios do not change. Reads the checkpoint at
+/// `load`; throws the errors of stored_start().
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios);
 
 }  // namespace reprise::driver

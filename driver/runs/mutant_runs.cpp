@@ -19,8 +19,8 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// True if the mutant declares the verdict's code. The codes of further findings do not count: they
-/// may be effects of something other than the mutant.
+/// True if the mutant declares `code`, the code of the verdict. Codes of further findings are not
+/// accepted, because something other than the mutant may have caused them.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](RulingCode expected) { return name_of(expected) == code; });
@@ -51,7 +51,8 @@ std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
     for (const auto& mutant : sim::mutants()) {
       if (!only.empty() && mutant.name != only) continue;
       if (!declares(scenarios[i], mutant.name)) continue;
-      if (runs.size() == before) runs.push_back({.scenario = i});  // also once without a mutant
+      // Each scenario with mutants also runs once without one.
+      if (runs.size() == before) runs.push_back({.scenario = i});
       runs.push_back({.scenario = i, .mutant = &mutant});
     }
   }
@@ -225,7 +226,7 @@ std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& 
     }
     for (const auto& trial : outcome.properties) {
       result.property_cases += trial.asked;
-      // If a mutant passed a scenario, it has survived, even if a random case caught it.
+      // A mutant that some scenario did not catch has survived, even if a random case caught it.
       if (!trial.caught || !result.caught) continue;
       result.caught_by.push_back({.scenario = {},
                                   .verdict = trial.caught->code,

@@ -21,17 +21,18 @@ struct Trial {
   std::string reason;  ///< reason of the verdict, or why the trial does not count
 };
 
-/// Returns the trial of a mutant. It is caught if the scenario passes without the mutant and fails
-/// with it, by a code that the mutant declares and not by a CHECK, an unexpected exception or a
-/// deadline. Pure.
+/// Returns the trial of a mutant. The mutant is caught if the scenario passes without it and fails
+/// with it. The failure must have a code that the mutant declares, and must not come from a CHECK,
+/// an unexpected exception or a deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
 /// The trials of one mutant in random cases of one property, up to the first case that catches it.
 struct PropertyTrial {
   std::string property;
-  std::uint64_t cases = 0;      ///< number of cases run
-  std::uint64_t asked = 0;      ///< number of cases that called the mutant
-  std::optional<Trial> caught;  ///< trial that caught the mutant; its name has case and seed
+  std::uint64_t cases = 0;  ///< number of cases run
+  std::uint64_t asked = 0;  ///< number of cases that called the mutant
+  /// Trial that caught the mutant; Trial::scenario names the case and the seed.
+  std::optional<Trial> caught;
 };
 
 struct MutantOutcome {
@@ -39,7 +40,7 @@ struct MutantOutcome {
   std::vector<Trial> trials;  ///< in the order of the scenarios; empty if none declares the mutant
   std::vector<PropertyTrial> properties;  ///< reported, but without effect on the verdict
 
-  /// True if some scenario declares the mutant and all scenarios that do so catch it.
+  /// True if every scenario that declares the mutant catches it, and there is such a scenario.
   bool caught() const;
   /// True if some scenario never called the mutant and all other scenarios caught it.
   bool inconclusive() const;

@@ -30,7 +30,7 @@ using reports::Verdict;
 using sim::Layout;
 using sim::ModuleConfig;
 
-// 60 bits, so the number also fits a signed 64-bit integer.
+// 15 hexadecimal digits are 60 bits, so the number also fits a signed 64-bit integer.
 constexpr std::size_t kCommitDigits = 15;
 
 ScenarioResult run_on_sim(const Scenario& scenario, const LaneOptions& options) {
@@ -68,7 +68,7 @@ std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOpti
   return judge_evidence(scenario, result);
 }
 
-/// Returns the plan with every module on the same ranks and in that layout.
+/// Returns the plan with this layout for every module, and with all modules on the same ranks.
 IncarnationPlan all_under(IncarnationPlan plan, const Layout& layout) {
   plan.layout = plan.modules.empty() ? layout : Layout{};
   for (auto& module : plan.modules) {
@@ -126,8 +126,8 @@ IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
   return plan;
 }
 
-/// Returns a scenario with only the saves of the first incarnation, in the layouts of `grids`,
-/// tensor by tensor.
+/// Returns a scenario that has only the first incarnation, in the layouts of `grids`. It saves
+/// optimizer state tensor by tensor, because buckets depend on the layout.
 Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std::string name) {
   Scenario saves = scenario;
   saves.name = std::move(name);
@@ -167,8 +167,8 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   return std::nullopt;
 }
 
-/// Returns the last life's grids. If they equal the first life's, returns others, so that a
-/// checkpoint is not compared with itself.
+/// Returns a plan whose grids differ from the first life's, so that a checkpoint is not compared
+/// with itself: the last life's, one rank, or tp2.
 IncarnationPlan other_grids(const Scenario& scenario) {
   const IncarnationPlan& first = scenario.incarnations.front();
   const auto grids_of = [&first](const IncarnationPlan& plan) {
@@ -206,7 +206,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   return judge_diff(diff(left, right, device, {}, progress), modules);
 }
 
-/// Checks the outcome of a scenario with a fault, which may not fire.
+/// Checks the outcome of a scenario with a fault. It makes no difference whether the fault fires.
 std::optional<Failure> check_survives(const Scenario& scenario, const LaneOptions& options) {
   return failure_of(run_on_sim(scenario, options));
 }

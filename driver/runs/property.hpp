@@ -1,6 +1,6 @@
 #pragma once
-// Properties that hold for every scenario that makes sense. A scenario that breaks one is shrunk
-// and written to a file.
+// Checks properties that must hold for every scenario that makes sense. A scenario that breaks a
+// property is shrunk and written to a file.
 
 #include <cstdint>
 #include <functional>
@@ -29,9 +29,8 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&,
-                                  /// Checks the property; see failure_of().
-                                  const LaneOptions&);
+  /// Returns how the scenario breaks the property; nothing if it does not. failure_of() calls this.
+  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);
   Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
   std::uint64_t cases;                                        ///< default number of cases
 };
@@ -88,8 +87,8 @@ Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t num
 /// Runs case after case and stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
-/// Returns a number derived from a commit's hash: each commit tries other cases, and they are the
-/// same on every run. Returns 1 if the commit is unknown.
+/// Returns a seed derived from a commit's hash. Thus each commit tries other cases, and all runs of
+/// one commit try the same cases. Returns 1 if the commit is unknown.
 std::uint64_t seed_of_commit(std::string_view commit);
 
 }  // namespace reprise::driver

@@ -10,14 +10,15 @@
 
 namespace reprise::driver {
 
-/// Returns what a scenario file records of a run by this program with these options.
+/// Returns the data to record in a scenario file about a run by this program with these options.
 Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
                    const BuildInfo& build);
 
 struct ReplayFinding {
   std::vector<std::string> outcome;  ///< sentences on verdict, code and first difference, if any
-  std::string course;                ///< sentence on the event hashes if they are different
-  bool course_compared = false;      ///< true if the hashes come from one unchanged commit
+  std::string course;                ///< sentence on the event hashes; empty if they are equal
+  /// True if both runs were made by the same commit, built without other changes.
+  bool course_compared = false;
 };
 ReplayFinding compare_replay(const Recorded& then, const Recorded& now);
 

@@ -103,8 +103,9 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
               {.file = kept.string()});
 }
 
-/// Runs the scenario. After an interruption its failure proves nothing, because the signal also
-/// reaches processes that this one started.
+/// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
+/// scenario runs, a failure proves nothing, because the signal also reaches the processes of the
+/// ranks.
 ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
   ScenarioResult result;
   if (!request.interrupted()) {
@@ -119,7 +120,8 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   return result;
 }
 
-/// Returns the number of devices that the largest world used; ranks take the devices in turn.
+/// Returns how many devices were used. The ranks of a world take the devices in turn, so the
+/// largest world decides.
 std::size_t gpus_used(const reports::Report& report) {
   std::int64_t ranks = 0;
   for (const auto& result : report.scenarios) {
@@ -128,7 +130,7 @@ std::size_t gpus_used(const reports::Report& report) {
   return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
 }
 
-/// Lists what a report on this lane does not prove.
+/// Lists the claims that a report on this lane does not prove.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
   std::vector<std::string> texts;

@@ -17,21 +17,22 @@ namespace reprise::driver {
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
-/// Runs the incarnations in order, as long as the next one may start. The lane must be able to run
-/// the scenario.
+/// Runs the incarnations in order. Stops if an incarnation ends in a way that the scenario does not
+/// allow. The lane must be able to run the scenario.
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options);
 
-/// Called after each incarnation. Judges the store that the incarnation left, adds the incarnation
-/// to the past, and does the damage that its plan has at the end.
+/// Must be called after each incarnation. Judges the store that the incarnation left, adds the
+/// incarnation to `past`, and damages the store if the incarnation's plan ends with damage.
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past);
 
 /// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  bool broke_down = false;  ///< true if some rank ended by our own mistake or at a deadline
-  bool unasked = false;     ///< true if a mutant was active but its functions were never called
+  /// True if some rank ended by a defect of our own code or at a deadline.
+  bool broke_down = false;
+  bool unasked = false;  ///< true if a mutant was active but its functions were never called
 };
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 
@@ -39,7 +40,7 @@ struct RunRequest {
   Selection selection;
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
-  std::size_t jobs = 1;  ///< scenarios to run at a time; on lanes with real ranks, worlds
+  std::size_t jobs = 1;  ///< how many scenarios run at a time
   /// Asked before each scenario. If it returns true, no more scenarios start, and the remaining
   /// ones are reported as not run.
   std::function<bool()> interrupted = [] { return false; };

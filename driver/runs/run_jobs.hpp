@@ -1,5 +1,5 @@
 #pragma once
-// Runs independent pieces of work on a few threads.
+// Runs independent jobs on a few threads.
 
 #include <cstddef>
 #include <functional>

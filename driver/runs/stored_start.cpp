@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
   throw Error(Code::kUsage, "a scenario can't begin from it: " + what, {.file = directory});
 }
 
-/// Returns the directories below `directory` that runs of this scenario, with any options, left
-/// there.
+/// Returns the directories below `directory` that were left by runs of this scenario, with or
+/// without options.
 std::vector<fs::path> left_by(const std::string& directory, const Scenario& scenario) {
   const fs::path plain = fs::path(directory) / scenario.name;
   const std::string overridden = plain.filename().string() + "{";
@@ -41,7 +41,7 @@ fs::path place_of(const std::string& directory, const Scenario& scenario) {
       fs::absolute(left.empty() ? fs::path(directory) : left.front() / kCheckpointRoot));
 }
 
-/// Throws for a grid that is impossible, before a life would use it.
+/// Throws if the checkpoint records a grid that is impossible. Called before a life uses the grid.
 void require_possible(const sim::CommonState& told) {
   for (const auto& module : told.modules) sim::check(module.layout);
   if (told.is_one_model()) return;

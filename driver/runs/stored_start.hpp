@@ -15,15 +15,16 @@ struct StoredStart {
   sim::KeyForm keys = sim::KeyForm::kPrefixed;
 };
 
-/// Finds the scenario's own checkpoint below `directory`, where a run with --save left it;
-/// otherwise takes `directory` itself as the checkpoint. Throws an error with the place if there is
-/// no checkpoint, if it was not written by one of our training jobs, or if it is a release, which
-/// has no iteration.
+/// Searches below `directory` for a checkpoint of this scenario, left by a run with --save. If
+/// there is none, takes `directory` itself as the checkpoint. Throws an Error that names the
+/// directory if there is no checkpoint, if none of our training jobs wrote it, or if it is a
+/// release, which has no iteration.
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
-/// Adds a first life, a command, that leaves a copy of the checkpoint; all other lives may load the
-/// copy. Iterations in the scenario count from the checkpoint's iteration, unless the first load
-/// takes only weights. Expected learning rates are dropped, because they apply to other steps.
+/// Adds a first life, which is a command that copies the checkpoint into the store. All other lives
+/// may load the copy. Iterations in the scenario count from the checkpoint's iteration, unless the
+/// first load takes only weights. Expected learning rates are dropped, because they apply to other
+/// steps.
 void begin_from(const StoredStart& start, Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -100,7 +100,7 @@ void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence
   }
 }
 
-/// Samples by step, over all ranks.
+/// For each step, the samples that all ranks took.
 using Taken = std::map<std::int64_t, std::vector<std::int64_t>>;
 
 void add_samples(const LifeEvidence& life, Taken& taken) {
@@ -116,7 +116,8 @@ void add_samples(const LifeEvidence& life, Taken& taken) {
   }
 }
 
-/// Returns the history that counts: a load undoes the steps after the step that it loaded.
+/// Returns the samples of the steps that were not undone. A load undoes all steps after the step
+/// that it loaded.
 Taken effective_history(const std::vector<LifeEvidence>& lives) {
   Taken taken;
   for (std::size_t i = 0; i < lives.size(); ++i) {

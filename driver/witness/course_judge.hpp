@@ -12,17 +12,18 @@ std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int6
 std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks);
 
 /// Reports steps whose metrics differ from the reference's, compared bit for bit. If both lives end
-/// at one step, also reports an end state that differs.
+/// at the same step, also reports a difference between their end states.
 void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, WitnessFindings& findings);
 
-/// Reports a step whose learning rate differs from that of the uninterrupted run. It does not
-/// depend on the layout, so a second run from the same checkpoint is no excuse: that run loses
-/// whatever the load loses.
+/// Reports a step whose learning rate differs from that of the uninterrupted run. A rate that is
+/// wrong after a load is also wrong in a second run from the same checkpoint, so comparing with
+/// that run would not show it. The uninterrupted run can be used because rates do not depend on the
+/// layout.
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
                     WitnessFindings& findings);
 
-/// Reports samples that the effective history takes twice or leaves out.
+/// Reports samples that the lives took twice or left out. Steps that a load undid are not counted.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
                    WitnessFindings& findings);
 

@@ -16,10 +16,10 @@ constexpr int kKilled = 128 + SIGKILL;
 
 std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 
-/// A save that the ranks told of.
+/// A save that the ranks' witness files describe.
 struct ToldSave {
   WholeState state;
-  bool complete = true;  ///< false: the life ended before it surely ended
+  bool complete = true;  ///< false if the life ended before the save was known to have ended
 };
 
 bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramStep& step) {
@@ -107,7 +107,8 @@ class ProgramJudge {
     judge_trajectory();
   }
 
-  /// Checks that each rank says of itself what the driver started it as.
+  /// Checks that the rank, world and layout in each witness file are those with which the driver
+  /// started the rank.
   void judge_start() {
     const auto world = static_cast<std::int64_t>(life_->ends.size());
     for (std::size_t i = 0; i < life_->ranks.size(); ++i) {
@@ -147,7 +148,7 @@ class ProgramJudge {
     const ProgramEnd& end = life_->ends[rank];
     const auto number = static_cast<std::int64_t>(rank);
     const std::string who = "rank " + std::to_string(rank);
-    if (end.cut_short) return;  // another rank has the cause
+    if (end.cut_short) return;  // the cause is reported for the rank that failed first
     if (end.timed_out) {
       find(passed_on::kHang, who + " was still running at the deadline: " + end.log, number);
     } else if (end.exit_code != life_->plan.exit) {
@@ -235,8 +236,8 @@ class ProgramJudge {
     findings_.back().inconclusive = true;
   }
 
-  /// True if the checkpoint of this save was overwritten: a later save of this life has the same
-  /// step, or all saves go to one folder.
+  /// True if a later save of this life overwrote the checkpoint of this save: it has the same step,
+  /// or all saves go to one folder.
   bool saved_again(std::size_t save) const {
     for (std::size_t i = save + 1; i < saves_.size(); ++i) {
       if (saves_[i].state.step == saves_[save].state.step || shares_folder(life_->after))
@@ -305,8 +306,8 @@ class ProgramJudge {
     findings_.back().step = saves_[save].state.step;
   }
 
-  /// Checks if this content was live at another time. If so, returns the code of the failure and
-  /// words that say when.
+  /// Searches other times for a state in which the tensor had this content. Returns the code of the
+  /// failure and a text that names the time; nothing if there is no such state.
   std::optional<std::pair<RulingCode, std::string>> other_time_of(std::size_t save,
                                                                   const std::string& key,
                                                                   std::uint64_t digest) const {
@@ -348,8 +349,8 @@ class ProgramJudge {
     findings_.back().key = "";
   }
 
-  /// Judges stored keys that no rank described. They may be leftovers of an earlier save, or the
-  /// trainer's witness describes too little.
+  /// Reports stored keys that no rank described. Either an earlier save left them, or the trainer's
+  /// witness describes too little.
   void judge_unwitnessed(const std::string& where, const WholeState& live,
                          const StoredCheckpoint& stored) {
     const auto is_allowed = [&](const std::string& key) {
@@ -437,7 +438,8 @@ class ProgramJudge {
   /// Reports a load whose tensors come from several saves, or all from another save than that of
   /// its step. Returns true if it reported one.
   bool judge_mixture(const WholeState& loaded, const ToldSave& save) {
-    std::map<std::int64_t, std::string> from;  // step of a save, and a key that is from it alone
+    // By step of another save: one key whose content comes from that save.
+    std::map<std::int64_t, std::string> from;
     bool own = false;
     for (const auto& [key, live] : save.state.tensors) {
       const auto there = loaded.tensors.find(key);
@@ -498,7 +500,7 @@ class ProgramJudge {
   const LifeEvidence* life_ = nullptr;
   std::vector<ToldSave> saves_;
   WitnessFindings findings_;
-  WitnessFindings course_;  ///< effects: they come after the causes
+  WitnessFindings course_;  ///< findings on effects; reported after the causes
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Rules on the lives of a trainer from what its ranks said of themselves and from what the
-// checkpoints hold. Pure.
+// Judges the lives of a trainer by the witness files of its ranks and by the content of the
+// checkpoints. Pure.
 
 #include <map>
 #include <string>
@@ -16,8 +16,8 @@ namespace reprise::driver {
 struct ProgramEnd {
   int exit_code = 0;  ///< 128 + signal if a signal ended it
   bool timed_out = false;
-  bool cut_short = false;  ///< true if it was ended because another rank had failed
-  bool left_some = false;  ///< true if processes outlived it and were ended
+  bool cut_short = false;  ///< true if the driver ended it because another rank had failed
+  bool left_some = false;  ///< true if it left processes behind, which the driver ended
   std::string log;         ///< the end of the program's output
 };
 
@@ -43,13 +43,13 @@ struct ControlRuns {
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// True if the planned kill struck at the planned place.
+/// True if the planned kill ended the planned rank in the planned phase.
 bool kill_fired(const LifeEvidence& life);
-/// Returns the run that this life is compared with; null: none.
+/// Returns the run that this life is compared with; null if it is compared with none.
 const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
                                  const ControlRuns& controls);
 
-/// Returns all findings, the cause first within a life, earlier lives first.
+/// Returns all findings: those of earlier lives first, and within a life causes before effects.
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls);
 
