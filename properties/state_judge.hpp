@@ -46,7 +46,7 @@ enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
   ExpectedTensors expected = ExpectedTensors::kEveryTensor;
-  /// Keys of objects (without coordinate) that are not judged, because the job starts them anew.
+  /// Keys of objects (without coordinate) that are not judged, because the job creates them afresh.
   std::vector<std::string> skipped_objects;
   /// Returns the common state without the entries that may differ. Null if every entry
   /// must be equal.

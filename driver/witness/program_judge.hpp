@@ -21,7 +21,8 @@ struct ProgramEnd {
   std::string log;         ///< the end of the program's output
 };
 
-/// What one life left.
+/// The evidence that one life left: how its ranks ended, what they witnessed, and the stored
+/// checkpoints.
 struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;     ///< by rank
@@ -32,23 +33,25 @@ struct LifeEvidence {
   bool stored_known = true;  ///< false if nobody looked for checkpoints after the life
 };
 
-/// The runs to compare a scenario with. A run that is null or absent is not used.
+/// Other runs that the lives of a scenario are compared with. Nothing is compared with a run that
+/// is null or absent.
 struct ControlRuns {
   const LifeEvidence* uninterrupted = nullptr;
-  std::map<std::size_t, const LifeEvidence*> again;  ///< by life: a second run of the same life
+  /// Second runs of lives, by the index of the life.
+  std::map<std::size_t, const LifeEvidence*> again;
 };
 
 /// True if this life, or a life before it, has another layout than the first life.
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// True if the planned kill struck at the planned place.
+/// True if the planned kill ended its rank after the rank had begun the planned phase.
 bool kill_fired(const LifeEvidence& life);
-/// Returns the run that this life is compared with; null: none.
+/// Returns the run that this life is compared with, or null if there is none.
 const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
                                  const ControlRuns& controls);
 
-/// Returns all findings, the cause first within a life, earlier lives first.
+/// Returns all findings in the order of the lives. Within a life, a cause comes before its effects.
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls);
 

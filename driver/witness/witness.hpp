@@ -1,6 +1,6 @@
 #pragma once
-// The witness file that one rank of a trainer writes about itself in one life. It is read strictly
-// (docs/witness.md).
+// Reads the witness file that one rank of a trainer writes about itself in one life. Anything that
+// docs/witness.md does not allow is an error.
 
 #include <cstdint>
 #include <map>
