@@ -35,8 +35,8 @@ struct LaneFloor {
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by the
-  /// same program.
+  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by
+  /// the same program.
   Project project = {};
 };
 

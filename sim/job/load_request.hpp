@@ -16,7 +16,7 @@ struct Stored {
   const Value* common = nullptr;
   /// If null, the checkpoint is assumed to have the current keys and shapes.
   const Catalog* catalog = nullptr;
-  bool release = false;              ///< true to use only the weights, whatever else is stored
+  bool release = false;  ///< true to use only the weights, whatever else is stored
 };
 
 /// The state that a load must fill, and its settings.

@@ -51,7 +51,7 @@ struct CheckpointForm {
 
 /// The groups that saves and loads use.
 struct GroupChoice {
-  GroupSource source = {};  ///< the job's own groups that it passes to saves and loads
+  GroupSource source = {};    ///< the job's own groups that it passes to saves and loads
   RegistryUse fallback = {};  ///< which global groups may replace missing ones
 };
 
@@ -59,9 +59,9 @@ struct GroupChoice {
 struct LoadChoice {
   /// False for no-load-optim: masters are made from the weights, and the schedule starts afresh.
   bool optimizer = true;
-  bool schedule = true;   ///< false for no-load-scheduler
-  bool random = true;     ///< false for no-load-rng
-  bool finetune = false;  ///< true to load only weights and start from iteration 0
+  bool schedule = true;                 ///< false for no-load-scheduler
+  bool random = true;                   ///< false for no-load-rng
+  bool finetune = false;                ///< true to load only weights and start from iteration 0
   std::vector<std::string> adds = {};   ///< modules missing in the checkpoint that may start fresh
   std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job may leave out
 

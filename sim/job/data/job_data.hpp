@@ -32,7 +32,7 @@ struct JobData {
   RerunMachine machine;
   DataIterator batches;
   std::vector<AppliedSamples> applied;  ///< samples that this life has used
-  std::vector<Moved> moved;  ///< moves of storage to other addresses, in order
+  std::vector<Moved> moved;             ///< moves of storage to other addresses, in order
 };
 
 }  // namespace reprise::sim

@@ -90,8 +90,8 @@ struct GptSizes {
   std::int64_t hidden = 24;
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
-  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0 if the same as `hidden`
-  std::int64_t padded_to = 0;     ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
+  std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   /// Number of layers at the start that have a state-space mixer instead of attention.
   std::int64_t mixer_layers = 0;
 };
@@ -130,7 +130,7 @@ struct MoeSizes {
   std::int64_t ffn = 14;
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
-  std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0 if there is none
+  std::int64_t shared_ffn = 10;  ///< width of the shared expert; 0 if there is none
   /// 512 rows cut over 30 ranks: 28 shards are full, one has 8 rows, one is empty.
   std::int64_t vocabulary = 512;
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes

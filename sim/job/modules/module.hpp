@@ -51,7 +51,7 @@ struct Module {
   std::vector<HostRng> streams_over_dp;
   std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
                                         ///< any
-  GroupRank place;  ///< index of this rank among the ranks of the module
+  GroupRank place;                      ///< index of this rank among the ranks of the module
   RequestNames asked;                   ///< names in the last request
 
   bool is_whole_job() const { return config.name.empty(); }

@@ -1,5 +1,5 @@
 #pragma once
-// Settings of a job's rerun machine.
+// Defines the settings of a job's rerun machine.
 
 #include <cstdint>
 #include <functional>
@@ -22,8 +22,8 @@ struct ResultCall {
 
 /// Decides when a load requests this rank's rerun object.
 enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< if the checkpoint's common state has rerun state
-  kForced,    ///< always, whatever the checkpoint holds
+  kAsStored,  ///< requests it only if the checkpoint's common state has rerun state
+  kForced,    ///< always requests it, whatever the checkpoint holds
 };
 
 /// Options of the rerun machine other than its mode.
@@ -43,8 +43,8 @@ struct RerunSettings {
   RerunMode mode = RerunMode::kDisabled;
   RerunOptions options = {};
   bool knows = true;  ///< false for an older job, which neither validates nor reads rerun state
-  /// Returns the result that this rank's device reports; if empty, the device reports the right
-  /// result. The update uses the right result, whatever is reported.
+  /// Returns the result that this rank's device reports for the correct result `right`. If empty,
+  /// the device reports `right`. Only validations see the reported result; the update uses `right`.
   std::function<double(const ResultCall&, double right)> result = {};
 };
 
