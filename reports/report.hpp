@@ -191,7 +191,7 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 
-/// The finding if not every mutant was caught.
+/// Says if mutants survived.
 struct MutantsFinding {
   std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
                      ///< if all were
@@ -202,9 +202,10 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 /// Returns the document in canonical form: sorted keys, indented by two spaces, a newline at the
 /// end.
 std::string to_json(const Report& report);
-/// Reads the output of to_json. to_json of the result is the same text. A document of version 1 is
-/// converted first. Reading is strict: for anything that is cut off, missing, of another type, or
-/// miscounted, throws a ReadError with the file and the field. Unknown fields are ignored.
+/// Reads the output of to_json; writing the result with to_json gives the same text. A document of
+/// version 1 is converted first. Reading is strict: for anything that is cut off, missing, of
+/// another type, or miscounted, throws a ReadError with the file and the field. Unknown fields are
+/// ignored.
 Report parse_report(const std::string& text, const std::string& file);
 /// Returns JUnit XML with the content of a report.json. The SHA-256 of that file becomes a
 /// property.

@@ -34,8 +34,7 @@ struct Asked<Wrong> {
   }
 };
 
-/// A wrong function with its calls counted. Mutants install only functions that are wrapped in this
-/// way.
+/// A wrong function that counts its calls. Mutants install no other functions.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

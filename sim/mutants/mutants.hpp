@@ -27,8 +27,8 @@ struct Policies {
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
-  /// Returns the step to write into the tracker. The save began at step `begun`; the job is at step
-  /// `now` when it ends. If null, `begun` is written.
+  /// Returns the step to write into the tracker. `begun` is the step at which the save began, and
+  /// `now` is the step that the job has reached when the save ends. If null, `begun` is written.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
   /// Called right before each save, and after a failed save. By default, nothing is called.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;

@@ -86,7 +86,7 @@ std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Makes no snapshot: the save reads the tensor while it writes.
+/// Makes no snapshot: a save reads a tensor only when it writes the tensor to the file.
 void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;

@@ -47,7 +47,8 @@ struct StepPolicy {
 
 // agree_on_step() consists of these two functions:
 
-/// Agrees on found-inf and loss scales of all modules; `agreed.modules` has the size of `own`.
+/// Agrees on found-inf and loss scales of all modules. Resizes `agreed.modules` to the size of
+/// `own`.
 void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own, StepAgreement& agreed);
 /// Agrees on the squares and zeros of all modules.
 void agree_on_statistics(Communicator& world, std::span<const ModuleStep> own,

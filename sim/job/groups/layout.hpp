@@ -69,7 +69,8 @@ struct Layout {
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
   /// Returns the number of ranks that share the experts of a pipeline stage.
   std::int32_t expert_ranks() const;
-  /// Returns the number of copies of each expert, sharded or not.
+  /// Returns the number of ranks that hold the same part of the experts, as full copies or as
+  /// shards of one copy.
   std::int32_t expert_dp() const { return expert_ranks() / (expert_tp() * ep); }
   /// Returns the size of the axis. Throws USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
@@ -140,7 +141,8 @@ bool same_parts(const Layout& a, const Layout& b);
 /// of copies must be equal, too.
 bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
 bool same_expert_streams(const Layout& a, const Layout& b);
-/// Returns the number of copies of each part of the dense tensors, sharded or not.
+/// Returns the number of ranks that hold the same part of the dense tensors, as full copies or as
+/// shards of one copy.
 std::int32_t copies_of_parts(const Layout& layout);
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger

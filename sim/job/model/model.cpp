@@ -195,7 +195,7 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// Llama is dense with SwiGLU layers, which MoeSizes describes if there are no experts.
+/// Without experts, MoeSizes describes dense models with SwiGLU layers, such as Llama.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,
                               .hidden = 4096,

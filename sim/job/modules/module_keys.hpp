@@ -36,7 +36,7 @@ std::optional<KeyForm> key_form_named(std::string_view name);
 /// Prefixes of a module's keys; empty for a job that is one model.
 struct ModuleKeys {
   std::string before;    ///< prefix of all keys except those of settings and streams
-  std::string within;    ///< prefix of a weight's key, also where that key is part of another
+  std::string within;    ///< prefix of a weight's key, even where this key is part of a slot's key
   std::string settings;  ///< prefix of the keys of settings_key()
   std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };

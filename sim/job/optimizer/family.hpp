@@ -1,6 +1,6 @@
 #pragma once
-// Groups the parameters of one kind on one rank, dense or experts, with the optimizer that updates
-// them. A job with experts has two families, whose optimizers form a chain.
+// Defines a family: the dense parameters on one rank, or its expert parameters, and the optimizer
+// that updates them. A job with experts has two families, whose optimizers form a chain.
 
 #include <memory>
 #include <optional>

@@ -140,8 +140,8 @@ class RerunMachine {
   std::vector<std::string> take_notes();
   /// Returns the statistics of this rank since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
-  /// True if the statistics of all ranks must be reported after this iteration, as after every
-  /// second one.
+  /// True if the statistics of all ranks must be reported after this iteration. That is so after
+  /// every second iteration.
   bool reports_now() const;
 
  private:
