@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// The part that one index of a dimension gets from one split: number `part` of `axis`. The first
-/// split deals out all indices of the dimension; each later split deals out each part again.
+/// One part of an index's dimension: number `part` along `axis`. Each split puts every index into
+/// one part; a later split divides the parts of the splits before it.
 struct Dealt {
   std::string axis;
   int part;
@@ -102,7 +102,8 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
     const auto at = coordinates(grid, m);
     bool same = true;
-    // Lists the slowest axis first, so that in sorted order the first named axis varies fastest.
+    // Sorting by `order` must make the first named axis vary fastest, so the slowest axis comes
+    // first.
     std::vector<int> order;
     for (std::size_t a = 0; a < at.size(); ++a) {
       const bool named = std::count(names.begin(), names.end(), grid.axes[a].first) > 0;

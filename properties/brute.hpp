@@ -1,9 +1,9 @@
 #pragma once
-// Finds the holder of each element by visiting all elements. It is the reference for geometry and
-// plans; it shares no code with them and uses only plain numbers.
+// Finds the holder of each element by visiting all elements. Geometry and plans are tested against
+// the result. This code shares nothing with them and uses only plain numbers.
 //
-// A split assigns elements to parts in the obvious way: it deals out the remaining n elements,
-// ceil(n / parts) at a time. A rank's elements are found by looking up the part of each element.
+// A split of n indices into parts gives ceil(n / parts) indices to each part in turn, until none
+// are left. A rank's elements are found by looking up the part of each element.
 
 #include <cstdint>
 #include <string>

@@ -23,7 +23,7 @@ std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
 /// Returns the digest of a value, such as a common state, without its layout entries. Only one rank
-/// adds it.
+/// adds this digest to the sum, because all ranks have the same value.
 std::uint64_t value_digest(const Value& value);
 
 /// halves_of() splits a digest into two numbers. Their sums over up to 2^31 ranks fit in an int64,

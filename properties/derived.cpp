@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// The masters of one parameter: the elements of `box`, with strides in elements.
+/// Masters with which the weights of one parameter are compared. They are the elements of `box`.
 struct Source {
   Box box;
   const std::byte* first = nullptr;  ///< first element of the box

@@ -101,8 +101,8 @@ class Search {
     return {judged::kShiftedBytes, text};
   }
 
-  /// True if one holder has both elements, at the same position in two of its boxes of equal size.
-  /// Such boxes are components of a fused tensor.
+  /// True if one holder has both the wrong element and the element at `found`, at the same position
+  /// in two of its boxes of equal size. Such boxes are components of a fused tensor.
   bool crosses_components(const Dims& found) const {
     const auto crosses = [&](const Box& a, const Box& b) {
       return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);
@@ -135,7 +135,7 @@ class Search {
            std::to_string(own->rank.value) + "'s";
   }
 
-  /// Searches the other states for this run, at the place where the run belongs.
+  /// Searches the other states for the wrong elements, at the same key and index.
   std::optional<Origin> from_others() const {
     std::optional<Origin> found;
     for (const auto& other : suspects_.others ? suspects_.others() : std::vector<OtherState>{}) {

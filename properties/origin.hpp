@@ -1,7 +1,7 @@
 #pragma once
 // Finds the source of a wrong element. Searches for the element and its wrong neighbours in the
 // saved state, then in the other suspected states. Values of narrow types often occur more than
-// once; the answer then says that it is ambiguous.
+// once; the result then says that the source is ambiguous.
 
 #include <functional>
 #include <memory>

@@ -5,8 +5,9 @@
 //   rank 0: w [0:4] replica 0 hash a       rank 2: w [0:4] replica 1 hash b     a != b:
 //   FALSE_REPLICA
 //
-// A rank's page contains only hashes. The pages of all ranks are compared outside the job. Boxes
-// that overlap without being equal are the plan's business.
+// Each rank writes a page that contains only hashes. The pages of all ranks are compared outside
+// the job. Overlapping boxes that are not equal are not judged here; the check of the plan finds
+// them.
 
 #include <cstdint>
 #include <span>
@@ -63,7 +64,8 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
 /// the first that differs is ...". Empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// Says if the pages of all ranks are present. A missing page may contain a main copy.
+/// Says if the pages of all ranks are present. If a page is missing, main copies may be listed
+/// there.
 enum class Pages : std::uint8_t { kAll, kSome };
 
 /// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and

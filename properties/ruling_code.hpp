@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-/// A code that a judge may use. A Code converts to it. It never converts to a Code, so no Error
-/// carries a code that only judges use.
+/// A code that a judge may use. A Code converts to a RulingCode, but not the other way round. An
+/// Error takes a Code, so it never carries a code that only judges use.
 class RulingCode {
  public:
   constexpr RulingCode(Code code) : number_(static_cast<std::uint32_t>(code)) {}

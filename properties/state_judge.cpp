@@ -8,7 +8,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kRunMax = 8;  // number of neighbours that identify a value
+/// Largest number of adjacent wrong elements that are searched for together.
+constexpr std::int64_t kRunMax = 8;
 
 /// Returns the elements of a piece in row-major order.
 Bytes packed(const TensorLeaf& leaf, const Piece& piece) {

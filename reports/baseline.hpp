@@ -1,5 +1,6 @@
 #pragma once
-// The results of an accepted run, by lane. Later runs must show at least as much.
+// Reads and writes the baseline, which holds the results of an accepted run, lane by lane. Later
+// runs must show at least as much.
 
 #include <cstdint>
 #include <map>
@@ -16,15 +17,16 @@ struct ScenarioFloor {
   Compared compared;         ///< zeros if the scenario was skipped
   std::string skipped = {};  ///< why the scenario was skipped; empty if it ran
 
-  // The next three are set if the lane is deterministic, otherwise empty. Equal seeds give equal
+  // The next three members are set only if the lane is deterministic. Equal seeds give equal
   // values.
   std::string course = {};      ///< see course_of
   std::string digest = {};      ///< digest of the content at the end
   std::string event_hash = {};  ///< equal only for runs of the same program
 };
 
-/// Describes the results that the scenario file leaves open: how each life (incarnation) ended, and
-/// which of the optional faults fired. Empty if every life just continued.
+/// Describes the results that the scenario file does not determine: how each life (incarnation)
+/// ended, and which of the optional faults fired. Empty if every life simply ran to its end and the
+/// scenario has no optional faults.
 std::string course_of(const ScenarioResult& result);
 
 struct LaneFloor {
@@ -33,7 +35,9 @@ struct LaneFloor {
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  Project project = {};  ///< project of the run; not comparable without a commit hash
+  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by
+  /// the same program.
+  Project project = {};
 };
 
 /// The totals of a lane, for a quick comparison.

@@ -32,7 +32,7 @@ std::string kind_of(const Json& value) {
 }  // namespace
 
 Json parse_document(const std::string& text, const std::string& file) {
-  // The parser stops at a zero byte, and a torn file may end with some.
+  // The parser would accept a document up to a zero byte. A torn file may end with zero bytes.
   if (const auto zero = text.find('\0'); zero != std::string::npos) {
     throw ReadError(file + ": is no JSON at byte " + std::to_string(zero + 1));
   }

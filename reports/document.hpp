@@ -15,7 +15,7 @@ namespace reprise::reports {
 /// Version of report.json. It is raised when a field is removed or changes its meaning.
 inline constexpr std::int64_t kSchemaVersion = 2;
 
-/// A value of a document, and its path there. The document must outlive it.
+/// A value in a document, and the path to this value. The document must outlive this object.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string_view file, std::string path)

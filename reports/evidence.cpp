@@ -31,7 +31,8 @@ bool compared_nothing(const RankResult& rank, const std::string& lane) {
   return lane == "files" ? rank.compared == 0 : rank.elements == 0;
 }
 
-/// True if the scenario finished. One with an expected refusal ends in an error and may lack keys.
+/// True if the scenario ended normally. A scenario with an expected refusal ends with an error, and
+/// its ranks may lack keys.
 bool returned(const ScenarioResult& result) {
   return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
 }
@@ -101,8 +102,8 @@ std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& l
              std::to_string(result.world);
     }
   }
-  // The ranks are distinct and not negative, so the list is complete if the last rank is one less
-  // than their number.
+  // The ranks are distinct and not negative. Therefore the list is complete if the highest rank is
+  // one less than the number of ranks.
   if (static_cast<std::size_t>(*seen.rbegin()) + 1 != seen.size()) {
     return "lists rank " + std::to_string(*seen.rbegin()) + ", but not all before it";
   }
@@ -166,7 +167,7 @@ std::string flaw_in_size(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns what is wrong with the texts; empty if they are those of a pass.
+/// Returns what contradicts a pass: a code, a reason or a failed life; empty if nothing does.
 std::string flaw_in_words(const ScenarioResult& result) {
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
@@ -234,7 +235,7 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Returns the flaw that a value occurred in more cases than there were; empty if none did.
+/// Returns a flaw if some value is counted in more cases than the property ran; empty if none is.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

@@ -139,7 +139,8 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// Says which parts of the baseline the report lacks completely. A plain run makes none of them.
+/// Says which parts of the baseline are completely missing in the report. `reprise run` without
+/// options makes none of these parts.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;

@@ -44,7 +44,7 @@ std::string command_for_full(const Report& report, const std::string& directory)
   const auto add = [&](const std::string& words) {
     commands += (commands.empty() ? "reprise " : " && reprise ") + words + " --report " + directory;
   };
-  const bool anew = report.runs_doubled == 0;  // a run replaces the existing report
+  const bool anew = report.runs_doubled == 0;  // a new run replaces the whole report
   if (anew) add("run scenarios --double");
   if (anew || report.properties.empty()) add("properties");
   if (anew || report.mutants.empty()) add("mutants");

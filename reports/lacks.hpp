@@ -9,8 +9,9 @@
 namespace reprise::reports {
 
 /// Describes what this run lacks compared with a full run of its lane: doubled runs, and on the
-/// lane `sim` also mutants and random cases. The first line says what the report is still good for.
-/// Empty if nothing is missing, if no scenario ran, or on the lane `files`.
+/// lane `sim` also mutants and random cases. The first line says what the report can be used for
+/// without the missing parts. Empty if nothing is missing, if no scenario ran, or on the lane
+/// `files`.
 std::vector<std::string> lacks_of(const Report& report);
 
 /// Replaces the lines about missing evidence in `not_claimed` by lines that fit the report as it is

@@ -34,7 +34,7 @@ void rename_codes_in(std::string& text) {
   }
 }
 
-/// Renames the codes in those of the fields that the object has.
+/// Renames the codes in the given fields of an object. Skips fields that the object lacks.
 void rename_codes(Json& object, std::initializer_list<const char*> fields) {
   for (const char* field : fields) {
     if (!object.is_object() || !object.contains(field)) continue;

@@ -1,6 +1,5 @@
 #pragma once
-// Converts documents of version 1 to the current names. No other place has a table of renamed
-// words.
+// Converts documents of version 1 to the current names. No other file has a table of renamed words.
 
 #include <nlohmann/json.hpp>
 

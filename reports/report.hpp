@@ -1,6 +1,6 @@
 #pragma once
-// report.json: a document that says what was run, what was shown, and what was not. docs/report.md
-// explains these fields. Counts are integers and keys are sorted, so equal runs give equal text
+// Defines report.json, which says what was run, what was shown, and what was not. docs/report.md
+// explains the fields. Counts are integers and keys are sorted, so equal runs give equal text
 // except for the times.
 
 #include <cstdint>
@@ -66,7 +66,8 @@ struct PeakBytes {
   std::uint64_t snapshot = 0;
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty = 0;  ///< peak, in a save or load, of a rank that has no part of any tensor
+  /// Highest use, in any save or load, by a rank that has no part of any tensor.
+  std::uint64_t empty = 0;
 };
 
 /// The bounds that each operation declared before it began. `stage` includes snapshots.
@@ -98,14 +99,15 @@ struct ScenarioResult {
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  std::optional<BoundBytes> bound_bytes = {};  ///< empty if its commit declared no bounds yet
+  /// Empty if the report comes from a commit whose operations declared no bounds yet.
+  std::optional<BoundBytes> bound_bytes = {};
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
-  /// True if a life began while a save that ran beside the training had not ended. Timing then
-  /// decides if the checkpoint of that save exists.
+  /// True if a save still ran in the background when its life ended and the next life began. It
+  /// then depends on timing if the checkpoint of that save exists.
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
@@ -189,7 +191,7 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 
-/// The finding if not every mutant was caught.
+/// Says if mutants survived.
 struct MutantsFinding {
   std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
                      ///< if all were
@@ -200,9 +202,10 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 /// Returns the document in canonical form: sorted keys, indented by two spaces, a newline at the
 /// end.
 std::string to_json(const Report& report);
-/// Reads the output of to_json. to_json of the result is the same text. A document of version 1 is
-/// converted first. Reading is strict: for anything that is cut off, missing, of another type, or
-/// miscounted, throws a ReadError with the file and the field. Unknown fields are ignored.
+/// Reads the output of to_json; writing the result with to_json gives the same text. A document of
+/// version 1 is converted first. Reading is strict: for anything that is cut off, missing, of
+/// another type, or miscounted, throws a ReadError with the file and the field. Unknown fields are
+/// ignored.
 Report parse_report(const std::string& text, const std::string& file);
 /// Returns JUnit XML with the content of a report.json. The SHA-256 of that file becomes a
 /// property.

@@ -21,7 +21,8 @@ struct ProgramEnd {
   std::string log;         ///< the end of the program's output
 };
 
-/// What one life left.
+/// The evidence that one life left: how its ranks ended, what they witnessed, and the stored
+/// checkpoints.
 struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;     ///< by rank
@@ -33,10 +34,12 @@ struct LifeEvidence {
   bool stored_known = true;    ///< false if nobody looked for checkpoints after the life
 };
 
-/// The runs to compare a scenario with. A run that is null or absent is not used.
+/// Other runs that the lives of a scenario are compared with. Nothing is compared with a run that
+/// is null or absent.
 struct ControlRuns {
   const LifeEvidence* uninterrupted = nullptr;
-  std::map<std::size_t, const LifeEvidence*> again;  ///< by life: a second run of the same life
+  /// Second runs of lives, by the index of the life.
+  std::map<std::size_t, const LifeEvidence*> again;
 };
 
 /// True if this life, or a life before it, has another layout than the first life.

@@ -46,7 +46,7 @@ void find_checkpoints(const fs::path& root, const fs::path& below, int depth,
   }
 }
 
-/// Reads tensors block by block.
+/// Reads tensors in blocks of bounded size, so that no digest needs a whole tensor in memory.
 class RootReader {
  public:
   explicit RootReader(Checkpoint& checkpoint)

@@ -1,5 +1,5 @@
 #pragma once
-// What all ranks of a job report together at one moment: their tensors, merged over the ranks.
+// Merges the tensors and objects that all ranks of a job reported at one moment.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ struct WitnessFinding {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int64_t> rank = {};
-  std::string key = {};                    ///< tensor whose elements explain the finding further
+  std::string key = {};  ///< tensor that is wrong; its first wrong element can be looked up
   std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
   std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
   std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor

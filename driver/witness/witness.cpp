@@ -173,7 +173,7 @@ void add_line(const JsonField& field, std::size_t line, RankWitness& witness) {
   }
 }
 
-/// Calls `take` for each whole line; returns true if the text ends with a part of one.
+/// Calls `take` for each complete line; returns true if the text ends with an incomplete line.
 template <class Take>
 bool for_each_line(const std::string& text, const std::string& file, const Take& take) {
   std::size_t number = 0;

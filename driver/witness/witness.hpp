@@ -1,6 +1,6 @@
 #pragma once
-// The witness file that one rank of a trainer writes about itself in one life. It is read strictly
-// (docs/witness.md).
+// Reads the witness file that one rank of a trainer writes about itself in one life. Anything that
+// docs/witness.md does not allow is an error.
 
 #include <cstdint>
 #include <map>
@@ -69,8 +69,9 @@ struct RankWitness {
   std::optional<std::int64_t> exit;  ///< code of a planned exit
   std::string exit_why;
   bool done = false;
-  bool torn = false;                   ///< true if the last line was cut off
-  std::vector<std::string> stand_ins;  ///< files that replace parts of the platform
+  bool torn = false;  ///< true if the last line was cut off
+  /// Scripts used instead of missing hardware, such as without_cuda.py.
+  std::vector<std::string> stand_ins;
   std::map<std::string, std::string> versions;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The memory that holds the job's tensors, and copies between it and host staging.
+// Defines the device: the memory that holds the job's tensors, and the copies between this memory
+// and staging memory on the host.
 
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +49,8 @@ class Device {
   /// host side.
   virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
   virtual void wait(DeviceEvent event) = 0;
-  /// True if the CPU can write the device's memory directly. Readers then put bytes in their final
-  /// place without an intermediate copy.
+  /// True if the CPU can write the device's memory directly. A reader then writes bytes straight
+  /// into the tensor, without an intermediate copy.
   virtual bool host_memory() const { return false; }
   /// Returns `bytes` uninitialised bytes of the kind of memory this device copies fastest. Reuses
   /// released memory. Throws NO_SPACE if the device's library has none left.

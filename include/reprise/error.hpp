@@ -1,5 +1,5 @@
 #pragma once
-// The list of error codes, and the exception type that carries a code and where it happened.
+// Defines the error codes, and the exception type that carries a code and where the error happened.
 
 #include <cstddef>
 #include <cstdint>
@@ -65,8 +65,8 @@ struct ErrorPlace {
   std::optional<std::uint64_t> offset = {};  ///< byte offset in `file`
 };
 
-/// An error with its code and place. `what()` is one line: code, message, then rank, key, file and
-/// offset if known.
+/// An error with its code and where it happened. `what()` is one line: code, message, then rank,
+/// key, file and offset if known.
 class Error : public std::exception {
  public:
   Error(Code code, std::string message, ErrorPlace place = {});

@@ -1,7 +1,8 @@
 #pragma once
-// Communication within one explicit group. All calls are collective: every member makes the same
-// calls in the same order. A call blocks until it is done. At the fabric's deadline it throws
-// DEADLINE and names group, operation and rank. Do not use a communicator again after an error.
+// Defines communication within one explicit group. All calls are collective: every member makes the
+// same calls in the same order. A call blocks until it is done. If a call is not done at the
+// fabric's deadline, it throws DEADLINE; the message names group, operation and rank. Do not use a
+// communicator again after an error.
 
 #include <cstdint>
 #include <memory>

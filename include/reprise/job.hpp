@@ -1,5 +1,6 @@
 #pragma once
-// One rank of a job that saves and loads. It owns the store, fabric and device the engine uses.
+// Defines Job: one rank of a job that saves and loads. It owns the store, fabric and device that
+// the engine uses.
 
 #include <chrono>
 #include <cstdint>

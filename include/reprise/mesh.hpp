@@ -1,5 +1,5 @@
 #pragma once
-// Groups of ranks, meshes of ranks with named axes, and how axes split tensors.
+// Defines groups of ranks, meshes of ranks with named axes, and the splits of tensors along axes.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace reprise REPRISE_API {
 
-/// An ordered list of global ranks. A set of ranks has no other identity in this library.
+/// An ordered list of global ranks. Two groups are the same if their lists are equal.
 class Group {
  public:
   /// A rank's position in `members` is its rank within the group. No rank may appear twice.
@@ -92,9 +92,9 @@ class Mesh {
   Group members_;
 };
 
-/// Says that axis A splits dimension D, by the ceil-chunk rule of torch.chunk. In a list of splits,
-/// each split cuts the parts that the splits before it made. Ranks along an axis that splits
-/// nothing hold replicas.
+/// Says that `axis` splits dimension `dim`, by the ceil-chunk rule of torch.chunk. In a list of
+/// splits, each split cuts the parts that the splits before it made. Ranks along an axis that
+/// splits nothing hold replicas.
 struct Split {
   std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks counts as size 1
   std::size_t dim = 0;  ///< dimension of the tensor

@@ -1,6 +1,6 @@
 #pragma once
-// All interfaces through which the engine of one rank touches the world. Store, fabric and device
-// have their own headers; background work and traces are here.
+// Defines all interfaces through which the engine of one rank touches the world. Store, fabric and
+// device have their own headers; background work and traces are here.
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
-// The state that a rank saves and loads: parts of tensors in the rank's own memory, objects, and
-// common state.
+// Defines the state that a rank saves and loads: parts of tensors in the rank's own memory,
+// objects, and common state.
 
 #include <complex>
 #include <cstddef>

@@ -1,6 +1,7 @@
 #pragma once
-// Storage for checkpoints. Paths are relative to the store's root, '/'-separated, without "..". All
-// calls block. Every failure is an Error with code, file and offset. A store never retries.
+// Defines the storage for checkpoints. Paths are relative to the store's root, '/'-separated,
+// without "..". All calls block. Every failure is an Error with code, file and offset. A store
+// never retries.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// Element types with PyTorch's names and sizes, shapes, and strided views of memory.
+// Defines element types with PyTorch's names and sizes, shapes, and strided views of memory.
 
 #include <array>
 #include <cstddef>
@@ -50,7 +50,7 @@ std::span<const DType> all_dtypes();
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
 namespace detail {
-/// Throws. A ninth dimension is a programming error.
+/// Throws for a tensor of more than kMaxNdim dimensions, which is a programming error.
 [[noreturn]] void too_many_dims();
 }  // namespace detail
 

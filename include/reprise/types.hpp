@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-/// Marks the namespace blocks whose names the shared library exports: the blocks of the public
-/// headers. A friend that is defined outside such a block needs the mark again, because the block's
-/// mark does not apply to it.
+/// Marks namespace blocks whose names the shared library exports. These are the blocks of the
+/// public headers. A friend function that is defined outside such a block needs the mark again,
+/// because the block's mark does not apply to it.
 #define REPRISE_API __attribute__((visibility("default")))
 
 namespace reprise REPRISE_API {
@@ -20,8 +20,8 @@ using Bytes = std::vector<std::byte>;
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
-/// An integer that does not convert to any other kind of integer. `value` is public: arithmetic is
-/// then explicit, and a change of meaning is visible where it happens.
+/// An integer that does not convert to any other kind of integer. Code that computes with it must
+/// name `value`, so that a reader sees every change from one kind of integer to another.
 template <class Tag, class Rep>
 struct TypedInt {
   Rep value{};

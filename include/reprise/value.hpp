@@ -1,7 +1,7 @@
 #pragma once
-// Inert values. Common state and objects consist of them, and pickles are read into them; nothing
-// stored here is ever called. A value is a tree: sharing within a pickle is expanded, up to a
-// budget.
+// Defines inert values: common state and objects consist of them, and pickles are read into them.
+// Nothing stored in a value is ever called. A value is a tree: if a pickle refers to one item
+// several times, the item is copied each time, up to a limit on the total size.
 
 #include <concepts>
 #include <cstddef>
@@ -74,7 +74,8 @@ struct Object {
   friend REPRISE_API bool operator==(const Object&, const Object&);
 };
 
-/// A tensor inside a bytes item. A Parameter is an Object whose arguments contain one of these.
+/// A tensor inside a bytes item. A torch Parameter is stored as an Object with a TensorValue among
+/// its arguments.
 struct TensorValue {
   DType dtype = DType::kFloat32;
   Dims shape;
@@ -91,8 +92,8 @@ class Value {
   Value() = default;
   // The constructors are implicit on purpose: values are written as literals.
   Value(NoneType) {}
-  // Numbers convert only from exact types: a pointer does not become a bool, and an enumerator, a
-  // std::vector<bool> element or anything else that is only convertible to a number is rejected.
+  // Numbers convert only from exact types. Anything that is merely convertible to a number is
+  // rejected: a pointer, an enumerator, an element of std::vector<bool>.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
   /// Takes any integer of at most 64 bits. An integer that does not fit in an int64 becomes a

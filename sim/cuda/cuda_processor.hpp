@@ -1,5 +1,5 @@
 #pragma once
-// A job's processor that works on a GPU.
+// Runs a job's work on elements on a GPU.
 
 #include <memory>
 

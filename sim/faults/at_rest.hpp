@@ -1,5 +1,5 @@
 #pragma once
-// Damage to stored files that nobody has open, such as time and hardware cause.
+// Damages stored files that nobody has open, as time and hardware do.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Kinds of files in a checkpoint, for faults that strike only one kind.
+// Defines the kinds of files in a checkpoint, for faults that strike only one kind.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// Faults as plain data: the kind, place and progress of each.
+// Describes faults as plain data: what a fault does, where it strikes, and if it has struck.
 
 #include <cstdint>
 #include <optional>
@@ -54,8 +54,8 @@ enum class FaultMoment : std::uint8_t {
   kAfter,   ///< at the end of the phase or step; only for crash, late and lost
 };
 
-/// Place where a fault strikes: an event on the fault's rank, numbered among the matching events
-/// since the fault was armed.
+/// Says where a fault strikes: at an event on the fault's rank. Only matching events since the
+/// fault was armed are counted.
 struct FaultPlace {
   GlobalRank rank = {};
   /// Name of a phase as in the trace ("plan", "commit"; see reprise/ports.hpp). If empty, every
@@ -83,7 +83,7 @@ enum class ResultFault : std::uint8_t {
 /// Value of a fatal result. None of these is a finite number.
 enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 
-/// Tells which result of a job is wrong, and the value that it has instead.
+/// Says which result of a job is wrong, and which value the job gets instead.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
   bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right one

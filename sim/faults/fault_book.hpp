@@ -49,14 +49,14 @@ class FaultBook {
   /// Arms only bad results whose iteration is known. Throws USAGE for an impossible fault.
   explicit FaultBook(std::vector<FaultSpec> specs);
 
-  /// Arms fault `index` if it belongs to `rank`, whose program has reached the fault's action.
-  /// Places are counted from this call on.
+  /// Called when the program of `rank` reaches the action of fault `index`. Arms the fault if it
+  /// belongs to that rank. Matching events are counted from this call on.
   void arm(std::size_t index, GlobalRank rank);
   /// Arms a bad result. Fills in `iteration` and `device` where the spec does not set them.
   void arm(std::size_t index, GlobalRank rank, std::int64_t iteration, const std::string& device);
 
-  /// Returns the states in the order of the specs. Those of bad results have iteration and device
-  /// filled in.
+  /// Returns the states of all faults in the order of the specs. States of bad results have
+  /// iteration and device filled in.
   std::vector<FaultState> states() const;
   /// True once a planned fault ended the rank's life.
   bool ended(GlobalRank rank) const;

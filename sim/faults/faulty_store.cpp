@@ -51,7 +51,7 @@ class FaultyReadFile final : public ReadFile {
   std::string path_;
 };
 
-/// A file that still has its earlier content.
+/// A file with the content that it had before the newest save.
 class StaleFile final : public ReadFile {
  public:
   explicit StaleFile(Bytes content) : content_(std::move(content)) {}
@@ -115,7 +115,7 @@ class FaultyWriteFile final : public WriteFile {
 
 }  // namespace
 
-// Strikes at a read access to the tracker. All other ranks still see the new checkpoint.
+// Strikes when the rank opens or stats the tracker. All other ranks still see the new checkpoint.
 void FaultyStore::look(std::string_view what, const std::string& path) {
   const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =

@@ -125,7 +125,7 @@ class Tally {
   void count_into(MemoryPeaks& peaks) const {
     std::uint64_t passing = 0;
     for (const auto& [begin, end] : passing_) {
-      // If a copy also used this memory, it is held and already counts.
+      // A buffer that copies also used is already counted among the held memory.
       if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
     }
     if (operation_ == Operation::kSave) {
@@ -138,8 +138,8 @@ class Tally {
   void keep(AddressRange range) {
     if (!is_counted(range)) held_.add(range);
   }
-  /// True for memory that other members account for: the job's own memory never counts, and other
-  /// memory of its leaves always counts.
+  /// True if a use of this memory adds nothing. The job's own memory never counts, and other memory
+  /// of the leaves is already counted as beside_.
   bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
     if (is_counted(range)) return;
@@ -156,8 +156,9 @@ class Tally {
   AddressSet held_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end
   AddressRange last_read_;
-  bool exchanges_ = false;        ///< true while a load reads tensors
-  std::uint64_t brought_ = 0;     ///< bytes of the largest result of a collective in this load
+  bool exchanges_ = false;  ///< true while a load reads tensors
+  /// Size of the largest result of a collective while this load reads tensors.
+  std::uint64_t brought_ = 0;
   std::uint64_t bytes_read_ = 0;  ///< number of bytes that the last load read
   MemoryPeaks peaks_;
 };

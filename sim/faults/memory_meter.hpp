@@ -1,15 +1,15 @@
 #pragma once
-// Measures the host memory that a save or a load uses in addition to the job's own, as its ports
-// see it.
+// Measures the host memory that a save or a load uses in addition to the job's own memory. It sees
+// this memory in the calls of the ports.
 //
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
 //
-// Memory that copies go through, and that is also read or written, counts as held from its first
-// use on. All held addresses are added up, each once. A buffer that is only read or only written is
-// temporary, and only the largest one counts. While a load reads tensors, the largest result of a
-// collective counts, too. The job's own memory does not count. Other memory of a leaf was made for
-// the operation and counts all the time.
+// Host memory of a gather or scatter counts as held from then on until the operation ends. All held
+// addresses are added up, each once. A buffer that is only read or only written, but never part of
+// a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
+// largest result of a collective counts, too. If a leaf is outside the job's own memory, its memory
+// was allocated for the operation and counts all the time.
 
 #include <cstdint>
 #include <memory>

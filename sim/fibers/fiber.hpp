@@ -37,7 +37,7 @@ class Fiber {
 
   bool started() const;
   bool finished() const;
-  /// Returns how the fiber ended; may be called only after that.
+  /// Returns how the fiber ended. May be called only once the fiber has ended.
   const FiberEnd& end() const;
 
  private:

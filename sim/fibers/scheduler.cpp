@@ -204,7 +204,7 @@ void Scheduler::fire_timers() {
 }
 
 // Called when no fiber can run. If some fiber sleeps, advances time to the next timer. If none
-// sleeps, all fibers wait for each other, and it returns false.
+// sleeps, all fibers wait for each other; returns false.
 bool Scheduler::advance_time() {
   if (sleeping_ == 0) return false;
   now_ns_ = std::max(now_ns_, timers_.begin()->first);

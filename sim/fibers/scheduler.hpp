@@ -41,8 +41,8 @@ class WaitQueue {
 
 class Scheduler {
  public:
-  /// A run that takes more than `switches_max` switches counts as a deadlock: its ranks poll for
-  /// something that never happens.
+  /// A run that takes more than `switches_max` switches counts as a deadlock: some rank polls for
+  /// an event that never comes.
   explicit Scheduler(Stream choices, std::uint64_t switches_max);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -63,8 +63,8 @@ class Scheduler {
 
   /// Lets other fibers run if the schedule says so. Does not return in a killed rank.
   void yield();
-  /// Blocks until a notification or `deadline_ns`. Never throws, since destructors of a killed rank
-  /// wait.
+  /// Blocks until a notification or `deadline_ns`. Never throws, because destructors of a killed
+  /// rank call it.
   Wake wait(WaitQueue& queue, const Waiting& what, std::optional<std::uint64_t> deadline_ns = {});
   void sleep_until(std::uint64_t wake_ns);
   /// Throws RankKilled if the running fiber's rank is dead. If that rank is already unwinding,

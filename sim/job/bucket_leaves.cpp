@@ -29,7 +29,8 @@ void append_padding(const Bucket& bucket, std::vector<Box>& padding) {
   }
 }
 
-/// Returns the index of this rank's copy of its buckets' objects.
+/// Objects describe a rank's buckets, and ranks along dp_replicate hold copies of them. Returns the
+/// index of this rank's copy.
 std::int32_t bucket_copy(const Family& family) {
   return family.mesh->coordinate(
       family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");

@@ -1,5 +1,5 @@
 #pragma once
-// The leaves of an optimizer that is saved bucket by bucket, as dp_reshardable does.
+// Makes the leaves of an optimizer that is saved bucket by bucket, as dp_reshardable does.
 
 #include <string>
 #include <vector>

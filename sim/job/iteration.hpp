@@ -1,5 +1,5 @@
 #pragma once
-// An iteration of the job, with the re-runs that its results need.
+// Runs an iteration of the job, and runs it again if its results require that.
 
 #include <cstdint>
 #include <string>

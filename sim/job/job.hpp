@@ -1,8 +1,8 @@
 #pragma once
-// The simulated training job of one rank: one model, or several modules on their own grids.
+// Simulates the training job of one rank: one model, or several modules on their own grids.
 // Training is elementwise and exact: after n steps, the global state is the same bit for bit under
-// every layout. It depends on every tensor and number that ranks share. Random streams change only
-// their own tally.
+// every layout. It depends on every tensor and on every number that ranks share. Random streams
+// change only their own tally.
 
 #include <memory>
 #include <span>
@@ -23,12 +23,12 @@ class TrainingJob {
  public:
   /// Collective over the job's ranks, which are its world; other ranks of the fabric take no part.
   /// Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or if one of the
-  /// job's ranks is not in the fabric; USAGE on a rank that is not one of the job's; UNSUPPORTED if
-  /// the model can't be cut this way.
+  /// job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
+  /// UNSUPPORTED if the model can't be cut this way.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
-  /// Continues `before` as another job: with other modules, or with part of its state, as
-  /// config.load says. The result is as if `before` had saved and this job had loaded. Possible
-  /// only on a world of one rank.
+  /// Continues `before` as another job without a checkpoint. The new job may have other modules;
+  /// config.load says which parts of the state it leaves out. The result is as if `before` had
+  /// saved and this job had loaded. Possible only on a world of one rank.
   TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before);
 
   const JobConfig& config() const { return job_.config; }
@@ -45,7 +45,8 @@ class TrainingJob {
   /// Collective over the world: runs one iteration, with the re-runs that its results need. All
   /// ranks leave or continue together.
   StepOutcome advance();
-  /// Runs one iteration. It is an internal error if the job has a reason to leave afterwards.
+  /// Runs one iteration, for callers that expect no reason to leave. Such a reason is an internal
+  /// error.
   StepRecord step();
   const RerunMachine& rerun() const { return job_.machine; }
   /// Returns the samples that this life has trained on or skipped, in order.
@@ -90,8 +91,8 @@ class TrainingJob {
   /// Moves all tensors to new memory with the same content. Leaves that were returned before still
   /// point to the old memory.
   void reallocate();
-  /// Returns the memory of this rank's arrays, of loaded arrays that are yet to be converted, and
-  /// of replaced arrays. Addresses are the processor's.
+  /// Returns all memory of the job on this rank: its arrays, loaded arrays that are not converted
+  /// yet, and the old memory of arrays that were moved. Addresses are the processor's.
   std::vector<ByteSpan> memory();
   /// Returns the boxes of this rank's leaf whose bytes are undefined: padding of buckets.
   std::vector<Box> padding_of(const std::string& key) const;

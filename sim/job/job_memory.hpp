@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// Do the work of TrainingJob's functions with the same names.
+/// They do what the functions of TrainingJob with the same names describe.
 void reallocate(JobData& job);
 std::vector<ByteSpan> memory(JobData& job);
 

@@ -26,7 +26,7 @@ void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
               {.rank = fabric.rank()});
 }
 
-/// Gives each group the parameters that it updates.
+/// Gives each parameter group the indices of the parameters that use its settings.
 void deal_out(const Family& family, std::vector<GroupSettings>& groups) {
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const bool plain = family.parameters[p].spec.group == ParameterGroup::kPlain;

@@ -13,7 +13,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Adds to the common state those parts of an optimizer's entry that are not objects.
+/// An optimizer's entry has parts that are not stored as objects. Adds these parts to the common
+/// state.
 void leave_in_common(Value& common, const std::string& module, std::size_t chain, Dict rest) {
   if (rest.empty()) return;
   auto* root = common.as<Dict>();
@@ -151,7 +152,7 @@ StateDict model_space(JobData& job) {
     }
     leaves.add_random(state);
   }
-  // Objects that name the sharding describe a checkpoint, not the model: leaves them out.
+  // Removes objects that name the sharding: they describe a checkpoint, not the model.
   std::erase_if(state.objects,
                 [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
   return state;

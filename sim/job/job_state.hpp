@@ -1,5 +1,5 @@
 #pragma once
-// Builds the state that a save of the job holds, and the states by which jobs are compared.
+// Builds the state that a save of the job writes, and two states that judges use to compare jobs.
 
 #include "core/state/state_dict.hpp"
 #include "sim/job/data/job_data.hpp"

@@ -20,15 +20,15 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
 /// Returns a note if another version of the engine wrote the checkpoint; it is accepted
 /// nevertheless.
 std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config);
-/// Refuses a module that only the checkpoint or only the job has. If the load's options name the
-/// module, adds a note on it instead.
+/// Refuses a module that only the checkpoint or only the job has. If the load's options list the
+/// module, adds a note about it instead.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                      const LoadChoice& choice, std::vector<std::string>& notes);
-/// A checkpoint whose modules have one sharding records it twice. Refuses a checkpoint whose two
-/// records differ.
+/// If all modules of a checkpoint have the same sharding, the common state records it in two
+/// places. Refuses a checkpoint in which the two differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// Refuses a module whose own object names another sharding than the common state does. Its state
-/// was read by the sharding in the common state.
+/// A load reads a module's state by the sharding in the common state. Refuses a module if its own
+/// object names another sharding.
 void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored);
 /// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without

@@ -41,7 +41,7 @@ void take_random(const JobData& job, Module& module, const StateDict& loaded, st
   }
 }
 
-/// Puts the entry of a family's optimizer together from the loaded objects and the common state.
+/// Builds the entry of a family's optimizer from the loaded objects and the common state.
 OptimizerEntry entry_of(const JobData& job, const Module& module, const Family& family,
                         const StateDict& loaded) {
   const RequestNames& asked = module.asked;

@@ -18,7 +18,7 @@ namespace reprise::sim {
 namespace {
 
 bool is_random_key(std::string_view key) {
-  return key.ends_with(kRngKey);  // is also true for kExpertRngKey
+  return key.ends_with(kRngKey);  // kExpertRngKey ends with kRngKey
 }
 
 /// True for keys of optimizer state without a module's prefix: bare keys, and the keys of a job
@@ -28,7 +28,8 @@ bool is_plain_optimizer_key(std::string_view key) {
   return key.starts_with("optimizer.");
 }
 
-/// Excuses each key of the checkpoint for which `left` is true. An object's key loses its grid.
+/// Excuses each key of the checkpoint for which `left` is true. For objects, `left` gets the key
+/// without the coordinate.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -43,8 +44,9 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
   }
 }
 
-/// Handles the optimizer of a module that is frozen in this job or in the checkpoint, but not in
-/// both.
+/// Handles a module that is frozen in this job or in the checkpoint, but not in both. Either its
+/// masters are made from the weights, or its stored optimizer state is left out. Adds a note about
+/// this.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {
@@ -156,7 +158,7 @@ void request_module(JobData& job, LoadRequest& request, const ModuleConfig& from
   if (job.taking.random) request_random(job, request.wanted, from, leaves);
 }
 
-/// Excuses stored keys that are left out for a good reason, with a note for each reason.
+/// Excuses stored keys that the job leaves out on purpose, and adds a note for each reason.
 void leave_behind(const JobData& job, LoadRequest& request, const SaveParts& saved,
                   std::span<const ModuleConfig> from, const Stored& stored) {
   const auto note = [&request](const char* text) { request.notes.emplace_back(text); };

@@ -12,9 +12,11 @@ namespace reprise::sim {
 
 /// Information about a checkpoint that is available before the load.
 struct Stored {
-  const Value* common = nullptr;     ///< if null, this job's layout and sharding are assumed
-  const Catalog* catalog = nullptr;  ///< if null, the current keys and shapes are assumed
-  bool release = false;              ///< true to use only the weights, whatever else is stored
+  /// If null, the checkpoint is assumed to have this job's layout and sharding.
+  const Value* common = nullptr;
+  /// If null, the checkpoint is assumed to have the current keys and shapes.
+  const Catalog* catalog = nullptr;
+  bool release = false;  ///< true to use only the weights, whatever else is stored
 };
 
 /// The state that a load must fill, and its settings.
@@ -25,8 +27,8 @@ struct LoadRequest {
   std::vector<std::string> notes;  ///< a line with the reason for each decision
 };
 
-/// True if a module's optimizer loads stored state. False if the module is a stub in this job, or
-/// was one in the checkpoint.
+/// True if a module's optimizer loads stored state. False if the job leaves optimizers out, or if
+/// the module is frozen in this job or was frozen in the checkpoint.
 bool takes_optimizer(const LoadChoice& taking, const ModuleConfig& own, const ModuleConfig& from);
 
 /// Collective over the world. Does the work of TrainingJob::load_request().

@@ -20,15 +20,15 @@ struct Making {
   ModuleKeys keys;
   SaveParts parts = {};
   const Catalog* catalog = nullptr;  ///< catalog of the checkpoint to load
-  /// True for comparing jobs: leaves have no vocabulary padding, and only this rank's own random
-  /// streams are included.
+  /// True for the state by which jobs are compared: leaves have no vocabulary padding, and only
+  /// this rank's own random streams are included.
   bool model_space = false;
 };
 
 Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, const Basis& basis,
                  KeyForm keys, const SaveParts& parts = {});
 
-/// Type of JobPolicy's functions that describe a part.
+/// The type of the functions of JobPolicy that describe a rank's part of a tensor.
 using Describe = decltype(&JobPolicy::described_save);
 
 /// Adds leaves of one module to a state. They point into the job's memory.

@@ -45,7 +45,7 @@ void announce_rerun(const JobData& job, LoadRequest& request, const StoredRerun&
   say(job.policy.rerun.guard(stored.iteration, before));
 }
 
-/// Decides from the common state alone which rerun state is requested or excused, without looking
+/// Decides which rerun state is requested or excused. Uses only the common state and does not look
 /// at the stored objects.
 void force_rerun(const JobData& job, LoadRequest& request, const Value* common) {
   if (job.policy.rerun.forced(job.machine.mode(), job.config.rerun.options.format)) {
@@ -59,8 +59,8 @@ void force_rerun(const JobData& job, LoadRequest& request, const Value* common) 
 }  // namespace
 
 bool emits_rerun(const JobData& job) {
-  // Asks the job's own policy, even if another policy describes the state: saves may rightly have
-  // the object or lack it.
+  // Always asks the job's own policy, even while judges describe the state by another policy. A
+  // correct job may save the object or not, and the judges' description must follow the job.
   return job.policy.rerun.emitted(job.machine.mode(), job.machine.state(),
                                   job.config.rerun.options.format);
 }

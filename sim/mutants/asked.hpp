@@ -8,8 +8,8 @@
 
 namespace reprise::sim {
 
-/// The number of calls of wrong functions. A simulated world runs on one thread and counts the
-/// calls of its thread; a process that is one rank counts the calls of all its threads.
+/// Counts calls of wrong functions. on_this_thread() is for a simulated world, which runs on one
+/// thread; in_this_process() is for a process that is one rank and has several threads.
 class AskedCount {
  public:
   static std::uint64_t on_this_thread() { return own_; }
@@ -34,8 +34,7 @@ struct Asked<Wrong> {
   }
 };
 
-/// The wrong function, wrapped so that its calls are counted. Every mutant installs its functions
-/// through this.
+/// A wrong function that counts its calls. Mutants install no other functions.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

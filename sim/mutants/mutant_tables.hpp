@@ -1,6 +1,6 @@
 #pragma once
-// The mutants, in one table per subject. Each table is below its functions in a wrong_*.cpp and
-// sorted by name; mutants.hpp has all mutants in one list.
+// Declares the mutants, in one table per subject. Each table is below its functions in a
+// wrong_*.cpp and sorted by name; mutants.hpp has all mutants in one list.
 
 #include <span>
 
@@ -8,20 +8,20 @@
 
 namespace reprise::sim {
 
-/// Returns the mutants that fail if the job changes its state during a save, or that end a save
-/// wrongly.
+/// Returns the mutants of background saves: those that write a state the job has already changed,
+/// and those that end a save wrongly.
 std::span<const Mutant> async_mutants();
-/// Returns the mutants of caches that outlive a save.
+/// Returns the mutants of caches that are used by several saves or loads.
 std::span<const Mutant> cache_mutants();
 /// Returns the mutants that commit, move the tracker or remove checkpoints in a wrong order or
 /// with wrong counts.
 std::span<const Mutant> commit_mutants();
 /// Returns the mutants that describe a rank's part by wrong keys, global shapes or boxes.
 std::span<const Mutant> description_mutants();
-/// Returns the mutants that take groups from the wrong source, or use ranks of one space in
-/// another.
+/// Returns the mutants that take groups from the wrong source, or use ranks of one group or the
+/// world as ranks of another.
 std::span<const Mutant> group_mutants();
-/// Returns the mutants of a load: of its requests, of its refusals, and of the steps from loaded
+/// Returns the mutants of a load: wrong requests, missing refusals, and wrong steps from loaded
 /// state to the next iteration.
 std::span<const Mutant> load_mutants();
 /// Returns the mutants that use memory beyond the job's own.
@@ -39,8 +39,8 @@ std::span<const Mutant> save_mutants();
 std::span<const Mutant> state_mutants();
 /// Returns the mutants that treat an object store as a file system.
 std::span<const Mutant> store_mutants();
-/// Returns the mutants that make declared copies differ between ranks, or leave state without an
-/// owner.
+/// Returns the mutants that make copies differ that were declared equal, or leave state without a
+/// rank that writes it.
 std::span<const Mutant> training_mutants();
 
 }  // namespace reprise::sim

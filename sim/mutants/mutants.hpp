@@ -1,6 +1,7 @@
 #pragma once
-// Historical defects by name. A mutant replaces right functions by wrong ones at some seams; a
-// scenario that declares the mutant must notice it.
+// Lists historical defects by name. At a seam, the code calls a function that can be replaced. A
+// mutant replaces correct functions by wrong ones at some seams; a scenario that declares the
+// mutant must notice it.
 
 #include <functional>
 #include <span>
@@ -21,16 +22,15 @@ struct Policies {
   SaveSeams save;
   LoadSeams load;
   JobPolicy job;
-  /// Returns the name of the cache that serves a kind of checkpoint. By default, each kind has its
-  /// own.
+  /// Returns the name of the cache for a kind of checkpoint. By default, each kind has its own
+  /// cache.
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
-  /// Returns the step to write into the tracker. The save began at step `begun`; the job is at step
-  /// `now` when it ends. If null, `begun` is written.
+  /// Returns the step to write into the tracker. `begun` is the step at which the save began, and
+  /// `now` is the step that the job has reached when the save ends. If null, `begun` is written.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
-  /// Calls that the job makes right before each save, and after a failed save. By default, there
-  /// are none.
+  /// Called right before each save, and after a failed save. By default, nothing is called.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// Handles the job's saves in flight after each iteration.

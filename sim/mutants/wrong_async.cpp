@@ -11,7 +11,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Treats the leaves' memory as the host's own, which needs no copy before it is written.
+/// Treats the leaves' memory as the host's own. A gather then only notes its copies; wait() makes
+/// them.
 class NoCopyYet final : public Device {
  public:
   std::string name() const override { return "the host"; }
@@ -85,12 +86,13 @@ std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Uses the tensor itself as its snapshot.
+/// Makes no snapshot: a save reads a tensor only when it writes the tensor to the file.
 void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// Makes only the background task wait for the copies into staging. The job goes on at once.
+/// Makes only the background task wait for the copies into staging. The job continues without
+/// waiting.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
 }
@@ -98,7 +100,7 @@ void go_on_while_staging(Policies& policies) {
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
 /// Reuses a batch's memory before it is written.
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
-/// Writes the job's step at the end of the save into the tracker.
+/// Writes into the tracker the step that the job has reached when the save ends.
 void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }
 /// Does not poll a save during training, so that the next save or the end of the job commits it.
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }

@@ -15,8 +15,8 @@ bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
 
-/// Remembers a new offer but leaves the plan unchanged, so that the cache mixes the content of two
-/// saves.
+/// Remembers what a failed save offered but leaves the plan of the save before it unchanged. The
+/// cache then mixes the content of two saves.
 void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
   const GlobalRank self = group.group().member(group.rank());
   Structure own = structure_of(state, self);
@@ -42,7 +42,7 @@ void accept_metadata(const MetadataIdentity&, const MetadataIdentity&) {}
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Uses a remembered plan for every later save, and drops state that the plan does not contain.
+/// Uses a remembered plan for every later save. State that the plan does not contain is dropped.
 void forget_signature(Policies& policies) {
   policies.save.cache.fits = asked<fits_always>;
   policies.save.cache.unplanned = asked<drop>;
@@ -57,8 +57,8 @@ void share_one_cache(Policies& policies) {
 /// Remembers the ranks' offers before the save is known to be valid.
 void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
 
-/// Remembers owners by the smallest rank of the group only. With `unverified`, also uses them
-/// without checking the tensors that they were chosen for.
+/// Looks up remembered owners by the smallest rank of the group only. With `unverified`, also uses
+/// them without checking that they were chosen for the same tensors.
 void keep_owners_by_smallest_rank(Policies& policies) {
   policies.save.cache.distribution_key = asked<smallest_rank>;
 }
@@ -68,8 +68,8 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
-/// Remembers a checkpoint's metadata by its directory only. With `unverified`, also uses it without
-/// a comparison.
+/// Looks up a checkpoint's remembered metadata by its directory only. With `unverified`, also uses
+/// it without comparing it with the checkpoint.
 void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
 
 void keep_metadata_by_directory_unverified(Policies& policies) {

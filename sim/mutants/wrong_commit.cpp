@@ -57,8 +57,8 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
 
 // --- removed checkpoints ------------------------------------------------------------------------
 
-/// Returns the steps to remove: all but the last `spared` numbers. Goes by the numbers in the names
-/// and ignores the tracker.
+/// Returns the steps to remove: all but the highest `spared` step numbers. Takes the numbers from
+/// the names of checkpoints and ignores the tracker.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {
@@ -74,7 +74,7 @@ std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const
   return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
-/// Counts the checkpoint that is being saved among those to keep.
+/// Counts the checkpoint that is still being saved as one of those to keep.
 std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) {
@@ -97,7 +97,7 @@ Steps scheduled_removal(Store& store, CommitTarget& target) {
   return steps;
 }
 
-/// Removes the checkpoint of the same step before the new one takes its place.
+/// Removes the checkpoint of the same step before the new one is moved to its name.
 Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
                         Part part) {
   Steps steps = commit_part(store, target, content, part);
@@ -149,11 +149,11 @@ class WholeForMe {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Writes the tracker before the checkpoint's payload is in place.
+/// Writes the tracker before the checkpoint has its final name.
 void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
 /// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
-/// Makes every rank leave the tracker to another rank.
+/// Writes the tracker on no rank, because each rank leaves it to another.
 void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
 /// Makes every rank write the tracker.
 void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }
@@ -168,11 +168,11 @@ void remove_at_schedule(Policies& policies) {
   policies.save.prepare = asked<scheduled_removal>;
   policies.save.retention = asked<no_retention>;
 }
-/// Removes the old checkpoint of the same step before the new one is in its place.
+/// Removes the old checkpoint of the same step before the new one has its final name.
 void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
 /// Keeps the checkpoints with the highest numbers in their names, whether they are finished or not.
 void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
-/// Counts a checkpoint that a load has just rejected as damaged among those to keep.
+/// Counts a checkpoint as one of those to keep although a load has just rejected it as damaged.
 void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
 /// Lets each rank choose a fallback from its own view of the store.
 void choose_alone(Policies& policies) { policies.load.choose_candidate = WholeForMe(); }

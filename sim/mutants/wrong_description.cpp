@@ -83,7 +83,8 @@ Description without_ep(const Holding& holding) {
   return description;
 }
 
-/// Stacks the tp ranks' copies along dimension 0, by a placement that the parameter does not have.
+/// Adds a split along tp that the parameter does not have: the tp ranks' copies become shards,
+/// stacked along dimension 0.
 Description as_model_shard(const Holding& holding) {
   Description description = describe(holding);
   const std::int32_t tp = holding.mesh->axis("tp") ? holding.mesh->axis_size("tp") : 1;
@@ -115,7 +116,7 @@ const PartitionRules& head_before_hc_head() {
 
 // --- shares -------------------------------------------------------------------------------------
 
-/// Returns how many sharing ranks on this rank's node come before this rank.
+/// Returns this rank's index among those ranks of its node that share the same optimizer state.
 std::int32_t place_in_node(const Holding& holding) {
   constexpr std::array<std::string_view, 3> kSharing = {"cp", "dp_shard", "edp_shard"};
   const Group sharers = holding.mesh->group_along(holding.member, kSharing);
@@ -148,7 +149,8 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// Treats rows [begin, end) of k interleaved components as k consecutive equal parts.
+/// The local rows belong to k components, one after another. Cuts the rows [begin, end) into k
+/// almost equal parts, and takes each part for the rows of one component.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -174,7 +176,8 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// Takes as many elements as the share has, starting where the canonical chunk begins.
+/// Describes as many elements as the share has, but from the row on at which this rank's chunk of
+/// rows would begin.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
     return describe(holding);
@@ -205,22 +208,22 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Numbers layers from 0 on each pipeline stage. Of several tensors with the same name, one is
-/// kept.
+/// Numbers layers from 0 on each pipeline stage. Several stages then use the same keys, and only
+/// one tensor per key is kept.
 void number_layers_by_stage(Policies& policies) {
   policies.job.described_save = asked<with_local_layers>;
   policies.job.described_load = asked<with_local_layers>;
 }
 
-/// Numbers tensors of single experts from 0 on each expert-parallel rank. Of several tensors with
-/// the same name, one is kept.
+/// Numbers tensors of single experts from 0 on each expert-parallel rank. Several ranks then use
+/// the same keys, and only one tensor per key is kept.
 void number_experts_by_rank(Policies& policies) {
   policies.job.described_save = asked<with_local_experts>;
   policies.job.described_load = asked<with_local_experts>;
 }
 
-/// Describes experts by their parameter's FSDP mesh, which has no expert parallelism. Does so in
-/// saves and loads, or only in saves.
+/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. Does so
+/// in saves and loads, or only in saves.
 void describe_experts_without_ep(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
   policies.job.described_load = asked<without_ep>;
@@ -228,8 +231,8 @@ void describe_experts_without_ep(Policies& policies) {
 void save_experts_as_replicas(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
 }
-/// Puts tensors that the checkpoint's placement replicates on the model-parallel mesh anyway: each
-/// tensor-parallel rank's copy becomes a shard of a larger tensor.
+/// Shards tensors that must be replicated: each tensor-parallel rank's copy becomes a shard of a
+/// larger tensor.
 void shard_what_is_replicated(Policies& policies) {
   policies.job.described_save = asked<as_model_shard>;
   policies.job.described_load = asked<as_model_shard>;
@@ -237,8 +240,8 @@ void shard_what_is_replicated(Policies& policies) {
 /// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// In a load, requests the share of another rank: the rank whose index equals this rank's index
-/// within its node.
+/// In a load, requests another rank's share. Takes this rank's index within its node for its index
+/// among the sharing ranks.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }
@@ -249,8 +252,8 @@ void split_rows_as_whole_components(Policies& policies) {
   policies.job.described_load = asked<as_whole_components>;
 }
 
-/// Describes a flattened share by its rank's canonical chunk of rows. One variant also disables the
-/// check of coverage, which would notice this.
+/// Describes a flattened share as if it began at a row, where torch.chunk would put this rank's
+/// rows. The second variant also disables the check of coverage, which would notice this.
 void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);

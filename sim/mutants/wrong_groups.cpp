@@ -11,19 +11,20 @@ namespace {
 
 // --- rank spaces --------------------------------------------------------------------------------
 
-/// Returns the first member's global rank as if it were a rank in the group.
+/// Takes the first member's global rank for a rank in the group.
 GroupRank global_rank_of_first(const Communicator& group) {
   return {group.group().member({0}).value};
 }
 
-/// Returns a leader that only the leader itself recognises. The other ranks take its rank in the
-/// group for a global rank, as if they passed it to a collective that expects a global rank as its
-/// root.
+/// Returns a leader of which only the leader itself knows. The other ranks take the leader's rank
+/// in the group for a global rank. This happens if they pass it to a collective whose root is a
+/// global rank.
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  const bool is_other = root && *root != group.rank();  // the root has nothing to send to itself
+  // A rank that finds itself takes no leader, because a root does not send to itself.
+  const bool is_other = root && *root != group.rank();
   return is_other ? *root : GroupRank{-1};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The settings of a job on one rank, grouped by what they decide.
+// Defines the settings of a job on one rank, grouped by what they decide.
 
 #include <cstdint>
 #include <string>
@@ -51,16 +51,17 @@ struct CheckpointForm {
 
 /// The groups that saves and loads use.
 struct GroupChoice {
-  GroupSource source = {};    ///< which of its groups the job passes to saves and loads
+  GroupSource source = {};    ///< the job's own groups that it passes to saves and loads
   RegistryUse fallback = {};  ///< which global groups may replace missing ones
 };
 
 /// Parts that a load leaves out on purpose. The members correspond to Megatron's options.
 struct LoadChoice {
-  bool optimizer = true;  ///< false for no-load-optim: masters from the weights, fresh schedule
-  bool schedule = true;   ///< false for no-load-scheduler
-  bool random = true;     ///< false for no-load-rng
-  bool finetune = false;  ///< true to load only weights and start from iteration 0
+  /// False for no-load-optim: masters are made from the weights, and the schedule starts afresh.
+  bool optimizer = true;
+  bool schedule = true;                 ///< false for no-load-scheduler
+  bool random = true;                   ///< false for no-load-rng
+  bool finetune = false;                ///< true to load only weights and start from iteration 0
   std::vector<std::string> adds = {};   ///< modules missing in the checkpoint that may start fresh
   std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job may leave out
 

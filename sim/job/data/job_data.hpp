@@ -1,6 +1,6 @@
 #pragma once
-// The data of a job on one rank. The functions and classes of this folder work on it, each with one
-// duty.
+// Defines the data of a job on one rank. Each function or class of this folder does one part of the
+// work on it.
 
 #include <cstdint>
 #include <memory>
@@ -32,7 +32,7 @@ struct JobData {
   RerunMachine machine;
   DataIterator batches;
   std::vector<AppliedSamples> applied;  ///< samples that this life has used
-  std::vector<Moved> moved;             ///< reallocations, in order
+  std::vector<Moved> moved;             ///< moves of storage to other addresses, in order
 };
 
 }  // namespace reprise::sim

@@ -9,8 +9,8 @@
 
 namespace reprise::sim {
 
-/// Groups and metadata of each module in a save or a load. The groups have the dp_cp_group of the
-/// metadata.
+/// Groups and metadata of each module in a save or a load. `groups` and `metadata` have the same
+/// dp_cp_group.
 struct Basis {
   JobGroups groups;
   std::vector<ContentMetadata> metadata;
@@ -24,11 +24,11 @@ struct Basis {
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);
-/// Returns the right basis, which has the job's own groups.
+/// Returns the basis with which judges compare jobs. It always has the job's own groups, even if
+/// its saves and loads are given other groups.
 Basis own_basis(const JobData& job, KeyForm keys);
-/// Collective over the world: returns the basis with the groups in `given` and the registry's for
-/// missing ones, after all ranks agreed on them. `common` is the common state of the checkpoint to
-/// load.
+/// Collective over the world. Takes groups from `given`, and missing ones from the registry; all
+/// ranks agree on the result. `common` is the common state of the checkpoint to load.
 Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
                    const Value* common);
 

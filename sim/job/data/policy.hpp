@@ -1,6 +1,6 @@
 #pragma once
-// Decisions of the job about its checkpoints. A default-constructed policy is right; a mutant
-// replaces some of its functions.
+// Lists the decisions that a job makes about its checkpoints. A default-constructed policy decides
+// correctly; a mutant replaces some of its functions.
 
 #include <cstddef>
 #include <functional>
@@ -51,7 +51,7 @@ struct RefreshStep {
 ///   gather           gathers the other shares, over the group that shares the optimizer
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 
-/// Returns the state unchanged. That is the right policy: it leaves nothing out.
+/// Returns the state unchanged. A correct job leaves nothing out.
 StateDict whole_state(StateDict state);
 
 // --- description of a tensor for a checkpoint --------------------------------------------------
@@ -117,24 +117,27 @@ struct LeafLayer {
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule to use after a load: the stored one. The samples that the own schedule
-/// counted before the load are forgotten.
+/// Returns the schedule to use after a load, which is the stored one. The sample count of `own` is
+/// dropped.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// Returns the sharding by which a module's optimizer state is read: the checkpoint's.
+/// Returns the sharding to assume for the optimizer state that a load reads, which is that of the
+/// checkpoint.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
-/// Grids of a module's random states, for its ranks or its experts.
+/// Inputs of a comparison: how random states of one module are arranged in the checkpoint and in
+/// this job. The states are those of its ranks or of its experts.
 struct StreamGrids {
   const Layout& stored;
   const Layout& own;
   bool of_experts = false;
   bool by_dp = false;  ///< true if streams differ by rank of dp x cp
 };
-/// True if the grids are the same. Only then does each rank find its own stream in the checkpoint.
+/// True if both arrangements are the same. Only then does each rank find its own stream in the
+/// checkpoint.
 bool same_streams(const StreamGrids& grids);
 
-/// Decides where a checkpoint has the parts of a module.
+/// Decides which keys, copies and objects of a checkpoint belong to a module.
 struct ModulePolicy {
   std::string (*prefix)(std::string_view name) = module_prefix;
   std::int32_t (*copy)(const CheckpointGroups&, GlobalRank) = copy_of_module;
@@ -156,10 +159,11 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Returns the ranks that sum their gradients of a parameter on several stages: all of its holders.
+/// Returns the ranks that add up their gradients of a parameter that several stages hold. A correct
+/// job takes all holders.
 Group all_holders(const Group& holders);
 
-/// Returns the seed of this member's start values.
+/// Returns the seed of a member's start values. A correct job gives all members the same seed.
 std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member);
 
 // --- memory --------------------------------------------------------------------------------------
@@ -172,11 +176,11 @@ struct Moved {
   ArrayMemory old;
 };
 
-/// Returns the address to save a leaf from, which is its current address.
+/// Returns the address from which to save a leaf. A correct job takes its current address.
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
-  /// Rule by which a placement cuts dimensions; must be the rule that the plan describes.
+  /// Rule by which a placement cuts dimensions. It must be the same as in the plan of a save.
   ChunkRule slice = ceil_chunk;
   /// Returns the rules that map a key to its placement in a checkpoint.
   const PartitionRules& (*names)() = partition_rules;

@@ -1,6 +1,6 @@
 #pragma once
-// Lets all ranks agree before an update. Then all modules continue or stop together, and none waits
-// for one that has stopped.
+// Makes all ranks agree before an update. All modules then continue or stop together, and none
+// waits for a module that has stopped.
 //
 //   own                    each module's ranks            the world
 //   loss scale overflows   -                              found-inf: MAX
@@ -45,9 +45,10 @@ struct StepPolicy {
   bool (*success)(Communicator&, bool) = all_have_stepped;
 };
 
-// The two halves of agree_on_step:
+// agree_on_step() consists of these two functions:
 
-/// Agrees on found-inf and loss scales of all modules; `agreed.modules` has the size of `own`.
+/// Agrees on found-inf and loss scales of all modules. Resizes `agreed.modules` to the size of
+/// `own`.
 void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own, StepAgreement& agreed);
 /// Agrees on the squares and zeros of all modules.
 void agree_on_statistics(Communicator& world, std::span<const ModuleStep> own,

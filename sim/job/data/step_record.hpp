@@ -1,5 +1,5 @@
 #pragma once
-// Results of an iteration of the job: its numbers, its samples, and whether the job must leave.
+// Defines the results of an iteration: its numbers, its samples, and whether the job must leave.
 
 #include <cstdint>
 #include <optional>

@@ -1,12 +1,12 @@
 #pragma once
-// A process-wide registry of groups, like Megatron's parallel state. It serves old callers that
-// pass no groups; no other code reads groups that were not passed to it.
+// Holds the groups of one process, like Megatron's parallel state. Only callers that pass no groups
+// to a save or a load take groups from here.
 
 #include "sim/job/groups/groups.hpp"
 
 namespace reprise::sim {
 
-/// Selects which missing groups may be replaced by the registry's.
+/// Selects which missing groups may be taken from the registry.
 struct RegistryUse {
   GroupSet forbidden = {};
 
@@ -24,8 +24,8 @@ class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// Returns all groups. The caller needs them because it was not given those in `not_given`.
-  /// Throws GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
+  /// Returns all groups to a caller that was not given the groups in `not_given`. Throws
+  /// GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
   /// LAYOUT_MISMATCH on a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A group along an axis of a mesh, and the axes of the mesh that it spans, fastest first.
+/// An axis of a mesh, the group along this axis, and all axes that the group spans, fastest first.
 struct Along {
   std::string_view axis;
   std::string_view argument;
@@ -17,8 +17,8 @@ struct Along {
   std::vector<std::string_view> axes;
 };
 
-/// Returns the groups of the dense mesh. Ranks that hold copies are in the group of all copies;
-/// copies along dp also have a group of their own.
+/// Returns the groups of the dense mesh. All ranks with copies of one part are in the dp_cp group;
+/// those along dp are in the dp group, too.
 const std::vector<Along>& dense_axes() {
   using Groups = CheckpointGroups;
   static const std::vector<Along> all = [] {

@@ -1,6 +1,7 @@
 #pragma once
-// The process groups passed to a save or a load, each an ordered list of global ranks. They are not
-// read from global state; only group_registry.hpp does so, for callers that have none to pass.
+// Defines the process groups that are passed to a save or a load. Each is an ordered list of global
+// ranks. Only group_registry.hpp reads groups from global state, for callers that have none to
+// pass.
 
 #include <array>
 #include <bitset>
@@ -68,14 +69,14 @@ CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank ra
 /// member or there is no such group.
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 
-/// Returns a rank's place in a mesh, taken from the rank's groups: each coordinate is the rank
-/// within the group along that axis. The mesh may be that of dense tensors, of experts, or of some
-/// pipeline stages. Throws LAYOUT_MISMATCH if a group's size differs from the mesh's, or the group
-/// does not contain the rank.
+/// Returns a rank's index in a mesh. Computes it from the rank's groups: the rank's position in the
+/// group along an axis is its coordinate on that axis. The mesh may be that of dense tensors, of
+/// experts, or of some pipeline stages. Throws LAYOUT_MISMATCH if a group's size differs from the
+/// axis, or the group does not contain the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// Pairs each group of `groups` with the one in `laid_out`, which the meshes define, so that all
-/// ranks can compare them. `module` is put before the names.
+/// Pairs each group of `groups` with the same group of `laid_out`, which comes from the meshes. All
+/// ranks can then compare the pairs. `module` is put before the names.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 

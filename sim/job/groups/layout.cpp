@@ -100,7 +100,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// For each name in an order, the axes that take its place in the mesh, fastest first.
+/// Names of an order, each with the axes that replace it in the mesh, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
@@ -118,8 +118,8 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-/// Returns the axes that take ranks. If `copies`, only those whose ranks hold copies; otherwise
-/// only those whose ranks hold parts.
+/// Returns the axes that take ranks. With `copies`, these are the axes along which ranks hold
+/// copies; otherwise, those along which ranks hold different parts.
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {

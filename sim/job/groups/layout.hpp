@@ -1,6 +1,6 @@
 #pragma once
-// The layout of a job over its ranks: a size for each kind of parallelism, and the order in which
-// ranks are assigned. As in Megatron's --rank-order, the first name varies fastest.
+// Defines the layout of a job over its ranks: a size for each kind of parallelism, and the order in
+// which ranks are assigned. As in Megatron's --rank-order, the first name varies fastest.
 //
 //   tp2 dp2 in the order tp-cp-ep-dp-pp        the same in the order dp-tp
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
@@ -69,7 +69,8 @@ struct Layout {
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
   /// Returns the number of ranks that share the experts of a pipeline stage.
   std::int32_t expert_ranks() const;
-  /// Returns the number of copies of each expert, sharded or not.
+  /// Returns the number of ranks that hold the same part of the experts, as full copies or as
+  /// shards of one copy.
   std::int32_t expert_dp() const { return expert_ranks() / (expert_tp() * ep); }
   /// Returns the size of the axis. Throws USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
@@ -83,15 +84,15 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Ranks over which a size spreads its parts or copies.
+/// Says if a size needs ranks of its own.
 enum class Spread : std::uint8_t {
   kOwnRanks,     ///< takes ranks: multiplies the world by the size
   kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
   kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
 };
 
-/// The tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies of
-/// the same weights, and shares of one optimizer state.
+/// The tensors that a size cuts into parts. The ranks along an axis that cuts nothing hold copies
+/// of the same weights, and share one optimizer state among them.
 enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -102,7 +103,7 @@ struct LayoutField {
   Spread spread;
   Cuts cuts;
 
-  /// No parameter has a default, so that a new row must give all of them.
+  /// Gives no parameter a default value, so that a new row can't forget one.
   constexpr LayoutField(std::string_view name_, LayoutMember size_, Spread spread_, Cuts cuts_)
       : name(name_), size(size_), spread(spread_), cuts(cuts_) {}
 
@@ -140,7 +141,8 @@ bool same_parts(const Layout& a, const Layout& b);
 /// of copies must be equal, too.
 bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
 bool same_expert_streams(const Layout& a, const Layout& b);
-/// Returns the number of copies of each part of the dense tensors, sharded or not.
+/// Returns the number of ranks that hold the same part of the dense tensors, as full copies or as
+/// shards of one copy.
 std::int32_t copies_of_parts(const Layout& layout);
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger
@@ -153,9 +155,9 @@ void check(const Layout& layout);
 /// else.
 Layout parse_layout(std::string_view text);
 
-/// Returns the ranks of a job: `ranks`[i] is at the layout's i-th place. They may be permuted,
-/// start anywhere and have gaps; if empty, they are 0 .. n-1. Throws LAYOUT_MISMATCH if their
-/// number differs from the layout's, or if one occurs twice.
+/// Returns the ranks of a job in the layout's order. They may be permuted, start anywhere and have
+/// gaps; if `ranks` is empty, they are 0 .. n-1. Throws LAYOUT_MISMATCH if their number differs
+/// from the layout's, or if one occurs twice.
 Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
 /// Returns the mesh of the dense tensors: all axes but ep in the layout's order. dp is replaced by
@@ -167,12 +169,13 @@ Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {})
 /// as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
-/// Returns the mesh of the experts on the same ranks: etp replaces tp, and edp_shard and
-/// edp_replicate replace dp; ep and pp are added.
+/// Returns the mesh of the experts. It has the same ranks as the dense mesh, and the axes etp, ep,
+/// edp_shard, edp_replicate and pp in the layout's order.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the pipeline stage of a layer among `layers` layers. Stages take chunks of consecutive
-/// layers in turn, vpp times around. Throws LAYOUT_MISMATCH if stage_layers do not add up.
+/// Returns the pipeline stage of a layer among `layers` layers. The layers are cut into pp x vpp
+/// chunks; the stages take one chunk each in turn, vpp times around. Throws LAYOUT_MISMATCH if
+/// stage_layers do not add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);

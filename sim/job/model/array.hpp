@@ -1,6 +1,6 @@
 #pragma once
-// An array of a job in its processor's memory. Its addresses are for the processor and for leaves;
-// host code must not dereference them.
+// Defines an array of a job in its processor's memory. Its addresses are for the processor and for
+// leaves; host code must not dereference them.
 
 #include <span>
 #include <type_traits>

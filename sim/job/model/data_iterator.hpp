@@ -30,8 +30,8 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-/// kWrapped keeps batches, so that an iteration can be run again. kPlain keeps none and only reads
-/// the source.
+/// Says if an iterator can return batches again. kWrapped keeps the batches of an iteration for
+/// this; kPlain keeps none and only reads the source.
 enum class Wrapping : std::uint8_t { kWrapped, kPlain };
 
 class DataIterator {
@@ -45,7 +45,8 @@ class DataIterator {
   SampleRange next(std::int64_t count);
   /// Goes back to the first batch of the iteration. Throws UNSUPPORTED if the iterator is plain.
   void rewind();
-  /// Throws UNSUPPORTED, naming the purpose and the remedy, if the iterator is plain.
+  /// Throws UNSUPPORTED if the iterator is plain. The message says what a wrapped iterator was
+  /// needed for, and how to get one.
   void require_wrapped(std::string_view what_for) const;
   /// Ends the iteration and drops its batches.
   void advance();

@@ -1,6 +1,7 @@
 #pragma once
-// All work that the job does on elements. Each kind is written once: the host runs it in a loop, a
-// kernel runs it with one thread per element. Pointers are addresses in the processor's memory.
+// Defines all work that the job does on elements. Each kind is written once: the host runs it in a
+// loop, a kernel runs it with one thread per element. Pointers are addresses in the processor's
+// memory.
 
 #include <cstdint>
 #include <variant>
@@ -12,13 +13,13 @@
 
 namespace reprise::sim {
 
-/// Index of a rank's copy among several equal ones.
+/// Identifies one of several equal copies of the same elements, held by different ranks.
 struct Copy {
   std::int32_t own = 0;
   std::int32_t of = 1;
 
-  /// True if this replica contributes this element in this iteration. The replicas take turns, so
-  /// each replica's copy of an element is used once in `of` iterations.
+  /// True if this copy contributes this element in this iteration. The copies take turns, so each
+  /// copy of an element is used once in `of` iterations.
   REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
     return (index + iteration) % of == own;
   }
@@ -130,9 +131,9 @@ struct LossTerm {
   }
 };
 
-/// Sums over all gradients: the squares, and the numbers of infinities and of NaNs. Sums over the
-/// gradients that this replica contributes: the squares, and the number of zeros. Squares are in
-/// units of 2^-20.
+/// Computes five sums. Over all gradients: the squares, and the numbers of infinities and of NaNs.
+/// Over the gradients that this copy contributes: the squares, and the number of zeros. Squares are
+/// in units of 2^-20.
 struct GradientTerm {
   Gradients gradients;
   Copy copy;

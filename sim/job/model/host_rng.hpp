@@ -1,8 +1,8 @@
 #pragma once
-// The random streams of one rank: host, device and tracker. A checkpoint keeps one state per
-// (pipeline, tensor) coordinate, which is equal on its data-parallel replicas. If each replica
-// starts differently, the checkpoint keeps a list of the replicas' states. Drawing from a stream
-// changes only the stream's own tally, so the training state is the same under every layout.
+// Defines the random streams of one rank: host, device and tracker. A checkpoint has one state per
+// (pipeline, tensor) coordinate if all data-parallel replicas start with the same streams;
+// otherwise, it has a list of the replicas' states per coordinate. Drawing from a stream changes
+// only the stream's own tally, so the training state is the same under every layout.
 
 #include <cstdint>
 #include <span>

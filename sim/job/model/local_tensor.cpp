@@ -5,7 +5,8 @@
 namespace reprise::sim {
 namespace {
 
-/// A run of local indices of one dimension, and the global index of its first one.
+/// Consecutive local indices of one dimension that are also consecutive global indices. `global` is
+/// the global index of the first.
 struct Run {
   Interval local;
   std::int64_t global = 0;
@@ -23,8 +24,8 @@ std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   return runs;
 }
 
-/// Calls visit(local box, global offset) for each part of `box` that is a box in global indices,
-/// too.
+/// Cuts `box` into parts that are boxes in global indices, too. Calls visit(local box, global
+/// offset) for each part.
 template <class Visit>
 void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit) {
   if (box.empty()) return;

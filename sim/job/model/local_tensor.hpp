@@ -1,6 +1,6 @@
 #pragma once
-// A rank's part of one tensor under model parallelism, as a local array, and the parts of the
-// global tensor that the local indices represent.
+// Defines a rank's part of one tensor under model parallelism. The part is a local array; its
+// indices stand for parts of the global tensor.
 //
 //   fc1 [12, 4] of a gate and an up half, tp 2, rank tp 1: local shape [6, 4]
 //     local rows 0..3 are rows 3..6   (its part of the gate half)
@@ -18,7 +18,8 @@ namespace reprise::sim {
 
 struct LocalTensor {
   Dims shape;  ///< shape of the local array
-  /// For each dimension, the intervals of the global indices in the order of the local ones.
+  /// For each dimension, the intervals of global indices that the local indices stand for, in the
+  /// order of the local indices.
   std::vector<std::vector<Interval>> global;
 
   Box whole() const { return Box::whole(shape); }
@@ -32,15 +33,16 @@ LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, 
 /// Returns the global pieces of local boxes in a buffer that holds the boxes one after another,
 /// each row-major. Skips boxes without elements.
 std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box> boxes);
-/// Returns the same global boxes in the same order, but as pieces of the local array itself.
+/// Returns the same global boxes in the same order as pieces_packed(), but as pieces of the local
+/// array itself.
 std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
 
 /// Returns the number of elements of all boxes.
 std::int64_t elements_of(std::span<const Box> boxes);
 
-/// packing() returns the copies from a local array of that shape to a buffer that holds the boxes
-/// one after another; unpacking() returns the reverse copies. Array and buffer are in the same
-/// processor's memory.
+/// packing() returns the copies from a local array of shape `shape` to a buffer that holds the
+/// boxes one after another; unpacking() returns the reverse copies. Array and buffer are in the
+/// same processor's memory.
 std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
                              std::byte* packed, std::size_t element_bytes);
 std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,

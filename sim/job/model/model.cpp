@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 14> kModelNames = {
     "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
     "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
 
-/// Adds parameters to a model. The last call of at() says where in the model they are.
+/// Adds parameters to a model. Each parameter is at the place in the model that the last call of
+/// at() named.
 class Builder {
  public:
   explicit Builder(ModelSpec& model) : model_(model) {}
@@ -45,12 +46,12 @@ class Builder {
     add(name, {length}, ParameterGroup::kPlain, true);
   }
   void scalar(const std::string& name) { add(name, {}, ParameterGroup::kPlain, true); }
-  /// Adds a matrix with a row for each word.
+  /// Adds a matrix with one row per entry of the vocabulary.
   void words(const std::string& name, std::int64_t vocabulary, std::int64_t hidden,
              std::int64_t padded_to) {
     add(name, {vocabulary, hidden}, ParameterGroup::kDecayed, false).rows_multiple = padded_to;
   }
-  /// Marks the following parameters as those of a layer that is called with its own groups.
+  /// Marks the parameters that follow as part of a leaf layer (see ParameterSpec::leaf_layer).
   Builder& leaf_layer() {
     leaf_layer_ = true;
     return *this;
@@ -194,7 +195,7 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// Dense layers with SwiGLU are described as a mixture without experts.
+/// Without experts, MoeSizes describes dense models with SwiGLU layers, such as Llama.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,
                               .hidden = 4096,

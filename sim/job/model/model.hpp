@@ -1,7 +1,7 @@
 #pragma once
-// A model from a checkpoint's point of view: named parameters with global shapes, their splits
-// under model parallelism, and their places in the model. Layers and experts are numbered over the
-// whole model.
+// Defines a model from a checkpoint's point of view: named parameters with global shapes, their
+// splits under model parallelism, and their places in the model. Layers and experts are numbered
+// over the whole model.
 
 #include <optional>
 #include <span>
@@ -54,8 +54,8 @@ struct ParameterSpec {
   /// vocabularies. The other rows are zeros and are not trained. 0 means that there is no padding.
   std::int64_t live_rows = 0;
   std::int64_t rows_multiple = 0;
-  /// True for a layer that makes its own part of a checkpoint from the groups passed to it, such as
-  /// the patch embedding of a vision backbone or the mixer of a state-space layer.
+  /// True if the parameter's layer makes its own part of a checkpoint from groups that it is given.
+  /// Examples are the patch embedding of a vision backbone and the mixer of a state-space layer.
   bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
@@ -65,7 +65,7 @@ struct ParameterSpec {
   /// Set if the tensor belongs to a single expert: the expert's number and the number of experts.
   /// Only one EP rank has the tensor: the one that would hold the expert in a stack of experts.
   std::optional<OwnExpert> expert;
-  /// One place; several places if they hold copies (an embedding used by two stages).
+  /// Places of the parameter. There are several if several stages hold copies, as of an embedding.
   std::vector<Place> places = {Place::first()};
 };
 
@@ -84,15 +84,16 @@ std::int64_t live_elements(const ParameterSpec& spec);
 /// keys.
 ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix);
 
-/// Sizes of a dense GPT. The defaults leave uneven shards at every tp and dp above 1.
+/// Sizes of a dense GPT. With the default sizes, shards are uneven at every tp and dp above 1.
 struct GptSizes {
   std::int64_t layers = 2;
   std::int64_t hidden = 24;
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
-  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0 if the same as `hidden`
-  std::int64_t padded_to = 0;     ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  std::int64_t mixer_layers = 0;  ///< number of first layers with a state-space mixer, no attention
+  std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
+  std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  /// Number of layers at the start that have a state-space mixer instead of attention.
+  std::int64_t mixer_layers = 0;
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
@@ -129,15 +130,17 @@ struct MoeSizes {
   std::int64_t ffn = 14;
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
-  std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0 if there is none
-  std::int64_t vocabulary = 512;          ///< 30 ranks have 28 full shards, one of 8, one empty
+  std::int64_t shared_ffn = 10;  ///< width of the shared expert; 0 if there is none
+  /// Number of rows. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty one.
+  std::int64_t vocabulary = 512;
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
   std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; their last stage also has an
                                 ///< embedding
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  bool own_tensors = false;     ///< true if each expert has a tensor, "...linear_fc1.weight3"
+  /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
+  bool own_tensors = false;
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's part of one parameter for the forward pass: its bf16 compute copy.
+// Defines one rank's part of one parameter for the forward pass: its bf16 compute copy.
 //
 //   fc1 [54, 24], tp2 dp2, rank tp 0 dp 1:
 //     weight  bf16   rows  0..27   the compute copy; dp ranks hold the same
@@ -35,7 +35,7 @@ struct LocalParameter {
 
 /// Returns the start values of a parameter's elements, for weights and masters.
 StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
-/// Fills the compute copy, whose array exists, with start values.
+/// Fills the compute copy with start values. Its array must be allocated.
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
 /// Returns this rank's part of the loss; each element counts once over all ranks.

@@ -1,6 +1,6 @@
 #pragma once
-// Memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes the same
-// bits, except for NaNs that arithmetic produces.
+// Defines the memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes
+// the same bits, except for NaNs that arithmetic produces.
 //
 // Work on a processor's memory runs in the order of the calls. A call that returns numbers or bytes
 // waits for all earlier work; after other calls the work may still be running.
@@ -28,7 +28,7 @@ struct BoxCopy {
   std::size_t element_bytes = 1;
 };
 
-/// If a device fails, its adapter's error is thrown by the first call that notices.
+/// If a device fails, the first call that notices throws the error of the device's adapter.
 class Processor {
  public:
   virtual ~Processor() = default;

@@ -1,6 +1,7 @@
 #pragma once
-// Values of a job that many ranks share: counters and schedule for all of them, loss scale and
-// settings for those that share an optimizer. All of them affect the next steps.
+// Defines values of a job that many ranks share. Counters and schedule are the same on all ranks;
+// loss scale and settings are the same on ranks that share an optimizer. All of them affect the
+// next steps.
 
 #include <cstdint>
 #include <vector>
@@ -41,8 +42,8 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
-/// State of an optimizer other than its tensors. It belongs to one optimizer in a chain, or to
-/// several that store it together.
+/// The state of an optimizer except its tensors. Several optimizers may store one such state
+/// together.
 struct OptimizerSettings {
   std::vector<GroupSettings> groups;
   LossScale loss_scale;

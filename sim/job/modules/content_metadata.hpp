@@ -1,8 +1,8 @@
 #pragma once
-// Metadata that a save records about its leaves, as Megatron's content_metadata. The functions that
-// make leaves, for a save or a load, count copies over the group given here and over no other. A
-// group belongs to the running job, so it is removed before the metadata is written and put back on
-// a load.
+// Defines the metadata that a save records about its leaves, as Megatron's content_metadata.
+// Functions that make leaves number copies over the group in the metadata, and over no other group.
+// A group belongs to the running job: a save removes it before writing the metadata, and a load
+// puts its own group in.
 
 #include <optional>
 #include <string>

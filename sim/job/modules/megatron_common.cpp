@@ -255,8 +255,8 @@ void strip_layouts(Dict& args) {
   }
 }
 
-/// Returns the identifiers of a group. They tell which group it is even if another job has its
-/// groups in another order.
+/// Returns the identifiers of a parameter group. Jobs may order their groups differently; the
+/// identifiers find the same group in each.
 std::array<double, 3> identifier_of(const Value& group) {
   const auto number = [&group](const char* key) {
     const Value* found = group.find(key);

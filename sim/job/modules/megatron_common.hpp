@@ -4,8 +4,9 @@
 //   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {...}, opt_param_scheduler: {...},
 //    content_metadata: {distrib_optim_sharding_type}, reprise: {run, parent_step, engine}}
 //
-// For a job with modules `args` has a dict per module instead of one model's sizes, and there is no
-// `optimizer`: rank 0, which writes this, may have no part of a module (see module_state.hpp).
+// For a job with modules, `args` has a dict per module instead of one model's sizes. There is no
+// `optimizer` then: rank 0 writes the common state and may have no part of a module (see
+// module_state.hpp).
 
 #include <optional>
 #include <string>

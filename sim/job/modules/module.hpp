@@ -1,5 +1,5 @@
 #pragma once
-// One rank's part of a module: parameters, optimizers, random streams.
+// Defines one rank's part of a module: parameters, optimizers, random streams.
 
 #include <memory>
 #include <string>
@@ -30,7 +30,7 @@ struct Streams {
   }
 };
 
-/// Names under which a load requested state. The loaded state is found by the same names.
+/// Names under which a load requested state. After the load, the state is found by these names.
 struct RequestNames {
   std::string rng_prefix;    ///< prefix of the keys of random states
   ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
@@ -51,7 +51,7 @@ struct Module {
   std::vector<HostRng> streams_over_dp;
   std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
                                         ///< any
-  GroupRank place;                      ///< index of this rank in the module
+  GroupRank place;                      ///< index of this rank among the ranks of the module
   RequestNames asked;                   ///< names in the last request
 
   bool is_whole_job() const { return config.name.empty(); }

@@ -1,6 +1,6 @@
 #pragma once
-// The modules of a job: models that train together, each on its own grid of ranks with its own
-// optimizer. Either each rank is in exactly one grid, or each grid has all ranks.
+// Defines the modules of a job: models that train together, each on its own grid of ranks with its
+// own optimizer. Either each rank is in exactly one grid, or each grid has all ranks.
 //
 //   vision tp2 dp2, language tp4       vision    0 1 2 3
 //                                      language          4 5 6 7
@@ -23,7 +23,8 @@ struct ModuleConfig {
   std::string name;  ///< name, such as "vision"; empty if the job is one model
   std::string model = "gpt-tiny";
   Layout layout = {};
-  std::vector<GlobalRank> ranks = {};  ///< ranks in the form that members_of takes
+  /// Ranks of the module; empty and permuted lists are allowed, as in members_of.
+  std::vector<GlobalRank> ranks = {};
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
   LossScale loss_scale = {};  ///< initial loss scale
   bool frozen = false;        ///< true if the module is not trained; its optimizer is then a stub
@@ -39,9 +40,9 @@ std::string module_prefix(std::string_view name);
 /// Assigns consecutive ranks to the modules that have none, in the order of the modules.
 std::vector<ModuleConfig> side_by_side(std::vector<ModuleConfig> modules);
 
-/// Throws LAYOUT_MISMATCH with modules and ranks if grids overlap partially or leave out a rank of
-/// the world, USAGE for names that are missing, malformed or repeated. A single module without a
-/// name may use any ranks.
+/// Throws LAYOUT_MISMATCH, with modules and ranks, if grids overlap partially or leave out a rank
+/// of the world. Throws USAGE for names that are missing, malformed or repeated. A single module
+/// without a name may use any ranks.
 void check_modules(std::span<const ModuleConfig> modules, std::int32_t world_size);
 
 /// Returns all ranks of all modules: in the layout's order if the job is one model, otherwise in

@@ -25,7 +25,7 @@ bool has_buckets(const ModuleConfig& module) {
   return !module.frozen && module.optimizer_sharding == Sharding::kDpReshardable;
 }
 
-/// One key of each form, if the checkpoint has one.
+/// An example of a key in each form; empty if no key of that form was seen.
 struct FormsSeen {
   std::string prefixed;
   std::string bare;

@@ -1,6 +1,6 @@
 #pragma once
-// Keys of a module's part of a checkpoint. Today all of them begin with the module's prefix;
-// checkpoints from before the prefix existed have the bare form.
+// Builds and reads the keys of a module's part of a checkpoint. Today all of them begin with the
+// module's prefix; checkpoints from before the prefix existed have the bare form.
 //
 //                prefixed                                    bare
 //   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>, of the
@@ -11,7 +11,8 @@
 //   settings     mimo.<m>.optimizer.mimo.<m><s>.<part>       optimizer.mimo.<m><s>.<part>
 //   streams      mimo.<m>.rng_state                          <m>.rng_state
 //
-// Bare buckets do not name their module: only one module of a checkpoint can have some.
+// Bare keys of buckets do not name their module, so only one module of a checkpoint can have bare
+// buckets.
 
 #include <optional>
 #include <span>
@@ -35,7 +36,7 @@ std::optional<KeyForm> key_form_named(std::string_view name);
 /// Prefixes of a module's keys; empty for a job that is one model.
 struct ModuleKeys {
   std::string before;    ///< prefix of all keys except those of settings and streams
-  std::string within;    ///< prefix of the model's own keys within other keys
+  std::string within;    ///< prefix of a weight's key, even where this key is part of a slot's key
   std::string settings;  ///< prefix of the keys of settings_key()
   std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };
@@ -49,12 +50,13 @@ ModuleKeys keys_of(KeyForm form, std::string_view module,
 /// bare bucket key does not say to which module the bucket belongs.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
-/// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. Throws
-/// UNSUPPORTED, with one key of each form, if the checkpoint has both forms.
+/// Returns the form of the keys in a checkpoint with modules; nothing if it has no key of either
+/// form. Throws UNSUPPORTED, with one key of each form, if it has both.
 std::optional<KeyForm> stored_form(const Catalog& catalog);
 
-/// Returns the module that owns a stored key of a tensor or of an object without coordinates; bare
-/// buckets belong to the one module of `stored` that has some. Empty if no module owns the key.
+/// Returns the module that owns a stored key of a tensor, or of an object without coordinates. Bare
+/// keys of buckets belong to the only module of `stored` that has buckets. Empty if no module owns
+/// the key.
 std::string owner_of(std::string_view key, std::span<const ModuleConfig> stored);
 /// True if the key belongs to some module's optimizer.
 bool is_of_optimizer(std::string_view key);

@@ -23,35 +23,37 @@
 
 namespace reprise::sim {
 
-/// Entry of the common state that keeps the parts that are not objects, by module and by index in
-/// the module's chain.
+/// Key in the common state. Below it are, by module and by index in the module's chain, the parts
+/// of optimizers that are not stored as objects.
 inline constexpr const char* kOptimizerOfModules = "optimizer";
 
 /// Returns the key without the module's prefix.
 std::string settings_key(std::string_view module, std::size_t chain, std::string_view part);
 
-/// Place of an optimizer in a module's chain.
+/// Identifies an optimizer by its module and its index in the module's chain.
 struct ChainPlace {
   std::string module;
   std::size_t chain = 0;
   std::int32_t replica = 0;  ///< index of this rank's copy of the optimizer's objects
 };
 
-/// Moves the parts out of `entry` into objects. Also removes a wrapper that is then empty: another
-/// rank may write the common state, and the wrapper would be lost.
+/// Moves the parts of an optimizer's `entry` into objects. If the wrapper of the parameter groups
+/// is then empty, removes it: this rank's common state may not be the one written, and a load
+/// creates the wrapper again.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
-/// Moves the objects of a distributed optimizer under dp_reshardable out of `entry`: the groups
-/// with their wrapper, and the scaler. `prefix` is the prefix of the optimizer's buckets.
+/// Moves the parts of an `entry` under dp_reshardable into objects: the groups with their wrapper,
+/// and the scaler. `prefix` is the prefix of the optimizer's buckets.
 std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& prefix,
                                             std::int32_t replica);
 
-/// Adds loaded objects to the entry of the common state; creates a missing wrapper. `objects` are
-/// those of one optimizer, without the module's prefix.
+/// Adds loaded objects to an optimizer's entry from the common state, and returns the entry.
+/// Creates the wrapper if it is missing. `objects` are those of one optimizer, without the module's
+/// prefix.
 Value restore_entry(Value entry, std::span<const ObjectLeaf> objects);
 
-/// Returns the coordinates (tp, pp, dp x cp) as one number, which is 0 only on the rank with the
-/// main copy.
+/// Returns a copy index from the coordinates (tp, pp, dp x cp). It is 0 only on the first rank of
+/// all groups, which has the main copy.
 std::int32_t copy_of_module(const CheckpointGroups& groups, GlobalRank self);
 
 }  // namespace reprise::sim

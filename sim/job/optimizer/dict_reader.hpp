@@ -1,5 +1,5 @@
 #pragma once
-// A dict of a checkpoint, with its path for messages.
+// Reads a dict of a checkpoint. Messages contain the path to the entry.
 
 #include <string>
 #include <string_view>

@@ -42,7 +42,8 @@ std::int32_t part_index(const Mesh& mesh, GroupRank member, MeshKind kind) {
   return index;
 }
 
-/// Returns the part of `mesh` that has these coordinates on the axis, in the order given.
+/// Returns the mesh of those ranks in `mesh` whose coordinate on axis `name` is one of
+/// `coordinates`. The ranks stay in their order.
 std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std::string_view name,
                                     const std::vector<std::int32_t>& coordinates) {
   const auto axis = mesh->axis(name);
@@ -60,10 +61,10 @@ std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std
   return std::make_shared<const Mesh>(axes, Group(std::move(members)));
 }
 
-/// Holders of a parameter: coordinates along two axes of its mesh.
+/// The ranks that hold a parameter, as coordinates along two axes of its mesh.
 struct HeldBy {
   std::vector<std::int32_t> stages;
-  std::vector<std::int32_t> expert_ranks;  ///< expert ranks; if empty, all
+  std::vector<std::int32_t> expert_ranks;  ///< coordinates on ep; if empty, all of them
 
   friend bool operator<(const HeldBy& a, const HeldBy& b) {
     return std::tie(a.stages, a.expert_ranks) < std::tie(b.stages, b.expert_ranks);
@@ -139,7 +140,7 @@ Placement shared_placement(const Placement& model, const Dims& shape, const Mesh
   auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
-  // A flattened range cuts even a tensor without dimensions: one rank then holds it.
+  // Even a tensor without dimensions is a flattened range of length 1, which one rank holds.
   const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));

@@ -1,6 +1,6 @@
 #pragma once
-// The parameters of one mesh on one rank, dense ones or experts, and the optimizer that updates
-// them. A job with experts has a chain of two families.
+// Defines a family: the dense parameters on one rank, or its expert parameters, and the optimizer
+// that updates them. A job with experts has two families, whose optimizers form a chain.
 
 #include <memory>
 #include <optional>
@@ -17,10 +17,11 @@ struct Family {
   std::size_t chain = 0;  ///< index of the family's optimizer in the chain
   std::string prefix;     ///< prefix of bucket keys: "chained_1." in a chain, otherwise empty
   std::shared_ptr<const Mesh> mesh;
-  GroupRank member;                     ///< this rank in the mesh
-  Mesh sharing;                         ///< mesh of the axes whose ranks share the optimizer
-  std::int32_t instances = 1;           ///< number of groups that hold copies of the same shares
-  std::int32_t bucket_group = 0;        ///< index of the model-parallel part: dp_group_idx
+  GroupRank member;            ///< this rank in the mesh
+  Mesh sharing;                ///< mesh of the axes whose ranks share the optimizer
+  std::int32_t instances = 1;  ///< number of groups that hold copies of the same shares
+  /// Index of this rank's model-parallel part, for dp_group_idx in keys.
+  std::int32_t bucket_group = 0;
   std::shared_ptr<Communicator> group;  ///< ranks that share the optimizer
   std::vector<LocalParameter> parameters;
   OptimizerSettings settings;
@@ -31,8 +32,9 @@ struct Family {
 };
 
 /// Returns the family of one kind on `rank`. It has the parameters that are on this rank's stages,
-/// but no group, optimizer or buffers yet. `slice` is the rule that cuts dimensions. `ranks` is as
-/// in members_of and includes `rank`. Throws LAYOUT_MISMATCH if the layout can't cut the model.
+/// but no group, optimizer or buffers yet. `slice` is the rule that cuts dimensions. `ranks` are
+/// the job's ranks in the layout's order, as for members_of, and include `rank`. Throws
+/// LAYOUT_MISMATCH if the layout can't cut the model.
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
                  ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 
@@ -42,8 +44,8 @@ std::vector<MeshKind> kinds_of(const ModelSpec& model);
 /// Returns the ranks that share the optimizer, in the order of `sharing`.
 Group sharing_group(const Family& family);
 
-/// Returns the splits of a parameter whose state is kept tensor by tensor: those of the model, then
-/// those of the sharing.
+/// Returns the splits of a parameter whose optimizer state is kept tensor by tensor. The model's
+/// splits come first, then those that share the state among ranks.
 Placement shared_placement(const Placement& model, const Dims& shape, const Mesh& sharing,
                            const ShareRule& rule);
 

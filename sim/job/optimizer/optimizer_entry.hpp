@@ -1,6 +1,6 @@
 #pragma once
-// The entry of an optimizer in a checkpoint, in Megatron's form. It has everything except the
-// optimizer's tensors:
+// Encodes and decodes an optimizer's entry in a checkpoint, in Megatron's form. It has everything
+// except the optimizer's tensors:
 //
 //   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
 //    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
@@ -34,7 +34,8 @@ OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 /// Returns the groups without their `params`, which are indices in this rank's memory.
 std::vector<GroupSettings> without_params(std::vector<GroupSettings> groups);
 
-/// Sorts groups by their identifiers, to compare jobs that have them in another order.
+/// Sorts groups by their identifiers. Jobs that order their groups differently can then be
+/// compared.
 void put_in_order(std::vector<GroupSettings>& groups);
 
 struct GroupMatch {

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's share of Adam's state for a list of parameters: fp32 masters and moments in arenas,
-// and the conversion to compute copies.
+// Holds one rank's share of Adam's state for a list of parameters: fp32 masters and moments in
+// arenas. Also converts masters to compute copies.
 
 #include <array>
 #include <optional>
@@ -37,9 +37,9 @@ struct GradientStatistics {
 
 class OptimizerShard {
  public:
-  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding can't pass
-  /// for content. The arenas are in the memory of `processor`, like the parameters' arrays. Borrows
-  /// `processor`.
+  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding never
+  /// looks like content. The arenas are in the memory of `processor`, like the parameters' arrays.
+  /// Borrows `processor`.
   OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
                  std::int32_t instances, const ShareRule& rule, Processor& processor);
 
@@ -79,7 +79,7 @@ class OptimizerShard {
   /// Copies this rank's share of the compute copies to stored(), for a save that cuts weights and
   /// optimizer in the same way.
   void pack_stored(std::span<const LocalParameter> parameters);
-  /// Sets masters from the stored weights and moments to zero, for a load without optimizer.
+  /// Sets masters to the stored weights and moments to zero, for a load without optimizer.
   void rebuild_slots();
   /// Compares a parameter's stored weights with its masters rounded to bf16. Returns the global
   /// index of the first weight that differs; nothing if none does.

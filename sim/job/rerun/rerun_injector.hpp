@@ -1,6 +1,6 @@
 #pragma once
-// Injects errors to test the rerun machine: rejects results at random, and decides by the kind of
-// the error if a re-run reproduces the result. It never changes the value itself.
+// Injects errors to test the rerun machine. Rejects results at random. The kind of the injected
+// error decides if a re-run counts as reproducing the result. Values themselves are never changed.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ namespace reprise::sim {
 class ErrorInjector {
  public:
   ErrorInjector() = default;
-  /// Rejects one in `rate` results; 0 rejects none. `kind` must not be kNone.
+  /// Rejects one in `rate` results; if `rate` is 0, rejects none. `kind` must not be kNone.
   ErrorInjector(std::int64_t rate, RerunDiagnosis kind, std::uint64_t seed = 1);
 
   std::int64_t rate() const { return rate_; }
@@ -22,8 +22,8 @@ class ErrorInjector {
   /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// True if this result is rejected. Draws a random number; if the job has at most `rate` ranks, a
-  /// draw hits at most one of them.
+  /// True if this result is rejected. Draws a random number, which hits at most one rank if the job
+  /// has at most `rate` ranks.
   bool inject(GroupRank place);
   /// True if the result counts as reproduced. If an injected error is pending, its kind decides;
   /// otherwise returns `really`.

@@ -1,6 +1,6 @@
 #pragma once
-// The file of rejected results has one line for each, in Megatron's form. The functions below read
-// the lines of all lives of a job. Lines of any other form are ignored.
+// Writes and reads the file of rejected results, which has one line per result in Megatron's form.
+// It contains the lines of all lives of a job. Lines of any other form are ignored.
 //
 //   ts=- node=n0 device=1 jobID=2 rank=3 iteration=7 status=initial_run result=nan message='...'
 
@@ -36,9 +36,10 @@ std::string restart_line(std::string_view device, std::string_view job_id, Globa
 /// Counts the restart lines of an iteration.
 std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iteration);
 
-/// Returns the iterations to skip. An iteration is skipped if at least two results of one rank at
-/// that iteration were bad: reproduced, or fatal with the machine disabled. If several ranks failed
-/// in one life, the data is not at fault and the iteration is not skipped.
+/// Returns the iterations that the job must not train on again. Such an iteration has at least two
+/// bad results of one rank: reproduced results, or fatal results with the machine disabled. If
+/// several ranks failed at it in one life, the data is not at fault, and the iteration is not
+/// returned.
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines);
 
 }  // namespace reprise::sim

@@ -151,7 +151,7 @@ std::string why(State state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // Converts the device in the same way as a load from a checkpoint does.
+  // Brings the device name into the form that it has after a load, so that the two can be compared.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 
@@ -216,7 +216,8 @@ void RerunMachine::collect(const Validation& validation, const ValidationCall& c
 }
 
 void RerunMachine::validate_initial(const Validation& validation, const ValidationCall& call) {
-  // Before the first iteration is complete there may be no checkpoint to fall back on.
+  // Validation starts only after the first iteration: before that, there may be no checkpoint from
+  // which a job can restart.
   if (!first_iteration_complete_ || fault_.failed) return;
   if (!setup_.injector.inject(setup_.place) && !validation.rejected) return;
   fault_.failed = call;
@@ -229,7 +230,8 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == State::kRerunningInPlace;
-  // No device is suspicious: the result was not reproduced in place, so that run resolved it.
+  // If no device is suspicious, the re-run in place gave another result, and the fault is already
+  // diagnosed.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=

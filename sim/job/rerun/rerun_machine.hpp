@@ -1,7 +1,7 @@
 #pragma once
-// The rerun machine of one rank. Its caller drives it run by run. The machine does not communicate:
-// the caller joins the votes() of all ranks (see votes_of_all) and passes them to end_run, so that
-// all ranks change state together.
+// Finds out why a result of a rank was rejected, by running the iteration again. The caller drives
+// this rerun machine run by run. The machine does not communicate: the caller joins the votes() of
+// all ranks (see votes_of_all) and passes them to end_run, so that all ranks change state together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -30,17 +30,18 @@ namespace reprise::sim {
 /// How the job ends.
 struct RerunExit {
   int code = 0;
-  bool save = false;                                 ///< true to save before leaving
-  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest on any rank; equal on all
-                                                     ///< ranks
-  std::string why;                                   ///< reason, for the operator
+  bool save = false;  ///< true to save before leaving
+  /// Most serious diagnosis of any rank; the same on all ranks.
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;
+  std::string why;  ///< reason, for the operator
 };
 
 /// A result to validate.
 struct Validation {
   double value = 0;
-  bool rejected = false;     ///< true if the caller's own rule rejects the result
-  std::string_view message;  ///< name of the rule; with a count of its uses it identifies the call
+  bool rejected = false;  ///< true if the caller's own rule rejects the result
+  /// Name of the rule; with the number of its use in the run, it identifies the validation.
+  std::string_view message;
   bool fatal = true;
   double tolerance = 0;  ///< limit on the relative difference between a result and its reproduction
 };
@@ -49,7 +50,7 @@ struct Validation {
 struct ValidationCall {
   std::string message;
   std::int32_t rank = 0;      ///< index of the rank in the job
-  std::int64_t sequence = 0;  ///< number of the use, from 1
+  std::int64_t sequence = 0;  ///< number of the use within the run, from 1
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
@@ -103,8 +104,9 @@ class RerunMachine {
 
   // --- an iteration -----------------------------------------------------------------------------
 
-  /// Starts the first run of iteration number `iteration`, or the re-run if the machine was
-  /// restored. Throws USAGE within an iteration, and after the job was told to leave.
+  /// Starts the first run of iteration number `iteration`. In the state WILL_RERUN_FROM_CHECKPOINT,
+  /// starts the re-run of the restored iteration instead. Throws USAGE in every other state but
+  /// NOT_RUNNING_YET.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
   /// True if the value exceeds 10 times (by default) the largest of the first 100 values, which are
@@ -115,14 +117,16 @@ class RerunMachine {
   RunEnd end_run(RerunVotes world);
   /// Called after the last run. Returns how the job leaves, or nothing if it continues.
   std::optional<RerunExit> conclude();
-  /// Skips the iteration, and drops the search for its fault.
+  /// Called if the iteration is skipped. Stops looking for the cause of its rejected result.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
 
-  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
+  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless it is NOT_RUNNING_YET or
+  /// WILL_RERUN_FROM_CHECKPOINT.
   RerunSnapshot snapshot() const;
-  /// Returns this rank's object to save; in state 0 the object says that the machine is idle.
+  /// Returns this rank's object to save. Between iterations, the object says only that the machine
+  /// is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
   /// Restores a stored state; called if RerunPolicy::restored decides so. Takes mode and iteration
   /// from the checkpoint. Throws LOAD_REJECTED for an object that does not have the right form.
@@ -136,7 +140,8 @@ class RerunMachine {
   std::vector<std::string> take_notes();
   /// Returns the statistics of this rank since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
-  /// True if the statistics of all ranks are due after this iteration: every second one.
+  /// True if the statistics of all ranks must be reported after this iteration. That is so after
+  /// every second iteration.
   bool reports_now() const;
 
  private:
@@ -157,8 +162,10 @@ class RerunMachine {
   RerunVotes world_;  ///< votes of all ranks in the last run
   FaultContext fault_;
   LargeValues large_;
-  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< calls in this run, by message
-  std::vector<std::pair<ValidationCall, double>> results_;  ///< of the initial run, for statistics
+  /// Number of validations in this run, by message.
+  std::map<std::string, std::int64_t, std::less<>> calls_;
+  /// Results of the initial run; re-runs are compared with them.
+  std::vector<std::pair<ValidationCall, double>> results_;
   DeterminismStatistics statistics_;
   std::vector<std::string> log_;
   std::vector<std::string> notes_;

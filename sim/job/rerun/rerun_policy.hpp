@@ -31,11 +31,11 @@ namespace reprise::sim {
 
 // --- running ------------------------------------------------------------------------------------
 
-/// Names of the rules that reject a result.
+/// Names of the rules by which a result is rejected.
 inline constexpr std::string_view kNaNRule = "NaN";
 inline constexpr std::string_view kInfinityRule = "infinity";
 inline constexpr std::string_view kSpikeRule = "spike";
-/// True for all rules except kSpikeRule, because a reproduced spike is used for training.
+/// True for all rules except kSpikeRule. If a re-run reproduces a spike, the job trains on with it.
 bool fatal_unless_spike(std::string_view rule);
 
 /// Decision at the end of a run.
@@ -89,13 +89,13 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 // --- saving -------------------------------------------------------------------------------------
 
-/// True for states 0 and 3, the only ones that a checkpoint may have.
+/// True for NOT_RUNNING_YET and WILL_RERUN_FROM_CHECKPOINT. A checkpoint may have no other state.
 bool may_be_persisted(RerunState state);
-/// True if saves hold rerun objects: if the machine is enabled and the format is torch_dist. The
-/// state does not matter.
+/// True if saves include rerun objects. They do so in every state if the machine is enabled and the
+/// format is torch_dist.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
-/// True if the object contains the batches of the iteration, which only wrapped iterators keep.
-/// They are needed only if the iteration must be run again, so never between iterations.
+/// True if the object must contain the batches of the iteration, because the iteration is run again
+/// after a load. Only wrapped iterators keep these batches. Between iterations none are needed.
 bool holds_batches(RerunState state);
 /// True if this iteration reports statistics: every second iteration, in the mode that compares
 /// runs.
@@ -123,9 +123,9 @@ struct OwnRerun {
 /// format, so that everything that is saved is requested.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
-/// Decides if a forced template requests the job's own objects without looking at the checkpoint.
-/// Returns true. A checkpoint without the objects is then refused, whereas a job that looks at the
-/// checkpoint would continue without them.
+/// Decides if a load with RerunTemplate::kForced requests the job's own objects without looking at
+/// the checkpoint. Returns true. A checkpoint without the objects is then refused; without kForced,
+/// the job would continue without them.
 bool force_always(RerunMode mode, CheckpointFormat format);
 
 /// Decides if a job uses a stored rerun state. False if the job loads only weights, as from a
@@ -141,7 +141,7 @@ struct Restoring {
 /// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// Sources for the batches of the next run after a load.
+/// What decides which batches the next run after a load uses.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
   const Value* object = nullptr;      ///< this rank's object; null if not loaded
@@ -155,8 +155,8 @@ DataPosition buffers_or_cursor(const LoadedData& loaded);
 /// right form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// Returns a warning that an iteration is about to be run again from a checkpoint, as in `before`
-/// earlier restarts. Empty if `before` is 0.
+/// Returns a warning that an iteration is about to be run again from a checkpoint, although this
+/// happened `before` times already. Empty if `before` is 0.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

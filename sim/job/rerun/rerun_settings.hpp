@@ -1,5 +1,5 @@
 #pragma once
-// Settings of a job's rerun machine.
+// Defines the settings of a job's rerun machine.
 
 #include <cstdint>
 #include <functional>
@@ -43,8 +43,8 @@ struct RerunSettings {
   RerunMode mode = RerunMode::kDisabled;
   RerunOptions options = {};
   bool knows = true;  ///< false for an older job, which neither validates nor reads rerun state
-  /// Returns the result that this rank's device reports; if empty, the device reports the right
-  /// result. The update uses the right result, whatever is reported.
+  /// Returns the result that this rank's device reports for the correct result `right`. If empty,
+  /// the device reports `right`. Only validations see the reported result; the update uses `right`.
   std::function<double(const ResultCall&, double right)> result = {};
 };
 

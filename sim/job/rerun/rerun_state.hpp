@@ -1,6 +1,6 @@
 #pragma once
-// The vocabulary of the rerun machine, as in Megatron: modes, states, votes of a validation,
-// diagnoses, and their form in a checkpoint.
+// Defines the vocabulary of the rerun machine, as in Megatron: modes, states, votes of a
+// validation, diagnoses, and their form in a checkpoint.
 //
 //   initial run: result rejected
 //     run again in place:            result differs     -> transient error
@@ -22,9 +22,9 @@ namespace reprise::sim {
 
 /// Exit code of a job that must be restarted from the newest checkpoint on another device.
 inline constexpr int kExitForRerun = 16;
-/// Exit code of a job that has found the diagnosis of a fault.
+/// Exit code of a job that has diagnosed a fault.
 inline constexpr int kExitAfterDiagnosis = 17;
-/// Exit code of a job with a disabled rerun machine after a fatal result.
+/// Exit code of a job that got a fatal result while its rerun machine was disabled.
 inline constexpr int kExitRejected = 1;
 
 enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterminismStats };
@@ -42,12 +42,13 @@ enum class RerunState : std::uint8_t {
 
 enum class RerunDiagnosis : std::uint8_t {
   kNone,
-  kCorrectResult,   ///< another device has the same result
-  kTransientError,  ///< the same device has another result
-  kPersistentError  ///< the same device repeats the result, another device differs
+  kCorrectResult,   ///< another device gives the same result
+  kTransientError,  ///< the same device gives another result in a re-run
+  /// The same device gives the same result again, and another device gives another result.
+  kPersistentError
 };
 
-/// Stage that a rejected result had reached when it was logged.
+/// Says after which run a rejected result was logged, and if that run reproduced the result.
 enum class RerunStatus : std::uint8_t {
   kRerunDisabled,
   kInitialRun,
@@ -108,8 +109,8 @@ class RerunVotes {
   std::uint8_t bits_ = 0;
 };
 
-/// Formats of a job's checkpoints, by Megatron's names. The format affects only the content of
-/// checkpoints: all of them are written as torch_dist.
+/// Formats of a job's checkpoints, by Megatron's names. Every checkpoint is written as torch_dist;
+/// the format only decides what it contains.
 enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
 std::span<const std::string_view> checkpoint_formats();
 std::string_view name_of(CheckpointFormat format);

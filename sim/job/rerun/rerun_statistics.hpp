@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of the rerun machine: the largest of usual values, and the differences between the
-// results of initial runs and of re-runs.
+// Keeps the statistics of the rerun machine: the largest of the first values, and the differences
+// between the results of initial runs and of re-runs.
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace reprise::sim {
 
-/// Knows, for each name, the largest magnitude among the first finite values.
+/// Keeps, for each name, the largest magnitude among the first finite values.
 class LargeValues {
  public:
   struct Limits {
