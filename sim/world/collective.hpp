@@ -1,5 +1,6 @@
 #pragma once
-// One collective call of a group, and the place where the members of the group meet in it.
+// Defines the state of a group's collective calls: for each call, the members that have arrived and
+// their bytes.
 
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
-// The scenario language for saves during training: it is read, written back, and refused if it is
-// wrong.
+// Tests that the scenario language reads, writes and, if they are wrong, refuses saves during
+// training.
 
 #include <gtest/gtest.h>
 

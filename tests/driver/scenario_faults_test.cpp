@@ -1,5 +1,5 @@
-// The scenario language for faults, re-runs, caches and groups: it is read, written back, and
-// refused if it is wrong.
+// Tests that the scenario language reads, writes and, if they are wrong, refuses faults, re-runs,
+// caches and groups.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Planned ends, faults and expectations: verdicts from records alone.
+// Tests the verdicts about planned ends, faults and expectations, from records alone.
 
 #include <gtest/gtest.h>
 

@@ -30,8 +30,8 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// One trial of this number is special: the first writer pauses inside its save until the other
-/// process has ended.
+/// Number of the trial in which the first writer pauses inside its save until the other process has
+/// ended.
 constexpr int kStill = 6;
 
 /// Uses a file system in memory if there is one. This is enough, since no trial crashes the

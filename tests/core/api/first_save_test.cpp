@@ -1,5 +1,5 @@
-// Loads of a job that may be starting. If there is a committed checkpoint, the job continues from
-// it. If its first save died, the job starts from the beginning.
+// Tests loads of a job that does not know whether it has saved before. If there is a committed
+// checkpoint, the job continues from it. If its first save died, the job starts from the beginning.
 
 #include <gmock/gmock.h>
 #include <signal.h>

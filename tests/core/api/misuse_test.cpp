@@ -1,4 +1,4 @@
-// A program's mistakes: each one becomes a named Error on all ranks, and nothing is lost.
+// Tests mistakes of a program. Each one becomes a named Error on all ranks, and nothing is lost.
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
-// Checkpoints that a load may choose, and error codes that count as damage, for all small roots and
-// all codes.
+// Tests which checkpoints a load may choose, for all small roots, and which error codes count as
+// damage, for all codes.
 
 #include "core/load/candidates.hpp"
 

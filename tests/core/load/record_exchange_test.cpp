@@ -54,7 +54,7 @@ class Tally {
   std::map<std::string, std::vector<int>> times_;
 };
 
-/// Action at each read of payload.
+/// Function that is called at each read of payload. It may throw, which makes the read fail.
 using Read = void (*)(const std::string& path);
 void succeeds(const std::string& /*path*/) {}
 void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }

@@ -1,4 +1,4 @@
-// Waiting for peers, with a clock that advances whenever it is read.
+// Tests waits for peers, with a clock that advances whenever it is read.
 #include "core/ports/patience.hpp"
 
 #include <gmock/gmock.h>

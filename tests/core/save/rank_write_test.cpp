@@ -1,5 +1,5 @@
-// One rank's part of a save. It begins with the rank's share of the plan and ends with the
-// catalogue that the votes make.
+// Tests one rank's part of a save, from the rank's share of the plan to the catalogue that is made
+// from the votes of all ranks.
 #include "core/save/rank_write.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// verify on things that are no damage: links, files that users added, keys that only look like
-// shards, unsupported formats, files that can't be opened.
+// Tests verify on things that are not damage: links, files that users added, keys that only look
+// like shards, unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
