@@ -48,7 +48,8 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// If one group is missing, replaces all groups by the registry's, even those that were given.
+/// If the caller did not give all groups, replaces all of them by the registry's, even the given
+/// ones.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);

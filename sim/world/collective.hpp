@@ -25,7 +25,7 @@ struct CollectiveCall {
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
 
-/// Returns "all_reduce(how 1, length 3)", for messages.
+/// Returns text for messages, such as "all_reduce(how 1, length 3)".
 std::string to_string(const CollectiveCall& call);
 
 /// The n-th call of a group. Each member adds its bytes; once all members have, each of them

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's access to the store that all ranks share.
+// Gives one rank access to the store that all ranks share.
 
 #include <string>
 

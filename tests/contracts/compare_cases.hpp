@@ -1,6 +1,6 @@
 #pragma once
-// Pairs of element runs that all comparisons must judge alike: the CPU's loops, the kernel's code
-// run on the host, and a device.
+// Lists pairs of element runs for tests of comparisons. The CPU's loops, the kernel's code run on
+// the host, and a device must judge them alike.
 
 #include <gtest/gtest.h>
 

@@ -53,7 +53,7 @@ struct Counts {
   }
 };
 
-/// Counts for each file and region.
+/// Maps each file and region to the counts of its flips.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
 /// Flips bits in a tree of its own. Bits are numbered through all files in order.

@@ -105,7 +105,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
 
 // --- .metadata in its checkpoint ---------------------------------------------------------------
 
-/// True if a load reads the same from both.
+/// True if loads under the two catalogs read the same bytes.
 bool same_catalog(const Catalog& a, const Catalog& b) {
   const auto same_tensor = [](const StoredTensor& x, const StoredTensor& y) {
     return x.key == y.key && x.dtype == y.dtype && x.shape == y.shape && x.chunks == y.chunks &&

@@ -120,7 +120,8 @@ TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_giv
 }
 
 TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
-  // Rows 0..3 are the gate and rows 4..7 are up. This rank holds the upper half of each.
+  // Rows 0..3 are the gate component and rows 4..7 the up component. The rank holds the upper half
+  // of each.
   const Dims shape{8, 3};
   const std::vector<Box> gate_and_up = {{{0, 0}, {2, 3}}, {{4, 0}, {2, 3}}};
   OneRank saver(0);

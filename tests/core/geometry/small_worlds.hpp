@@ -1,6 +1,6 @@
 #pragma once
-// Every small mesh with every ordered placement: in the engine's types, and as plain numbers for
-// the reference.
+// Lists every small mesh with every ordered placement, in the engine's types and as plain numbers
+// for the reference.
 
 #include <algorithm>
 #include <numeric>

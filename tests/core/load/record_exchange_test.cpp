@@ -1,5 +1,5 @@
-// Data that several ranks need is read from storage once. The result is the same as if each rank
-// had read it.
+// Tests that data that several ranks need is read from storage once. The result must be the same as
+// if each rank had read it.
 #include "core/load/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 

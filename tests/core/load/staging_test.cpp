@@ -1,4 +1,4 @@
-// Saves and loads use staging memory that the device provides.
+// Tests that saves and loads use staging memory that the device provides.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Saves reuse state of earlier saves. This has no effect on the bytes that they write.
+// Tests saves that reuse state of earlier saves. The reuse must have no effect on the bytes that
+// they write.
 
 #include <gtest/gtest.h>
 

@@ -137,7 +137,8 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
     Metadata metadata = Checkpoint::open(copy.store, "ckpt").metadata();
     ASSERT_GT(metadata.planner_data.size(), 1U);
     row.change(metadata.planner_data);
-    // Not written to a file, since the writer would add the entries that planner_data lacks.
+    // The changed metadata is not written to a file, since the writer would add the entries that
+    // planner_data lacks.
     const Checkpoint changed(copy.store, {"ckpt", {}, {}}, metadata);
     EXPECT_THAT(words_of({.findings = check_planner(changed.metadata())}), HasSubstr(row.words));
   }

@@ -109,7 +109,7 @@ Layout base() {
   layout.pp = 2;
   return layout;
 }
-/// Returns the base layout, but with another size for that field.
+/// Returns the base layout, but with another size for the given field.
 Layout base_but(const LayoutField& field) {
   Layout layout = base();
   layout.*field.size = layout.*field.size > 1 ? 1 : 2;

@@ -716,7 +716,8 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
       std::pair{Vote::kRestartAgain, Want::kRestart}, std::pair{Vote::kFail, Want::kStop}};
   int checked = 0;
   for (const auto& row : rerun_table::world_rows()) {
-    if (row.state == State::kIdle || row.state == State::kPending) continue;  // no run ends there
+    // No pass ends in these states.
+    if (row.state == State::kIdle || row.state == State::kPending) continue;
     for (unsigned bits = 0; bits < 32; ++bits) {
       RerunVotes votes;
       std::set<Want> wanted;

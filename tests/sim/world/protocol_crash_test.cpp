@@ -122,7 +122,7 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The saves before, the saves that are cut off, and the permitted results.
+/// The saves before the crash, the saves that are cut off, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
