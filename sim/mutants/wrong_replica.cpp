@@ -16,8 +16,8 @@ using Axes = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 4> kDataAxes = {"dp_shard", "dp_replicate", "edp_shard",
                                                        "edp_replicate"};
 
-/// Returns the replica id that the rank would have at coordinate 0 of each axis in `axes`. Ranks
-/// that differ only in these axes so get the same id.
+/// Returns the replica id that the rank would have at coordinate 0 of each axis in `axes`. As a
+/// result, ranks that differ only in these axes get the same id.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
                              std::span<const std::string_view> axes) {
   std::vector<std::int32_t> coordinates;

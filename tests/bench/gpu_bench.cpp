@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-/// Number of threads of a save: the rank's own thread and one more.
+/// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {

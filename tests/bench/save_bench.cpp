@@ -15,7 +15,7 @@ namespace {
 
 using bench::Durable;
 
-/// Number of threads of a save: the rank's own thread and one more.
+/// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {

@@ -51,7 +51,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   struct Row {
     std::string saved;
     std::string loaded;
-    StreamAges ages;  ///< steps so far: 4 if the load restored the streams, otherwise 1
+    StreamAges ages;  ///< steps of each stream: 4 if the load restored it, otherwise 1
   };
   const Row rows[] = {
       {"tp2 dp2", "tp2 dp2", {4, 4}}, {"tp2 dp2", "tp2 dp4", {4, 4}},

@@ -1,5 +1,5 @@
-// Tests that the scenario language reads, writes and, if they are wrong, refuses saves during
-// training.
+// Tests the scenario language for saves during training. Right scenarios are read and written back;
+// wrong ones are refused.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Tests that the scenario language reads, writes and, if they are wrong, refuses faults, re-runs,
-// caches and groups.
+// Tests the scenario language for faults, re-runs, caches and groups. Right scenarios are read and
+// written back; wrong ones are refused.
 
 #include <gtest/gtest.h>
 

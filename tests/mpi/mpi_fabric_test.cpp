@@ -217,8 +217,8 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
   shared_session()->abandon();
 }
 
-// The message to rank 1, which never arrives at the meeting, stays in flight forever. So no
-// communicator can be created after this test.
+// Rank 1 does not take part in the creation of the communicator. A message that was sent to it
+// stays in flight forever, so no communicator can be created after this test.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

@@ -1,5 +1,5 @@
 // Tests the public calls in one process: options reach the engine, results come back, and errors
-// name the file or setting at fault.
+// name what is at fault.
 
 #include <gmock/gmock.h>
 
