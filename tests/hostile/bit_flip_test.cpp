@@ -167,7 +167,8 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the places in a table where a load gave different content.
+/// Returns the rows of the table with a load that gave different content, each as "file: region".
+/// All payload files count as one.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {

@@ -1,6 +1,6 @@
-// Two real processes use one place of a real file system: two writers, or a writer and a reader.
-// One writer gets the place; the other is refused with a named error, or takes its turn later. The
-// result is one of the two contents, whole.
+// Runs two real processes on the same path of a real file system: two writers, or a writer and a
+// reader. One writer gets the path; the other is refused with a named error, or takes its turn
+// later. The result is one of the two contents, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -76,7 +76,7 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration's digit in a candidate's note, also if a suffix follows because the
+/// Returns the iteration's digit in a candidate's note, even if a suffix follows because the
 /// candidate was moved aside.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
