@@ -30,7 +30,8 @@ GroupRank whoever_has_that_global_rank(const Communicator& group) {
 
 // --- a collective for each key -------------------------------------------------------------------
 
-/// Counts the ranks that have each key, with one collective per key of the caller.
+/// Counts the ranks that have each key. Makes one collective call per key of the calling rank, so
+/// ranks with different keys make different numbers of calls.
 void reduce_each_key(Communicator& group, const StateDict& state) {
   for (std::size_t key = 0; key < state.tensors.size(); ++key) {
     const std::int64_t one = 1;
@@ -48,7 +49,8 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// If one group is missing, replaces all groups by the registry's, even those that were given.
+/// If the caller did not give all groups, replaces all of them by the registry's, even the given
+/// ones.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);
@@ -60,8 +62,8 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// In place of the given pp group, uses a group of this rank alone. If only pp is given, does the
-/// same for tp. So the rank counts as rank 0 of 1.
+/// Replaces the given pp group by a group of this rank alone. If only pp is given, replaces the tp
+/// group in the same way. So the rank counts as rank 0 of 1.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});

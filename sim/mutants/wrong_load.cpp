@@ -68,7 +68,7 @@ std::vector<RefreshStep> with_cast(const Loaded& loaded) {
   return steps;
 }
 
-/// Fills masters that no load has reached with some start values.
+/// Fills all masters with start values, as if the load had not reached them.
 void start_masters(Family& family) {
   constexpr std::uint64_t kOtherSeed = 0x0ff10ad;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
@@ -91,8 +91,8 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
 
 // --- buckets without padding, ranges that count the padding -------------------------------------
 
-/// Returns one slot of all buckets without their padding, gathered over the group; the same on all
-/// ranks.
+/// Returns the values that all buckets have in the slot `which`, without the buckets' padding.
+/// Gathers them over the group, so all ranks get the same values.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
@@ -198,8 +198,8 @@ void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = aske
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
 /// Applies ranges that count the buckets' padding to state that has no padding. There are three
-/// variants: the first compares weights with masters; the second does not; the third does not
-/// either, and fills with zeros past the end of the state.
+/// variants. The first compares the weights with the masters. The other two do not. Where a range
+/// goes past the end of the state, the third fills in zeros.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -214,9 +214,10 @@ void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shar
 
 /// Never copies loaded state to the compute weights.
 void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
-/// Gathers an empty list of parameters, so that other ranks' shares stay as they were.
+/// Never gathers the updated weights, so that each rank's copy of the other ranks' shares stays as
+/// it was.
 void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
-/// Uses masters in the next step that are not the loaded ones.
+/// Trains the next step with start values of the masters in place of the loaded masters.
 void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
 
 void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }

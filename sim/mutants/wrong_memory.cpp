@@ -69,7 +69,7 @@ StateDict with_whole_for_empty(StateDict state) {
   return state;
 }
 
-/// Fills memory of the size of a tensor on a rank that has nothing to write.
+/// On a rank that has nothing to write, stages memory of the size of a whole tensor.
 std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<LeafOrigin> origins) {
   constexpr std::int64_t kElements = std::int64_t{1} << 16;
   const bool nothing = std::all_of(origins.begin(), origins.end(), [](const LeafOrigin& origin) {

@@ -32,8 +32,8 @@ std::vector<ObjectLeaf> with_empty_wrapper(Dict& entry, const ChainPlace& place)
   return objects;
 }
 
-/// If the entry of the common state has no wrapper, drops the objects with parameter groups.
-/// Restores the other objects.
+/// If the module's entry in the common state lacks the key kWrapper, restores all objects except
+/// those with parameter groups.
 Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> objects) {
   const bool there = entry.find(kWrapper) != nullptr;
   std::vector<ObjectLeaf> placed(objects.begin(), objects.end());
@@ -87,7 +87,8 @@ StateDict without_streams(StateDict state) {
   return state;
 }
 
-/// Reports bare keys as mixed, as if only the settings' keys decided the form.
+/// Reports the form "bare" as "mixed": judges by the settings' keys alone, without the keys of
+/// tensors.
 std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
   const auto form = stored_form(catalog);
   return form == KeyForm::kBare ? KeyForm::kMixed : form;

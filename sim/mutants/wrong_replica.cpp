@@ -16,7 +16,8 @@ using Axes = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 4> kDataAxes = {"dp_shard", "dp_replicate", "edp_shard",
                                                        "edp_replicate"};
 
-/// Returns the replica id as it would be if `axes` had only one coordinate.
+/// Returns the replica id that the rank would have at coordinate 0 of each axis in `axes`. As a
+/// result, ranks that differ only in these axes get the same id.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
                              std::span<const std::string_view> axes) {
   std::vector<std::int32_t> coordinates;
@@ -58,8 +59,8 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Returns a number to add to the replica id. It is 0 only at pp 0 and, unless tp cuts the tensor,
-/// at tp 0. So no copy at another place becomes a main copy.
+/// Returns a number to add to the replica id. The number is 0 only at pp 0 and, unless tp cuts the
+/// tensor, at tp 0. So a rank with another pp or tp never holds the main copy.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();
@@ -86,7 +87,7 @@ Description with_stage_in_replica(const Holding& holding) {
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Leaves an axis along which copies exist out of the replica id.
+/// Computes the replica id without one of the axes along which copies exist.
 void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_tp>; }
 void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
 void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }
@@ -103,7 +104,7 @@ void elect_experts_by_dense_group(Policies& policies) {
 void write_where_expert_dp_is_0(Policies& policies) {
   policies.job.described_save = asked<by_expert_group>;
 }
-/// Counts everything on a later pipeline stage as a spare copy.
+/// Counts all tensors of a later pipeline stage as spare copies, never as main copies.
 void count_stages_as_copies(Policies& policies) {
   policies.job.described_save = asked<with_stage_in_replica>;
 }

@@ -166,8 +166,8 @@ void ask_for_pending_alone(Policies& policies) {
   policies.job.rerun.asked = asked<asks_for_pending>;
 }
 
-/// After a re-run in place, saves before the job leaves, even if the fatal result was not
-/// reproduced. The `unguarded` variant also skips the check that the state may be saved.
+/// After a re-run in place, saves a checkpoint before the job exits, even if the fatal result was
+/// not reproduced. The `unguarded` variant also skips the check that the state may be saved.
 void save_in_place(Policies& policies) {
   policies.job.rerun.leaving = asked<leave_with_a_checkpoint>;
 }
@@ -199,12 +199,13 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone_at_last>;
 }
 
-/// After a restart, reads the batch twice, from the buffers and at the cursor; or reads it from
-/// neither.
+/// After a restart, the first variant reads the batch twice, from the saved buffers and at the data
+/// cursor. The second variant reads it from neither.
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 
-/// Restores a pending state by rank, even if EP, CP or the rank order changed.
+/// Restores a pending state to the rank with the same number, even if EP, CP or the rank order
+/// changed.
 void restore_by_rank(Policies& policies) {
   policies.job.rerun.restored = asked<restore_where_sizes_fit>;
 }

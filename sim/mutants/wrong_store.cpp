@@ -15,8 +15,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns the steps of a commit that sees the store through `view`, which is wrong. The steps keep
-/// the view alive.
+/// Returns the steps of a commit on the store `view`, a mutant of the real store. The steps keep
+/// `view` alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {
@@ -108,7 +108,7 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Lets a writer change names after another writer has taken its lease.
+/// Lets a writer still change names after another writer has taken over the writer's lease.
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
 /// Lists a directory to find out if a name exists, although lists may be outdated.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }

@@ -1,5 +1,6 @@
 #pragma once
-// One collective call of a group, and the place where the members of the group meet in it.
+// Defines the state of a group's collective calls: for each call, the members that have arrived and
+// their bytes.
 
 #include <cstdint>
 #include <map>
@@ -24,7 +25,7 @@ struct CollectiveCall {
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
 
-/// Returns "all_reduce(how 1, length 3)", for messages.
+/// Returns text for messages, such as "all_reduce(how 1, length 3)".
 std::string to_string(const CollectiveCall& call);
 
 /// The n-th call of a group. Each member adds its bytes; once all members have, each of them

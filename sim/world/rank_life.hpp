@@ -1,5 +1,6 @@
 #pragma once
-// State shared by the ports of one rank: whether it lives, its place in the schedule, its events.
+// Holds the state that all ports of one rank share: whether the rank lives, and access to the
+// scheduler and the event log.
 
 #include <initializer_list>
 #include <string_view>

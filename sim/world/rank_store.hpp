@@ -1,5 +1,5 @@
 #pragma once
-// One rank's access to the store that all ranks share.
+// Gives one rank access to the store that all ranks share.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 namespace reprise::sim {
 
 /// Lets other ranks run before each call. Records the call with its sizes and, for writes, a hash
-/// of the content. After the rank's death calls do not reach the store, and files that it opened do
-/// nothing.
+/// of the content. After the rank's death, neither its calls nor files that it opened earlier
+/// change the store.
 class RankStore final : public Store {
  public:
   RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}

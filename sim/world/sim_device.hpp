@@ -1,5 +1,5 @@
 #pragma once
-// A device whose copies complete as late as their events allow.
+// Simulates a device whose copies complete as late as their events allow.
 
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's access to the network.
+// Gives one rank access to the network.
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Open files of a SimStore.
+// Defines the open files of a SimStore.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
 #pragma once
-// Network of the ranks of one incarnation: the channels of all groups, and the ranks that are gone.
+// Holds the network of the ranks of one incarnation: the channels of all groups, and the ranks that
+// are gone.
 
 #include <cstdint>
 #include <map>

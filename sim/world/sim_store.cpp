@@ -226,7 +226,8 @@ bool SimStore::remove_empty(const std::string& directory) {
 std::unique_ptr<StoreLock> SimStore::lock(const std::string& path) {
   check_store_entry(path);
   const Names& beside = existing_directory("lock", parent_path(path))->names;
-  // Names in a tree that was copied into the store may contain tokens of earlier locks.
+  // Names beside `path` may contain tokens of earlier locks, if their tree was copied into the
+  // store.
   const auto is_used = [&beside](const std::string& token) {
     return std::any_of(beside.begin(), beside.end(),
                        [&token](const auto& entry) { return entry.first.ends_with("-" + token); });

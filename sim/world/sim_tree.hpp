@@ -1,5 +1,5 @@
 #pragma once
-// Files and directories in memory. Each also has the content that would survive a power cut.
+// Keeps files and directories in memory. Each also has the content that would survive a power cut.
 
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-// One incarnation of a simulated job: new ranks on an existing store.
+// Runs one incarnation of a simulated job: new ranks on an existing store.
 
 #include <cstdint>
 #include <functional>
@@ -41,7 +41,7 @@ std::string_view name_of(RankEnd end);
 struct RankOutcome {
   RankEnd end = RankEnd::kReturned;
   std::optional<Error> error = {};  ///< for kFailed the rank's error; for kHung the world's verdict
-  std::string message = {};         ///< text of the exception that is not an Error
+  std::string message = {};         ///< text of the exception if it is not an Error
   std::uint64_t event_hash = 0;
   std::vector<TraceRecord> trace = {};
 };

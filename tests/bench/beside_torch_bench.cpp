@@ -1,5 +1,5 @@
-// Our side of tests/interop/beside_torch.py. Executes commands, one per line, and answers each with
-// the seconds that it took, so that both sides can take turns on the same bytes.
+// Runs our side of tests/interop/beside_torch.py. Executes commands, one per line, and answers each
+// with the seconds that it took, so that both sides can take turns on the same bytes.
 //
 //   in                                   out
 //   content PATH                         maps the file that both sides use

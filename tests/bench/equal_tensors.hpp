@@ -1,5 +1,5 @@
 #pragma once
-// A state of equally large tensors for benchmarks.
+// Makes a state of equally large tensors for benchmarks.
 
 #include <cstdint>
 #include <string>

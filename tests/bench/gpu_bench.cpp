@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-/// The rank's own thread and one more.
+/// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -125,7 +125,8 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Times two pieces of work that can't be avoided, and returns the slower one.
+/// Times two pieces of work that both must be done, and returns the slower one, which sets the
+/// limit.
 bench::Work slower(const bench::Work& one, const bench::Work& other) {
   const auto time = [](const bench::Work& work) {
     if (work.prepare) work.prepare();

@@ -1,5 +1,5 @@
 #pragma once
-// Speed limits of a GPU, measured with code that does nothing else.
+// Measures speed limits of a GPU with code that does nothing else.
 
 #include <cstdint>
 

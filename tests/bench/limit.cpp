@@ -84,8 +84,8 @@ void WarmMemory::Free::operator()(std::byte* freed) const {
 
 WarmMemory::WarmMemory(std::size_t bytes, std::uint64_t seed)
     : memory_(new (std::align_val_t{kLine}) std::byte[bytes]), size_(bytes) {
-  // Writes a short stretch of the stream again and again, since the speed of a copy does not depend
-  // on the content.
+  // Repeats the first words of the seeded stream, since the speed of a copy does not depend on the
+  // content.
   std::vector<std::uint64_t> words(kLine * 1024);
   const Stream stream(seed);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);

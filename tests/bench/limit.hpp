@@ -1,6 +1,6 @@
 #pragma once
-// Speed limits of the machine, measured with code that does nothing else and compared with a
-// benchmark's rates. All rates are for warm memory; threads share the bytes evenly.
+// Measures speed limits of the machine with code that does nothing else, for comparison with the
+// rates of benchmarks. All rates are for warm memory; threads share the bytes evenly.
 
 #include <cstdint>
 #include <memory>

@@ -90,7 +90,8 @@ double mebibytes_now() {
   return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-/// Measures only the time of this core: planning uses one thread, and other load must not count.
+/// Measures the processor time of this thread. Planning uses one thread, and other load on the
+/// machine must not count.
 class Timer {
  public:
   double seconds() const { return now() - start_; }

@@ -1,5 +1,5 @@
 #pragma once
-// Small random checkpoints for measurements: tensors, and two random layouts of them.
+// Draws small random checkpoints for measurements. Each consists of tensors and of two layouts.
 
 #include <algorithm>
 #include <array>
@@ -64,8 +64,8 @@ inline Placement random_placement(Stream& draw, std::size_t rank) {
   return Placement(std::move(splits));
 }
 
-/// Draws a tensor of at most `bytes_max` bytes, with one to three dimensions of lengths that few
-/// meshes divide.
+/// Draws a tensor of at most `bytes_max` bytes. It has one to three dimensions; few meshes divide
+/// their lengths evenly.
 inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes_max) {
   constexpr std::array kTypes = {DType::kFloat32,      DType::kBFloat16, DType::kFloat16,
                                  DType::kFloat8E4M3FN, DType::kInt64,    DType::kInt32};
@@ -83,7 +83,7 @@ inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes
   return tensor;
 }
 
-/// Draws a case. The last tensor gets the bytes that the other tensors leave.
+/// Draws a case of exactly `bounds.bytes` bytes: the last tensor fills what the other tensors left.
 inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   RandomCase made;
   for (auto& mesh : made.mesh) mesh = random_mesh(draw, bounds);

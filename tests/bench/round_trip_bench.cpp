@@ -28,8 +28,8 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
-/// The same number of bytes in few tensors, to show the costs that do not grow with the number of
-/// tensors.
+/// Limits for checkpoints of the same total size with few tensors. They show the costs that do not
+/// depend on the number of tensors.
 constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};

@@ -9,8 +9,8 @@
 
 namespace {
 
-/// True if the run ended in SkipWithError. Version 1.8 of Google Benchmark renamed the field that
-/// tells this.
+/// True if the benchmark called SkipWithError. Version 1.8 of Google Benchmark renamed the field
+/// with this information.
 template <class Run>
 bool failed(const Run& run) {
   if constexpr (requires { run.error_occurred; }) {

@@ -1,5 +1,6 @@
 #pragma once
-// Google Benchmark's own main succeeds even if a benchmark rejected its result; this one does not.
+// Runs benchmarks. The program fails if a benchmark rejected its result; Google Benchmark's own
+// main would succeed.
 
 namespace reprise::bench {
 

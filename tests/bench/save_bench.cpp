@@ -15,7 +15,7 @@ namespace {
 
 using bench::Durable;
 
-/// The rank's own thread and one more.
+/// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -25,15 +25,15 @@ struct Shape {
 constexpr Shape kLarge = {8, std::size_t{128} << 20U};
 constexpr Shape kSmall = {10'000, std::size_t{64} << 10U};
 
-/// Settings of one row.
+/// Settings of one row of the benchmark's results.
 struct SaveRow {
   Shape shape;
   Checksums checksums;
   double aim;
 };
 
-/// Measures a row in `place`. Removes the files before each turn, so that each turn writes new
-/// ones.
+/// Measures the benchmark with the settings `row` and the files in `place`. Removes the files
+/// before each turn, so that each turn writes new ones.
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);

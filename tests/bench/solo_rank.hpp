@@ -1,5 +1,6 @@
 #pragma once
-// A single rank on a real directory. Its memory is host memory unless a device is given.
+// Runs a single rank on a real directory. The rank's memory is host memory unless a device is
+// given.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Rules for the text of public headers and for the exports of shared libraries.
+// Defines rules for the text of public headers and for the exports of shared libraries.
 
 #include <set>
 #include <string>

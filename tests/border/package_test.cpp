@@ -83,7 +83,7 @@ TEST_F(Package, serves_programs_of_one_process) {
               testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }
 
-/// Kills the process just before the checkpoint gets its name.
+/// Kills the process just before the finished checkpoint is renamed to its final name.
 class DyingStore final : public PassingStore {
  public:
   explicit DyingStore(std::shared_ptr<Store> inner)

@@ -1,5 +1,5 @@
-// Bad input is refused quickly, with the right exit code and a message that names the file, and
-// without allocating as much memory as the input claims to need.
+// Tests that bad input is refused quickly. The exit code must be right, and the message must name
+// the file. The program must not allocate the memory that the input claims to need.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ std::vector<InputRow> rows() {
 }
 
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
-  // Enough memory for the real sizes, and far too little for the claimed ones.
+  // The limit is enough memory for the real sizes, and far too little for the claimed ones.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
   for (const InputRow& row : rows()) {
     const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;

@@ -1,5 +1,5 @@
 #pragma once
-// A checkpoint in a temporary directory, and functions that damage it.
+// Damages a checkpoint in a temporary directory.
 
 #include <cstdint>
 #include <filesystem>

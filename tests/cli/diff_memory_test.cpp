@@ -1,5 +1,5 @@
-// diff uses bounded memory: within 256 MiB it compares 2 GiB of tensors that the two checkpoints
-// cut differently.
+// Tests that diff uses bounded memory: within 256 MiB it compares 2 GiB of tensors that the two
+// checkpoints cut differently.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Output and exit code of `reprise diff` when part of the content was not compared.
+// Tests the output and exit code of `reprise diff` when part of the content was not compared.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Output of the program: a terminal never receives a key, path or value of a file as a command;
-// either all output arrives or the exit code says that it did not; an out-of-memory error names the
-// file.
+// Tests the output of the program. A terminal never receives a key, path or value of a file as a
+// command. If not all output arrives, the exit code says so. An out-of-memory error names the file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -47,7 +47,8 @@ class Evidence : public testing::Test {
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   Json report() const { return Json::parse(text_of(path("full/report.json"))); }
 
-  /// Writes the report with edits that make the tree look clean.
+  /// Writes the report with the commit kCommit and "dirty": false, as if the tree had no
+  /// uncommitted changes.
   void write(const std::string& name, Json document) const {
     document["project"]["commit"] = kCommit;
     document["project"]["dirty"] = false;

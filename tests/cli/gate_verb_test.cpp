@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 const std::string kFolder = REPRISE_SOURCE_DIR "/scenarios/placements/";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Runs a scenario that passes and one that is refused, edits the report so that the tree looks
-/// clean, and lets the program write a baseline from it.
+/// Runs a scenario that passes and one that is refused. Sets the commit and "dirty": false in the
+/// report, as if the tree had no uncommitted changes. Then lets the program write a baseline from
+/// this report.
 class GateVerb : public testing::Test {
  protected:
   void SetUp() override {

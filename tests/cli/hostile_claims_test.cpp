@@ -1,6 +1,6 @@
-// Small files that claim huge sizes: every verb that reads such a file ends soon, with a message,
-// in an address space that is too small for the claimed sizes. Damage in each kind of file is
-// located.
+// Tests every verb on small files that claim huge sizes. The address space is too small for the
+// claimed sizes. The verb must end soon, with a message. Other tests damage each kind of file and
+// require that the damage is located.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// `inspect` reports the same content as torch; tests/data has torch's own descriptions.
+// Tests that `inspect` reports the same content as torch. Torch's own descriptions are in
+// tests/data.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,8 +17,8 @@ namespace {
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 
-/// A job without a setting for sharding, so it has the default one. Its learning rate falls from
-/// iteration to iteration.
+/// A job that sets no sharding and so gets the default one. Its learning rate falls from iteration
+/// to iteration.
 constexpr const char* kText = R"(
 proves: it
 job:
@@ -42,8 +42,8 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// Returns the scenario with another grid in the second life. On that grid the random streams start
-/// anew.
+/// Returns the scenario with another grid in the second life. On that grid the random streams begin
+/// again from their start.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -168,8 +168,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// The option --load is refused if the scenario leaves open whether later loads succeed. The
-/// refusal of a wrong checkpoint would then count as a permitted result.
+/// Tests that --load is refused if the scenario permits both that loads succeed and that they are
+/// refused. Otherwise the refusal of a wrong checkpoint would count as a permitted result.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

@@ -1,5 +1,5 @@
-// Output places of `reshard`: it destroys no files of others, and leaves nothing behind after a
-// signal.
+// Tests the places to which `reshard` may write. It destroys no files of others, and leaves nothing
+// behind after a signal.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -20,7 +20,8 @@ struct ProgramResult {
   std::string all() const { return out + err; }
 };
 
-/// Sanitizers reserve more address space than any limit allows.
+/// Sanitizers reserve more address space than any limit allows, so address_space_bytes is ignored
+/// under them.
 inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
 /// A signal for the program. It arrives during the program's first call that causes `event` in
@@ -30,7 +31,7 @@ struct Tripwire {
   int event = 0;  ///< DN_CREATE or DN_RENAME
   int signal = 0;
 };
-/// True if the kernel supports tripwires.
+/// True if the kernel can send a signal when a directory changes (see Tripwire).
 bool has_tripwires();
 
 struct RunLimits {

@@ -339,7 +339,7 @@ TEST(Plan, RanksThatALayoutLeavesIdleAreNoted) {
       {"moe-tiny", "ep=3,dp=3", {}},
       {"moe-tiny", "ep=6,dp=6", {}},
       {"moe-tiny", "ep=7,dp=7", {"save: 1 rank holds no expert: 6 experts over ep 7"}},
-      // Chunks rounded up give the four ranks 2, 2, 2 and 0 experts.
+      // 6 experts in 4 chunks: the chunk length is rounded up to 2, so the ranks get 2, 2, 2 and 0.
       {"moe-tiny", "ep=4,dp=8", {"save: 2 ranks hold no expert: 6 experts over ep 4"}}};
   for (const auto& row : rows) {
     const std::vector<std::string> words = {"plan", "--model", row.model, "--layout", row.layout};

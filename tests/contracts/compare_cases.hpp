@@ -1,6 +1,6 @@
 #pragma once
-// Pairs of element runs that all comparisons must judge alike: the CPU's loops, the kernel's code
-// run on the host, and a device.
+// Lists pairs of element runs for tests of comparisons. The CPU's loops, the kernel's code run on
+// the host, and a device must judge them alike.
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,8 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      if (width < 4) continue;  // the pattern in both halves is for complex types
+      // The pattern in both halves is meant for complex types, whose elements have 4 bytes or more.
+      if (width < 4) continue;
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());
       elements.push_back(element);

@@ -1,6 +1,6 @@
 #pragma once
-// Strided copies that all implementations must get right: the CPU's loops, the kernel's code run on
-// the host, and a device.
+// Lists strided copies for tests of implementations: the CPU's loops, the kernel's code run on the
+// host, and a device.
 
 #include <algorithm>
 #include <cstdint>

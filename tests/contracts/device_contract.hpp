@@ -1,6 +1,6 @@
 #pragma once
-// Contract of every device. A test's `Lane` has `void run(function<void(Device&)>)`; its `Numbers`
-// is device memory with the interface of HostNumbers.
+// Tests that every device must pass. A test's `Lane` has `void run(function<void(Device&)>)`; its
+// `Numbers` is device memory with the interface of HostNumbers.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,8 @@ TYPED_TEST_SUITE_P(DeviceContract);
 
 TYPED_TEST_P(DeviceContract, gathered_region_is_in_staging_after_wait) {
   this->run([](Device& device) {
-    typename TypeParam::Numbers source(device, counted(12));  // 3 x 4; columns 1 and 2 of all rows
+    // 3 x 4 numbers; columns 1 and 2 are copied.
+    typename TypeParam::Numbers source(device, counted(12));
     std::vector<std::int32_t> staging(6, -1);
     const std::vector<GatherCopy> copies = {{.device = {source.data() + 4, {4, 1}},
                                              .host = {data_of(staging), {2, 1}},

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: returns the Error that a call throws.
+// Returns the Error that a call throws, for tests.
 
 #include <optional>
 

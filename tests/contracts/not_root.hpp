@@ -8,8 +8,8 @@
 
 namespace reprise::contracts {
 
-/// For its lifetime, turns root into nobody, because root may read and write everything. Does
-/// nothing for other users.
+/// Runs the process as the user nobody while an object of this class exists, because root may read
+/// and write everything. Does nothing if the user is not root.
 class NotRoot {
  public:
   NotRoot() {

@@ -1,5 +1,5 @@
 #pragma once
-// A new directory that is removed when the object is destroyed.
+// Creates a directory that is removed when the object is destroyed.
 
 #include <cstdlib>
 #include <filesystem>

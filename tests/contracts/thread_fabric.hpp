@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as threads of the test's process. Members of a collective meet at a mutex. A rank that
-// fails closes all meetings, so that no other rank waits for it.
+// Runs ranks as threads of the test's process. The members of a collective wait for each other in a
+// Meeting. A rank that fails closes all meetings; ranks that wait in them get PEER_FAILED.
 
 #include <condition_variable>
 #include <functional>

@@ -76,7 +76,8 @@ TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
 
 TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank_throughout) {
   Saved saved;
-  for (auto& item : saved.life.ranks[1].audits[0].items) {  // rank 1 passed other bytes
+  // Pretends that rank 1 passed other bytes to the save.
+  for (auto& item : saved.life.ranks[1].audits[0].items) {
     if (!item.key.starts_with("optimizer.") || item.box.ndim() == 0) continue;
     item.hashes.front() ^= 1;
     break;

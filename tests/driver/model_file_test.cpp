@@ -1,4 +1,4 @@
-// Models read from files.
+// Tests models that are read from files.
 
 #include "driver/language/model_file.hpp"
 

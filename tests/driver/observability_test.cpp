@@ -18,7 +18,8 @@ namespace {
 using reports::Verdict;
 using test::Rig;
 
-/// A part of the loaded state to corrupt: on one rank or, if it is stored only once, on all ranks.
+/// A part of the loaded state, and how to corrupt it: on one rank or, if it is stored only once, on
+/// all ranks.
 struct Item {
   std::string name;
   Interference interference;
@@ -29,7 +30,7 @@ struct Seen {
   bool seen = false;
   std::string code;
   std::string reason;
-  bool by_training = false;  ///< true if only the loss or the schedule would show it
+  bool by_training = false;  ///< true if only the loss or the schedule reveals the corruption
 };
 
 /// Everything that a load gives to the ranks.

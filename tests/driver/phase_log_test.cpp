@@ -1,4 +1,4 @@
-// Log lines for a person who watches a running rank.
+// Tests the log lines that show a person what a rank is doing.
 #include "driver/record/phase_log.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Findings of ranks about their own job, which runs in the simulated world.
+// Tests what ranks find out about their own job, which runs in the simulated world.
 
 #include "driver/lanes/rank_program.hpp"
 
@@ -94,7 +94,7 @@ TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved_
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;
-  Interference swap;  // run twice, because rank 2 may load later than rank 0
+  Interference swap;  // used in two runs: in the first, rank 2 may load too late for rank 0
   swap.state = [&](GlobalRank rank, StateDict& loaded) {
     for (auto& leaf : loaded.tensors) {
       if (leaf.key != key) continue;

@@ -1,4 +1,4 @@
-// The corpus of former failures. Each file records the result that the failure had, so that
+// Tests the corpus of former failures. Each file records the result that the failure had, so that
 // `reprise replay` can compare with it.
 
 #include <gtest/gtest.h>

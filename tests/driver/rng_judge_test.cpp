@@ -1,4 +1,5 @@
-// Random streams are at the positions that follow from their steps, and no two streams are equal.
+// Tests that random streams are at the positions that follow from their steps, and that no two
+// streams are equal.
 
 #include "driver/judges/rng_judge.hpp"
 

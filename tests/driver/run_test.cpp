@@ -1,5 +1,5 @@
-// Scenarios on the simulated lane: they pass, mutants make them fail, and the same seed gives the
-// same run.
+// Tests scenarios on the simulated lane: they pass, mutants make them fail, and the same seed gives
+// the same run.
 
 #include "driver/runs/run.hpp"
 

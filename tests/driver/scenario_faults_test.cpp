@@ -1,5 +1,5 @@
-// The scenario language for faults, re-runs, caches and groups: it is read, written back, and
-// refused if it is wrong.
+// Tests the scenario language for faults, re-runs, caches and groups. Right scenarios are read and
+// written back; wrong ones are refused.
 
 #include <gtest/gtest.h>
 

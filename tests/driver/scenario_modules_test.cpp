@@ -1,4 +1,4 @@
-// Jobs of several modules in the scenario language, and the options of saves and loads.
+// Tests the scenario language for jobs of several modules, and for the options of saves and loads.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The scenario language: parsing and error messages.
+// Tests the scenario language: parsing and error messages.
 
 #include "driver/language/scenario.hpp"
 

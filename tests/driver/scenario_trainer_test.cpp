@@ -1,4 +1,4 @@
-// The language of scenarios with a trainer.
+// Tests the scenario language for scenarios with a trainer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Scenarios of gpt-tiny that are built in code, and whose incarnations a test runs one at a time on
-// one simulated store.
+// Builds scenarios of gpt-tiny in code. A test runs their incarnations one at a time on one
+// simulated store.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,5 @@
-// One uninterrupted job is the reference for all ranks and for all scenarios that train alike.
+// Tests that one uninterrupted job is the reference for all ranks, and for all scenarios that train
+// alike.
 
 #include "driver/record/twin.hpp"
 

@@ -1,4 +1,4 @@
-// A job ends only after each save that it began is committed or is known to have failed.
+// Tests that a job ends only after each save that it began is committed or is known to have failed.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The input is an item of a payload file, or common.pt: zip structures and their content.
+// Fuzzes the readers of archives. The input is an item of a payload file, or common.pt.
 
 #include "tests/fuzz/item_promises.hpp"
 #include "tests/fuzz/seeds.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Promises that reading an item keeps, whatever the bytes are.
+// Checks promises that every reader of items must keep, whatever the bytes are.
 
 #include "core/base/bytes.hpp"
 #include "reprise/value.hpp"

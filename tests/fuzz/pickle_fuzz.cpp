@@ -56,7 +56,7 @@ std::vector<Seed> seeds() {
       SpanSource source(item.bytes);
       Archive archive(source);
       pickles.push_back({item.name, archive.read(archive.at("data.pkl"), 65536)});
-    } catch (const Error&) {  // streams that are no archive, compressed records
+    } catch (const Error&) {  // no archive, or a compressed record: no pickle to add
     }
   }
   return pickles;

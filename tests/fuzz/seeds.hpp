@@ -1,5 +1,5 @@
 #pragma once
-// Real bytes of tests/data as seeds for the targets, collected anew in each run.
+// Collects real bytes of tests/data as seeds for the targets, again in each run.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// A fuzz target: a function that takes untrusted bytes, and real seeds for it.
+// Defines fuzz targets. A target is a function that takes untrusted bytes, and real seeds for it.
 
 #include <optional>
 #include <stdexcept>
@@ -27,8 +27,7 @@ class Target {
   using Run = Acceptance (*)(ByteSpan input);
   using Seeds = std::vector<Seed> (*)();
 
-  /// `does` runs one input; it reports a finding by throwing Broken, crashing or hanging, and in no
-  /// other way.
+  /// `does` runs one input. It reports a finding only by throwing Broken, crashing or hanging.
   Target(const char* called, Run does, Seeds begins_with) noexcept;
 
   const char* name() const { return name_; }

@@ -1,4 +1,4 @@
-// A GPU's comparison judges all cases as the contract defines.
+// Tests that a GPU compares all cases as the contract defines.
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "tests/contracts/compare_cases.hpp"
 #include "tests/gpu/gpu.hpp"

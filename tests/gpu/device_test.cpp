@@ -1,4 +1,4 @@
-// A GPU satisfies the contract of a device and keeps its promises about streams.
+// Tests that a GPU satisfies the contract of a device and keeps its promises about streams.
 #include <cstring>
 
 #include "tests/contracts/copy_cases.hpp"

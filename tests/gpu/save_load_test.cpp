@@ -1,4 +1,4 @@
-// The engine saves and loads a state in a GPU's memory, small and large tensors alike.
+// Tests that the engine saves and loads a state in a GPU's memory, small and large tensors alike.
 #include <algorithm>
 #include <string>
 
@@ -36,8 +36,9 @@ StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
 }
 
 TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) {
-  std::vector<std::int64_t> rows(700, 9);                            // many small tensors
-  const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;  // copied alone
+  std::vector<std::int64_t> rows(700, 9);  // many small tensors
+  // So large that a tensor of this size is copied alone.
+  const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;
   rows.insert(rows.end(), {1, large, large * 3 / 4 + 1, 2});
   std::size_t bytes = 0;
   for (const auto count : rows) bytes += static_cast<std::size_t>(count) * 7 * 2;

@@ -1,4 +1,4 @@
-// Every single-bit flip of a committed checkpoint of 64 KiB: 524,288 of them.
+// Flips each single bit of a committed checkpoint of 64 KiB, 524,288 bits in all.
 
 #include <gtest/gtest.h>
 
@@ -19,13 +19,15 @@
 namespace reprise::test {
 namespace {
 
-/// One flip is tried out of this many, for elements and for all other bytes; 1 tries all.
+/// Of this many possible flips, one is tried. There is one number for elements and one for all
+/// other bytes; 1 tries every flip.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;
 };
 
-/// Returns lower rates under a sanitizer, and the rate that the environment sets if it sets one.
+/// Multiplies both numbers by the factor that the environment sets. If it sets none, multiplies
+/// them by 256 under a sanitizer.
 OneIn one_in(OneIn usual) {
   const char* told = std::getenv("REPRISE_FLIPS_ONE_IN");
   const std::uint64_t number = told != nullptr ? std::strtoull(told, nullptr, 10) : 0;
@@ -51,7 +53,7 @@ struct Counts {
   }
 };
 
-/// Counts for each file and region.
+/// Maps each file and region to the counts of its flips.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
 /// Flips bits in a tree of its own. Bits are numbered through all files in order.
@@ -86,8 +88,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// Compares a payload file with the manifest first. Runs all of verify if that finds nothing, and
-  /// for all other files.
+  /// Compares a payload file with the manifest first, because this is cheaper. If the manifest does
+  /// not refuse the change, or if the file is no payload, runs all of verify.
   DamageEffect effect(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return DamageEffect::kRefused;
@@ -165,7 +167,8 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the places in a table where a load gave different content.
+/// Returns the rows of the table with a load that gave different content, each as "file: region".
+/// All payload files count as one.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {
@@ -191,7 +194,7 @@ TEST(BitFlip, without_checksums_flips_of_contents_and_of_nothing_else_are_loaded
   const auto found = places_changed(table);
   EXPECT_TRUE(std::ranges::includes(all, found)) << testing::PrintToString(found);
   EXPECT_TRUE(std::ranges::binary_search(found, all.back()));
-  if (rate.others == 8) {  // with lower rates small places may be missed
+  if (rate.others == 8) {  // if fewer flips are tried, some small regions may get none
     EXPECT_EQ(found, all);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Memory and time of all readers stay below a constant plus a multiple of the input's real size,
-// whatever the input claims.
+// Tests that memory and time of all readers stay below a constant plus a multiple of the input's
+// real size, whatever the input claims.
 //
 //   memory   at most  24 MiB + 256 bytes per byte of input
 //   time     at most  0.5 s  + 2 us per byte of input, of one core

@@ -1,5 +1,5 @@
-// Bounds on the costs of all readers, whatever their input claims. See bounded.hpp; costs_test.cpp
-// tests shared and repeated structures at several sizes.
+// Tests bounds on the costs of all readers, whatever their input claims. See bounded.hpp;
+// costs_test.cpp tests shared and repeated structures at several sizes.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@
 namespace reprise::test::bounds_test {
 namespace {
 
-/// Number of bytes of input, so large that a quadratic cost would exceed the bounds.
+/// Size of the inputs in bytes. It is so large that a quadratic cost would exceed the bounds.
 constexpr std::size_t kSize = std::size_t{256} << 10U;
 
 struct Row {
@@ -301,7 +301,8 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 32, records);
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
-  std::fill_n(item.end() - 14, 12, std::byte{0xff});  // values that refer to the long record
+  // Bytes of 0xff say that the numbers are in the longer end record.
+  std::fill_n(item.end() - 14, 12, std::byte{0xff});
   return item;
 }
 
@@ -393,7 +394,8 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes a tree with that many tensors, each of which is the whole of one large item.
+/// Makes a tree with `tensors` tensors. All of them refer to one large item, as if each were the
+/// whole item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);

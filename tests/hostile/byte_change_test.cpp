@@ -1,6 +1,6 @@
-// Every one-byte change and every truncation of files that torch wrote: a small `.metadata` in its
-// checkpoint, a tensor item and a bytes item. Each change is refused, or does not affect what is
-// loaded.
+// Tries every one-byte change and every truncation of files that torch wrote: a small `.metadata`
+// in its checkpoint, a tensor item and a bytes item. Each change must be refused, or must not
+// affect what is loaded.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@
 namespace reprise::test {
 namespace {
 
-/// One change is tried out of this many: all of them, except under a sanitizer.
+/// Of this many possible changes one is tried. All are tried except under a sanitizer.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {
@@ -33,8 +33,9 @@ MemoryTree fixture(const std::string& name) {
 struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
-  std::vector<std::string> changed;   ///< "offset: old value -> new value"
-  std::vector<std::string> mistakes;  ///< errors in our code: the same text, and what was thrown
+  std::vector<std::string> changed;  ///< "offset: old value -> new value"
+  /// For each error in our code: the text as in `changed`, and what was thrown.
+  std::vector<std::string> mistakes;
 
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
@@ -104,7 +105,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
 
 // --- .metadata in its checkpoint ---------------------------------------------------------------
 
-/// True if a load reads the same from both.
+/// True if loads under the two catalogs read the same bytes.
 bool same_catalog(const Catalog& a, const Catalog& b) {
   const auto same_tensor = [](const StoredTensor& x, const StoredTensor& y) {
     return x.key == y.key && x.dtype == y.dtype && x.shape == y.shape && x.chunks == y.chunks &&

@@ -1,6 +1,6 @@
-// Structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB to 4 MiB. A
-// reader that walks one part again for each of many others takes quadratic time and exceeds the
-// bounds.
+// Tests readers on structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB
+// to 4 MiB. A reader that walks one part again for each of many others takes quadratic time and
+// exceeds the bounds.
 
 #include <gtest/gtest.h>
 
@@ -75,8 +75,8 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// Adds `count` items to a container and `count` items to a list, in turn, so that each item is a
-/// run of its own.
+/// Adds `count` items to a container and `count` items to a list, in turn. So no two successive
+/// additions go to the same one.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }
@@ -239,7 +239,7 @@ TEST(Costs, tensors_in_objects) {
 
 // --- .metadata -----------------------------------------------------------------------------------
 
-/// Makes texts of 16 letters that all have the same std::hash where that is MurmurHash64A, as in
+/// Makes texts of 16 letters that all have the same std::hash if std::hash is MurmurHash64A, as in
 /// libstdc++. The second half of a text undoes the effect of the first half.
 class Colliding {
  public:
@@ -580,7 +580,7 @@ TEST(Costs, texts_of_yaml) {
   expect_each_bounded(shapes, {kSmall / 4, kSmall}, [](const std::string& text) {
     try {
       (void)driver::parse_model(text, "model.yaml");
-    } catch (const std::exception&) {  // parse_scenarios throws for the same reason
+    } catch (const std::exception&) {  // ignored: parse_scenarios below throws for the same reason
     }
     (void)driver::parse_scenarios(text, "scenario.yaml");
   });

@@ -30,7 +30,8 @@ struct NoTasks final : Tasks {
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}
-  /// Makes the next all_gather that of a leader's answer.
+  /// Lets the next all_gather return a leader's answer, to which the other ranks contribute empty
+  /// messages.
   void lead() const { leads_ = true; }
   const Group& group() const override { return group_; }
   GroupRank rank() const override { return {0}; }

@@ -1,6 +1,6 @@
 #pragma once
-// The possible outcomes for a user with a damaged checkpoint: verify refuses it; verify accepts it
-// and the load refuses it; or the load succeeds, with the same or with other content.
+// Determines what a damaged checkpoint does to a user: verify refuses it; verify accepts it and the
+// load refuses it; or the load succeeds, with the same or with other content.
 
 #include <string>
 #include <vector>
@@ -33,8 +33,8 @@ class Judge {
   /// refusals and are passed on: exceptions other than Error, and INTERNAL, which stands for a
   /// failed CHECK on a rank.
   DamageEffect of(Store& store) const;
-  /// True if verify refuses `store` because files do not match integrity.json. Costs a fraction of
-  /// verify. May be used for changes of all files except the metadata.
+  /// True if verify refuses `store` because files do not match integrity.json. Takes a fraction of
+  /// the time of verify. May be used for changes of all files except the metadata.
   bool refused_by_manifest(Store& store) const;
   /// Returns the number of elements that a load compares; objects() returns the number of objects.
   std::size_t elements() const;

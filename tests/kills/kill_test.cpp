@@ -121,8 +121,8 @@ bool killed_in_save(const std::string& directory, const Saving& saving, const Fa
   });
 }
 
-/// Kills a process while it saves over a checkpoint of step 1. Returns false if the save does not
-/// come to the fault's place.
+/// Kills a process while it saves over a checkpoint of step 1. Returns false if the save ends
+/// without reaching the place of the fault.
 bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
               const Saving& saving = {}) {
   SCOPED_TRACE(to_string(fault));
@@ -194,7 +194,8 @@ TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_rank
   expect_both(found, "before and after");
 }
 
-/// True if a save left a directory set aside, because it was killed before it was swapped in.
+/// True if the directory contains one that is set aside. A save leaves such a directory if it is
+/// killed before it renames the directory to its final name.
 bool is_unfinished(const std::string& directory) {
   PosixStore store(directory);
   const auto entries = store.list(kRoot);

@@ -1,6 +1,6 @@
-// Two real processes use one place of a real file system: two writers, or a writer and a reader.
-// One writer gets the place; the other is refused with a named error, or takes its turn later. The
-// result is one of the two contents, whole.
+// Runs two real processes on the same path of a real file system: two writers, or a writer and a
+// reader. One writer gets the path; the other is refused with a named error, or takes its turn
+// later. The result is one of the two contents, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,8 +30,8 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// One trial of this number is special: the first writer pauses inside its save until the other
-/// process has ended.
+/// Number of the trial in which the first writer pauses inside its save until the other process has
+/// ended.
 constexpr int kStill = 6;
 
 /// Uses a file system in memory if there is one. This is enough, since no trial crashes the

@@ -1,4 +1,4 @@
-// Lives that run another program, and their verdicts on lanes with and without a directory.
+// Tests lives that run another program, and their verdicts on lanes with and without a directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The lane with real processes: when one rank dies or hangs, every other rank still has a record,
-// and no process is left behind.
+// Tests the lane with real processes. When one rank dies or hangs, every other rank must still have
+// a record, and no process may be left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -117,8 +117,8 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   return ranks;
 }
 
-/// Kills one rank, at the time `after` since the first rank was seen. Returns false if all ranks
-/// had ended by then.
+/// Waits until a rank runs and then for the time `after`, and kills one rank. Returns false if all
+/// ranks had ended by then.
 bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(after);
@@ -296,8 +296,8 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
   EXPECT_THAT(result.reason, HasSubstr("no rank left a record"));
 }
 
-/// Runs a seeded share of the properties. They hold for random scenarios on this lane as in the
-/// simulated world.
+/// Runs some random scenarios on this lane and in the simulated world. Both must give the same
+/// results. The seed of the run selects the scenarios.
 TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {

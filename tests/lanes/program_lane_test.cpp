@@ -1,4 +1,4 @@
-// The lane that runs trainers as real processes: small shell scripts, and our own engine.
+// Tests the lane that runs trainers as real processes: small shell scripts, and our own engine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

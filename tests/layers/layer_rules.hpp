@@ -1,4 +1,4 @@
-// The rules of the tree, as pure functions from the texts of files to findings. So the rules
+// Defines the rules of the tree as pure functions from the texts of files to findings. So the rules
 // themselves can be tested on invented trees.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The tree obeys its own table of layers, and the checker finds violations.
+// Tests that the tree obeys its own table of layers, and that the checker finds violations.
 #include <gtest/gtest.h>
 
 #include <filesystem>

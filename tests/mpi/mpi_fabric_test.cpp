@@ -1,4 +1,4 @@
-// The fabric over MPI, under mpirun: the contract, and deadlines.
+// Tests the fabric over MPI, under mpirun: the contract, and deadlines.
 #include "core/adapters/mpi/mpi_fabric.hpp"
 
 #include <gmock/gmock.h>
@@ -164,7 +164,8 @@ TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_an
     EXPECT_EQ(error->code(), Code::kInternal);
     EXPECT_EQ(error->place().rank, patient.rank());
     clock.good_looks = std::numeric_limits<int>::max();
-    EXPECT_EQ(code_of([&] { doomed->barrier(); }), Code::kInternal);  // remains broken
+    // A broken communicator stays broken.
+    EXPECT_EQ(code_of([&] { doomed->barrier(); }), Code::kInternal);
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
@@ -206,7 +207,8 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_EQ(error->place().rank, patient.rank());
     EXPECT_THAT(error->what(), testing::HasSubstr("barrier #1 of group {0 1"));
-    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // remains broken
+    // A broken communicator stays broken.
+    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
@@ -215,8 +217,8 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
   shared_session()->abandon();
 }
 
-// The message for the failed meeting stays in flight forever, so nothing can be created after this
-// test.
+// Rank 1 does not take part in the creation of the communicator. A message that was sent to it
+// stays in flight forever, so no communicator can be created after this test.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

@@ -1,4 +1,4 @@
-// Code that the types forbid does not compile with the compiler of this build.
+// Tests that code that the types forbid does not compile with the compiler of this build.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

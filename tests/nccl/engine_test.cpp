@@ -1,4 +1,4 @@
-// The engine with NCCL as its only fabric: a save, and a load that reads each byte once.
+// Tests the engine with NCCL as its only fabric: a save, and a load that reads each byte once.
 #include <gmock/gmock.h>
 
 #include <optional>

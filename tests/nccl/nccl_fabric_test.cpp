@@ -1,4 +1,5 @@
-// The fabric over NCCL, set up over MPI, under mpirun: the contract, deadlines, large buffers.
+// Tests the fabric over NCCL, set up over MPI, under mpirun: the contract, deadlines, large
+// buffers.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 
 #include <gmock/gmock.h>
@@ -19,8 +20,8 @@ namespace {
 
 constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
-/// The fabric that introduces the ranks to each other, and what that fabric needs. A failed fabric
-/// is not repaired.
+/// The MPI fabric over which the ranks set up NCCL, and its clock. Each test makes a new one,
+/// because a fabric that failed is not repaired.
 struct Introduced {
   PosixClock clock;
   MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
@@ -137,7 +138,8 @@ TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_EQ(error->place().rank, fabric.rank());
     EXPECT_THAT(error->what(), testing::HasSubstr("barrier #2 of group {0 1"));
-    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // remains broken
+    // A broken communicator stays broken.
+    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);
     EXPECT_TRUE(fabric.abandoned());
     fabric.close();  // does not wait for the other ranks
   }

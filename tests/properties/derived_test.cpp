@@ -1,4 +1,4 @@
-// Compute weights must match their masters, on the same rank or on another.
+// Tests that compute weights match their masters, on the same rank or on another.
 
 #include "properties/derived.hpp"
 

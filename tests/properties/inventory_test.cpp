@@ -31,7 +31,7 @@ TEST(Inventory, three_equal_sets_hold) {
 TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
   const Inventory with = {"a", "k"};
   const Inventory without = {"a"};
-  // The bits of `lacking`: the key is missing from live, from saved, from requested.
+  // Bit 0 of `lacking` takes the key out of live, bit 1 out of saved, bit 2 out of requested.
   for (int lacking = 1; lacking < 7; ++lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
     const auto rulings = judge_inventory(side(1), side(2), side(4), {});

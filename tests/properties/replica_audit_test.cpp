@@ -1,4 +1,4 @@
-// Copies are compared before only one of them is saved.
+// Tests the comparison of copies, which comes before a save that writes only one of them.
 
 #include "properties/replica_audit.hpp"
 
@@ -26,8 +26,8 @@ std::string print(const Rulings& rulings) {
   return text.str();
 }
 
-/// A grid tp2 dp2. Ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 hold the second
-/// copies.
+/// A grid tp2 dp2. Ranks 0 and 2 hold the top rows of "fc1"; ranks 1 and 3 hold the bottom rows.
+/// The copies on ranks 2 and 3 are the second ones.
 class ReplicaAudit : public testing::Test {
  protected:
   ReplicaAudit() {
@@ -73,7 +73,8 @@ TEST_F(ReplicaAudit, another_element_on_any_rank_names_both_ranks_the_box_and_th
     expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
     fill(rank(3).state.tensors[0]);
   }
-  put(rank(3).state.tensors[0], {3, 1}, 7.0F);  // its 12 elements are compared in blocks of 2
+  // The 12 elements of rank 3 are compared in blocks of 2, so the ruling names a block.
+  put(rank(3).state.tensors[0], {3, 1}, 7.0F);
   expect_only(judged::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");
 }
 

@@ -1,4 +1,4 @@
-// Results of an accepted run are stored and then read again.
+// Tests that results of an accepted run are stored and read again.
 
 #include "reports/baseline.hpp"
 

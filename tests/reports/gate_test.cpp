@@ -1,4 +1,4 @@
-// The gate: a table of damaged reports, and the text of each refusal.
+// Tests the gate: a table of damaged reports, and the text of each refusal.
 
 #include "reports/gate.hpp"
 

@@ -1,4 +1,4 @@
-// Evidence that a report lacks according to the report itself.
+// Tests which evidence a report lacks, judged by the report itself.
 
 #include "reports/lacks.hpp"
 

@@ -1,4 +1,4 @@
-// parse_report is the inverse of to_json and refuses all other texts.
+// Tests that parse_report is the inverse of to_json and refuses all other texts.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A report that uses every field and passes.
+// Makes a report that uses every field and passes.
 
 #include <limits>
 

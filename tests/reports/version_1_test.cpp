@@ -1,5 +1,5 @@
-// Documents of version 1, as earlier programs wrote them, are read with the names of the present
-// version.
+// Tests that documents of version 1, as earlier programs wrote them, are read with the names of the
+// present version.
 
 #include <gtest/gtest.h>
 

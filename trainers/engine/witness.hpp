@@ -50,8 +50,9 @@ inline std::string hexadecimal(double value) {
   return text;
 }
 
-/// Writes this process's witness file, holds its plan, and kills the process where the plan says.
-/// As a trace it also writes the engine's phases, such as "save.write" and "load.read".
+/// Holds the plan of this process, writes the process's witness file, and kills the process where
+/// the plan says. As a trace it also writes the engine's phases, such as "save.write" and
+/// "load.read".
 class Witness final : public reprise::Trace {
  public:
   Witness() : plan_(Json::parse(std::ifstream(given("REPRISE_PLAN")))) {
@@ -85,7 +86,7 @@ class Witness final : public reprise::Trace {
          {"objects", Json::array()}});
   }
 
-  /// Sets the operation under whose name phases are written from now on; "" writes none.
+  /// Sets the prefix for the names of phases that are written from now on; "" writes none.
   void during(const std::string& operation) { operation_ = operation; }
   void event(const reprise::TraceEvent& event) override {
     if (operation_.empty() || !event.detail.empty()) return;

@@ -1,5 +1,5 @@
-// The ranks' views of their groups are compared with each other and with metadata. A group's leader
-// is right for any choice of global ranks.
+// Tests the comparison of the ranks' views of their groups with each other and with metadata. Also
+// tests that the leader of a group is right for any choice of global ranks.
 
 #include "core/agree/group_claims.hpp"
 

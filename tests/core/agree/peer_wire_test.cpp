@@ -1,5 +1,5 @@
-// Messages from other ranks are read to the end, and no length in a message is trusted beyond the
-// message's own end.
+// Tests that messages from other ranks are read to the end, and that no length in a message is
+// trusted beyond the message's own end.
 #include "core/agree/peer_wire.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The public calls in one process: options reach the engine, results come back, and errors name
-// what they are about.
+// Tests the public calls in one process: options reach the engine, results come back, and errors
+// name what is at fault.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// A program's mistakes: each one becomes a named Error on all ranks, and nothing is lost.
+// Tests mistakes of a program. Each one becomes a named Error on all ranks, and nothing is lost.
 
 #include <gmock/gmock.h>
 
@@ -151,7 +151,8 @@ TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
   EXPECT_THAT(complaint([&] { load(job_, state_, {.directory = "run"}); }), says);
   EXPECT_THAT(complaint([&] { load_if_any(job_, state_, {.directory = "run"}); }), says);
 
-  const State again = taken_from(state_);  // moved from a second time, and destroyed
+  // Moves from `state_` a second time; `again` is then destroyed.
+  const State again = taken_from(state_);
   state_ = std::move(taken);
   EXPECT_EQ(state_.object("rng"), Value(7));
   EXPECT_EQ(save_complaint({.directory = "run"}), "");
@@ -164,7 +165,8 @@ TEST_F(Misuse, a_save_in_flight_that_was_moved_from_takes_a_new_one_and_no_other
   EXPECT_THAT(complaint([&] { first.poll(); }), says);
   EXPECT_THAT(complaint([&] { first.finish(); }), says);
   EXPECT_FALSE(stands("one"));
-  const SaveInFlight again = taken_from(first);  // moved from a second time, and destroyed
+  // Moves from `first` a second time; `again` is then destroyed.
+  const SaveInFlight again = taken_from(first);
   first = std::move(taken);
   EXPECT_EQ(first.finish().directory, "one");
   EXPECT_TRUE(stands("one"));

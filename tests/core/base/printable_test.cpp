@@ -1,4 +1,4 @@
-// Text that is safe for a terminal.
+// Tests that text from files is made safe for a terminal.
 #include "core/base/printable.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Overlaps of items: all ways to place three ranges in a few bytes, checked byte by byte.
+// Tests overlaps of items. Tries all ways to place three ranges in a few bytes, and checks them
+// byte by byte.
 
 #include "core/checkpoint/extents.hpp"
 

@@ -216,8 +216,8 @@ TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
   }
 }
 
-/// Rows of 40 KiB are read in place if memory is the host's; rows of 4 KiB are read in blocks. The
-/// test reads some rows, all rows, or a part of each row.
+/// Rows of 40 KiB are read directly into the target if that is host memory; rows of 4 KiB are read
+/// in blocks. The test reads some rows, all rows, or a part of each row.
 TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_more_than_they_have) {
   HostDevice near("node", 0);
   FarDevice far;

@@ -1,4 +1,5 @@
-// Directories set aside: which ones a save removes and in which order, and which ones it leaves.
+// Tests which directories that were set aside a save removes, in which order, and which ones it
+// leaves.
 
 #include "core/checkpoint/set_aside.hpp"
 #include "core/ports/whole_file.hpp"

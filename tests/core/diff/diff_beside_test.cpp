@@ -1,5 +1,5 @@
-// diff of files next to the payload. It compares values if it can read the files, and bytes
-// otherwise; it never silently calls different files the same.
+// Tests diff of the files next to the payload. It compares values if it can read the files, and
+// bytes otherwise. It never silently calls different files the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

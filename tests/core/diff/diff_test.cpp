@@ -1,5 +1,5 @@
-// diff of checkpoints that torch and Megatron wrote: the same content under two shardings, and
-// content that differs in one bit.
+// Tests diff of checkpoints that torch and Megatron wrote: the same content under two shardings,
+// and content that differs in one bit.
 
 #include "core/diff/diff.hpp"
 

@@ -1,5 +1,5 @@
-// diff of content that can't be compared: it counts as different or as not compared, and never
-// silently as the same.
+// Tests diff of content that can't be compared. Such content counts as different or as not
+// compared, and never silently as the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

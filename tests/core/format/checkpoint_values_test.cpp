@@ -70,7 +70,8 @@ class Checkpoint {
   std::vector<Bytes> files_;
 };
 
-// Copies the item element by element to its place in the whole tensor, which the chunk's box tells.
+// Copies the item element by element into the bytes of the whole tensor. The chunk's box gives the
+// indices.
 void paste(const TensorItem& item, ByteSpan bytes, const StoredChunk& chunk,
            const StoredTensor& tensor, Bytes& whole) {
   const std::size_t element = size_of(item.dtype);

@@ -1,4 +1,5 @@
-// tests/data/manifest.json records the origin of every fixture, and no fixture has changed since.
+// Tests that tests/data/manifest.json records the origin of every fixture, and that no fixture has
+// changed since.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

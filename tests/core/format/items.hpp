@@ -1,5 +1,5 @@
 #pragma once
-// Real items, and functions that damage one.
+// Reads real items, and damages them.
 
 #include <cstdint>
 #include <string>

@@ -295,7 +295,7 @@ TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_c
   ASSERT_NE(bytes.find(index), std::string::npos);
   bytes.replace(bytes.find(index), index.size(), "\x8c\6offzet");
   const Error error = error_of([&] { read(to_bytes(bytes)); });
-  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has an offset, too
+  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo needs an "offset", too
 }
 
 TEST(Metadata, empty_chunks_may_start_where_others_do) {
@@ -514,7 +514,7 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
 /// Makes a `.metadata` whose storage entries all have the same long key, which names neither a
 /// tensor nor an object.
 Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
-  std::string keys;  // so many that the reader uses a hash table
+  std::string keys;  // enough keys that the reader uses a hash table
   for (int i = 0; i < 100; ++i)
     keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
   std::string storage;

@@ -1,5 +1,5 @@
-// Names outside the closed list: names that run code are refused in every spelling, and all others
-// are kept as bytes.
+// Tests names outside the closed list. Names that run code are refused in every spelling; all other
+// names are kept as bytes.
 
 #include <gtest/gtest.h>
 

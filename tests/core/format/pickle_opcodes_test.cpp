@@ -16,7 +16,7 @@ namespace {
 
 struct Row {
   std::string name;
-  std::string body;            ///< opcodes between PROTO and STOP, one of them the tested one
+  std::string body;            ///< opcodes between PROTO and STOP, including the tested opcode
   std::optional<Value> value;  ///< value that the reader returns; nothing if it refuses
   Code refused = Code::kUsage;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Pickles assembled by hand, opcode by opcode.
+// Assembles pickles by hand, opcode by opcode.
 
 #include <string>
 #include <string_view>

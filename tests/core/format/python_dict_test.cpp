@@ -1,4 +1,4 @@
-// A key that occurs twice in a pickled dict is read as Python would read it.
+// Tests that a key that occurs twice in a pickled dict is read as Python would read it.
 
 #include "core/format/pickle/python_dict.hpp"
 

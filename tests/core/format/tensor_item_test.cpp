@@ -151,7 +151,7 @@ TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_iden
       try {
         item = read_item(bytes);
       } catch (const Error&) {
-        continue;  // an item that is an object
+        continue;  // this item is an object, not a tensor
       }
       if (item.flips.any()) continue;  // the writer never writes lazy views
       if (item.strides != contiguous_strides(item.size)) continue;

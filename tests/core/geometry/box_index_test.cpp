@@ -103,7 +103,7 @@ TEST(BoxIndex, meets_each_box_that_a_region_meets_once_grid_or_not) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Stream random(seed);
     auto boxes = product_of(dims_of(random, seed % 3 == 1));
-    if (seed % 2 == 1) {  // in this order the boxes are no grid
+    if (seed % 2 == 1) {  // shuffles the boxes, so that BoxIndex finds no grid
       for (std::size_t i = boxes.size(); i > 1; --i) {
         std::swap(boxes[i - 1], boxes[random.below(i)]);
       }

@@ -1,6 +1,6 @@
 #pragma once
-// Every small mesh with every ordered placement: in the engine's types, and as plain numbers for
-// the reference.
+// Lists every small mesh with every ordered placement, in the engine's types and as plain numbers
+// for the reference.
 
 #include <algorithm>
 #include <numeric>
@@ -51,7 +51,7 @@ void for_each_world(int axes_max, int size_max, Visit visit) {
 }
 
 /// Visits every ordered choice of axes and, for each chosen axis, every dimension. If the mesh has
-/// fewer than two axes, an axis that it lacks is among the choices.
+/// fewer than two axes, the choices also include an axis that the mesh does not have.
 template <class Visit>
 void for_each_placement(const World& world, int rank, Visit visit) {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// Checkpoints that a load may choose, and error codes that count as damage, for all small roots and
-// all codes.
+// Tests which checkpoints a load may choose, for all small roots, and which error codes count as
+// damage, for all codes.
 
 #include "core/load/candidates.hpp"
 
@@ -76,7 +76,7 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration's digit in a candidate's note, also if a suffix follows because the
+/// Returns the iteration's digit in a candidate's note, even if a suffix follows because the
 /// candidate was moved aside.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);

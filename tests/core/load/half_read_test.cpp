@@ -1,6 +1,6 @@
-// A load falls back to an older checkpoint after it has read some tensors of the damaged one. It
-// fills these tensors from the older checkpoint, or is refused, however lenient it is about missing
-// keys.
+// Tests loads that have read some tensors of a damaged checkpoint when they fall back to an older
+// one. Such a load fills these tensors from the older checkpoint, or is refused, however lenient it
+// is about missing keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

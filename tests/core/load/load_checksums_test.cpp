@@ -1,5 +1,5 @@
-// Loads with and without verification of the stored checksums: from real checkpoints, from files
-// with one changed byte, and into memory of the host or of a device.
+// Tests loads with and without verification of the stored checksums. They read real checkpoints and
+// files with one changed byte, into memory of the host or of a device.
 
 #include <gtest/gtest.h>
 

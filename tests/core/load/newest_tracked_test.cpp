@@ -1,4 +1,4 @@
-// The iteration from which a job continues if the trackers that its ranks see differ.
+// Tests from which iteration a job continues if its ranks see different trackers.
 
 #include <gtest/gtest.h>
 

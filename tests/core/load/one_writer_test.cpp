@@ -1,5 +1,5 @@
-// On a real file system: files that a save may remove, files that a failed save leaves, concurrent
-// writers, and loads of a checkpoint that is replaced meanwhile.
+// Tests saves and loads on a real file system: which files a save may remove, which files a failed
+// save leaves, concurrent writers, and loads of a checkpoint that is replaced meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   };
   const auto files = whole();
   fs::create_directory_symlink(outside, store_.display(kFirst));
-  save(3, options_of(1));  // replaces the link itself
+  save(3, options_of(1));  // replaces the link, not the directory that it points to
   EXPECT_EQ(loaded(kFirst), 3);
   EXPECT_EQ(whole(), files);
   fs::remove_all(store_.display(kFirst));
@@ -97,7 +97,7 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
 struct Flip {
   const char* when;
   bool swapped;    ///< true if the byte changes after the new directory is in place
-  bool exchanges;  ///< the store can exchange directories
+  bool exchanges;  ///< true if the store can exchange directories
   std::int64_t step = 1;
 };
 
@@ -110,7 +110,8 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Watches the calls to one rank's store, and flips the byte there.
+/// Watches the calls to one rank's store, and flips a byte of `file` at the moment that `flip`
+/// describes.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}
@@ -236,7 +237,7 @@ TEST_F(OneWriter, two_saves_of_one_job_at_one_place_are_refused_until_the_first_
         EXPECT_EQ(code_of([&] { Save::begin(ports, group, tiny.state, options_of(step)); }),
                   Code::kLocked);
       }
-    }  // the save is abandoned before its commit
+    }  // the destructor of the save abandons it before its commit
     Save::begin(ports, group, tiny.state, options_of(1)).finish();
   });
   EXPECT_EQ(loaded("run"), 1);

@@ -1,5 +1,5 @@
-// Data that several ranks need is read from storage once. The result is the same as if each rank
-// had read it.
+// Tests that data that several ranks need is read from storage once. The result must be the same as
+// if each rank had read it.
 #include "core/load/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -54,7 +54,7 @@ class Tally {
   std::map<std::string, std::vector<int>> times_;
 };
 
-/// Action at each read of payload.
+/// Function that is called at each read of payload. It may throw, which makes the read fail.
 using Read = void (*)(const std::string& path);
 void succeeds(const std::string& /*path*/) {}
 void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }

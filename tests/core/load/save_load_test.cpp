@@ -1,4 +1,4 @@
-// Saves under one layout and loads under another; every element is checked.
+// Tests saves under one layout that are loaded under another. Every element is checked.
 
 #include <gtest/gtest.h>
 

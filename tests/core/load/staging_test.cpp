@@ -1,4 +1,4 @@
-// Saves and loads use staging memory that the device provides.
+// Tests that saves and loads use staging memory that the device provides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace reprise {
 namespace {
 
-/// A device that can access only host memory that it provided, as a GPU does at its best.
+/// A device that can access only the host memory that the device itself allocated, as a GPU does
+/// when it copies at full speed.
 class PinningDevice final : public Device {
  public:
   explicit PinningDevice(std::uint64_t batch_bytes) : batch_bytes_(batch_bytes) {}

@@ -1,6 +1,6 @@
-// The metadata's chunks overlap, and also leave a gap of the same volume. So every count of
-// elements is right, even the count of a rank's request, and yet an element is missing. No command
-// calls such a checkpoint whole.
+// Tests metadata whose chunks overlap and leave a gap of the same volume. Every count of elements
+// is then right, even for one rank's request, although an element is missing. No command may call
+// such a checkpoint whole.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ constexpr std::byte kUntouched{0x5A};  // content of the job's memory before the
 struct CoverRow {
   const char* what;
   Dims shape;
-  std::vector<Box> boxes;  ///< the error is in the second half of dimension 0
+  std::vector<Box> boxes;  ///< the overlap and the gap are in the second half of dimension 0
 };
 
 void PrintTo(const CoverRow& row, std::ostream* out) { *out << row.what; }

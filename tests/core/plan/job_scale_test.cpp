@@ -1,5 +1,5 @@
-// Plans of jobs with a thousand ranks, compared with those of an enumerator that knows only
-// elements and ranks.
+// Tests plans of jobs with a thousand ranks against an enumerator that knows only elements and
+// ranks.
 
 #include <gtest/gtest.h>
 

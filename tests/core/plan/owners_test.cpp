@@ -1,5 +1,5 @@
-// The owners of shards are those that the real Megatron-Core chooses:
-// tests/data/mcore_0.16.1_owners.txt.
+// Tests that the owners of shards are those that the real Megatron-Core chooses
+// (tests/data/mcore_0.16.1_owners.txt).
 
 #include <gmock/gmock.h>
 

@@ -8,8 +8,8 @@ namespace {
 struct Row {
   Strictness mode;
   const char* name;
-  /// Contains "s" if keys that are not stored are refused, and "r" if keys that are not requested
-  /// are.
+  /// Contains "s" if the load refuses requested keys that are not stored, and "r" if it refuses
+  /// stored keys that are not requested.
   const char* refused_on;
   std::size_t lines;  ///< number of lines logged if both sides differ
   const char* returned;

@@ -1,5 +1,5 @@
-// Checkpoints in which each rank wrote its own metadata: no command takes one rank's values for
-// another's.
+// Tests checkpoints in which each rank wrote its own metadata. No command may confuse the values of
+// one rank with those of another.
 
 #include "core/reshard/rank_values.hpp"
 #include "core/ports/store_path.hpp"

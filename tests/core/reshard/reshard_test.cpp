@@ -1,5 +1,5 @@
-// reshard: for every fixture, diff finds the same content under several cuts, and bytes that are
-// not interpreted do not change.
+// Tests reshard on every fixture and under several cuts: diff must find the same content, and bytes
+// that are not interpreted must not change.
 
 #include "core/reshard/reshard.hpp"
 #include "core/ports/whole_file.hpp"
@@ -200,7 +200,8 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    bool beyond = false;  // true once the byte was read too few times to be flipped
+    // True once reshard reads the byte fewer than `read` times, so that nothing is flipped.
+    bool beyond = false;
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
       Checkpoint source = Checkpoint::open(store, "ckpt");

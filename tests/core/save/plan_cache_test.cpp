@@ -1,4 +1,5 @@
-// Saves reuse state of earlier saves. This has no effect on the bytes that they write.
+// Tests saves that reuse state of earlier saves. The reuse must have no effect on the bytes that
+// they write.
 
 #include <gtest/gtest.h>
 
@@ -58,8 +59,8 @@ using Kinds = std::vector<CacheKind>;
 std::atomic<int> covers = 0;
 std::atomic<int> descriptions = 0;
 
-/// Counts its calls. A rank that plans for all ranks calls it for each tensor whose boxes no
-/// placement explains.
+/// Counts its calls. A rank that plans for all ranks calls it for each tensor whose boxes do not
+/// follow from a placement.
 std::optional<CoverDefect> counted_cover(const Dims& shape, std::span<const Box> boxes) {
   ++covers;
   return prove_cover(shape, boxes);
@@ -145,8 +146,8 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Returns a copy's replica number after the main copy moved from rank 0 to rank `at`, or to rank 1
-/// if `at` is 0.
+/// Returns the replica number of a copy after the main copy moved: rank 0 and rank `at` swap their
+/// numbers. If `at` is 0, ranks 0 and 1 swap.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -410,8 +411,9 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// Here nothing compares structures. Even so, after any change on any rank, a plan that has no
-/// place for something is refused: the local plan at the second save, the global plan at the third.
+/// Here nothing compares structures, so a remembered plan is reused after any change. If the plan
+/// lacks something that is to be saved, it must be refused: the local plan at the second save, the
+/// global plan at the third.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {

@@ -1,5 +1,5 @@
-// One rank's part of a save. It begins with the rank's share of the plan and ends with the
-// catalogue that the votes make.
+// Tests one rank's part of a save, from the rank's share of the plan to the catalogue that is made
+// from the votes of all ranks.
 #include "core/save/rank_write.hpp"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(RankWrite, a_rank_without_items_votes_for_no_file) {
   });
 }
 
-/// Delays work until somebody waits for it, and tells when it is done.
+/// Delays work until somebody waits for it, and records when it is done.
 class LateTasks final : public Tasks {
  public:
   explicit LateTasks(std::vector<std::string>& events) : events_(events) {}
@@ -161,7 +161,7 @@ class LateTasks final : public Tasks {
   std::vector<std::string>& events_;
 };
 
-/// Tells when a lock is given back.
+/// Records when a lock is given back.
 class ToldLocks final : public PassingStore {
  public:
   ToldLocks(Store& inner, std::vector<std::string>& events)

@@ -1,4 +1,4 @@
-// The checkpoints that retention removes: a table of cases, and invariants in every small world.
+// Tests which checkpoints retention removes: a table of cases, and invariants in every small world.
 
 #include "core/save/retention.hpp"
 

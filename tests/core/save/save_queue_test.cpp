@@ -1,4 +1,4 @@
-// Saves on background threads while the job trains. ThreadSanitizer checks these tests.
+// Tests saves on background threads while the job trains. ThreadSanitizer checks these tests.
 #include "core/save/save_queue.hpp"
 
 #include <gmock/gmock.h>

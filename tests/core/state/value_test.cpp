@@ -134,7 +134,7 @@ TEST(Value, takes_nothing_that_merely_converts_to_a_number) {
                 !std::is_constructible_v<Value, Unscoped>);
   static_assert(!std::is_constructible_v<Value, std::vector<bool>::reference>);
   static_assert(!std::is_constructible_v<Value, std::true_type>);
-  // Numbers of wider types would lose digits.
+  // A Value has no type for these numbers, and a narrower type would lose digits.
   static_assert(!std::is_constructible_v<Value, long double>);
   __extension__ using Wide = __int128;
   static_assert(std::is_convertible_v<Wide, double> && !std::is_constructible_v<Value, Wide>);

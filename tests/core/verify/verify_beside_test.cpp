@@ -1,5 +1,5 @@
-// verify on things that are no damage: links, files that users added, keys that only look like
-// shards, unsupported formats, files that can't be opened.
+// Tests verify on things that are not damage: links, files that users added, keys that only look
+// like shards, unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -137,7 +137,8 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
     Metadata metadata = Checkpoint::open(copy.store, "ckpt").metadata();
     ASSERT_GT(metadata.planner_data.size(), 1U);
     row.change(metadata.planner_data);
-    // Not written to a file, since the writer would add the entries that planner_data lacks.
+    // The changed metadata is not written to a file, since the writer would add the entries that
+    // planner_data lacks.
     const Checkpoint changed(copy.store, {"ckpt", {}, {}}, metadata);
     EXPECT_THAT(words_of({.findings = check_planner(changed.metadata())}), HasSubstr(row.words));
   }

@@ -1,4 +1,4 @@
-// Signs that a directory holds files of two saves.
+// Tests that verify notices signs that a directory holds files of two saves.
 
 #include "core/verify/verify_mixture.hpp"
 #include "core/ports/whole_file.hpp"

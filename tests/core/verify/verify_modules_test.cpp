@@ -1,4 +1,4 @@
-// Findings of verify on checkpoints of several modules.
+// Tests the findings of verify on checkpoints of several modules.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Findings that verify takes from a catalog and the common state alone.
+// Tests the findings that verify derives from a catalog and the common state alone.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// verify on checkpoints that torch and Megatron wrote, and on damaged copies of them.
+// Tests verify on checkpoints that torch and Megatron wrote, and on damaged copies of them.
 
 #include "core/verify/verify.hpp"
 

@@ -1,5 +1,6 @@
-// Properties of random scenarios. The cases depend on the commit unless REPRISE_PROPERTY_SEED is
-// set. A failing scenario is shrunk and written to regress-found in the build folder.
+// Tests properties with random scenarios. The cases depend on the commit unless
+// REPRISE_PROPERTY_SEED is set. A failing scenario is shrunk and written to regress-found in the
+// build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -42,7 +43,8 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  params.seed = mix64(request.seed, hash_of(property.name));  // other cases for each property
+  // The hash of the name gives each property cases of its own.
+  params.seed = mix64(request.seed, hash_of(property.name));
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;
   std::optional<std::pair<Scenario, Failure>> failed;

@@ -1,4 +1,4 @@
-// Shrinking a failing scenario preserves its kind of failure.
+// Tests that shrinking a failing scenario preserves its kind of failure.
 
 #include "driver/random/shrink.hpp"
 #include "driver/language/scenario_writer.hpp"

@@ -115,7 +115,7 @@ struct RecordedRun {
   ProgramPlan plan = two_lives();
   Recorded files;
   std::vector<StoredCheckpoint> stored = {stored_at(2)};
-  bool again = false;  ///< true if a second run of the last life took the same course
+  bool again = false;  ///< true if the last life was run twice, with the same results
 
   WitnessFindings judged() const {
     std::vector<LifeEvidence> lives = {evidence_of(plan.lives[0], files.first),

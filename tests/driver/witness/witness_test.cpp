@@ -1,4 +1,4 @@
-// The reader of witness files, and the arithmetic of their digests.
+// Tests the reader of witness files, and the arithmetic of their digests.
 #include "driver/witness/witness.hpp"
 
 #include <gmock/gmock.h>

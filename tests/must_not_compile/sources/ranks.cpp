@@ -1,5 +1,5 @@
-// Kinds of numbers that must not be mixed. With MIX_UP, each line in the second part is an error of
-// its own; without it the file compiles.
+// Mixes kinds of numbers that must not be mixed. With MIX_UP, each line in the second part is an
+// error of its own; without it the file compiles.
 
 #include "core/agree/leader.hpp"
 #include "reprise/mesh.hpp"

@@ -1,4 +1,4 @@
-// A GPU computes the same bits as the host in the same cases.
+// Tests that a GPU computes the same bits as the host in the same cases.
 #include "core/adapters/cuda/cuda_info.hpp"
 #include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"

@@ -1,5 +1,5 @@
-// Bits flipped and ends cut off while nobody has the files open: all ranks refuse the load with one
-// named error, or the content that they read is unchanged.
+// Flips bits and cuts off ends of files while nobody has them open. Then either all ranks refuse
+// the load with one named error, or the content that they read is unchanged.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 

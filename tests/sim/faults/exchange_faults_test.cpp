@@ -1,4 +1,4 @@
-// Loads that read each byte once per job, while some ranks fail to contribute their share.
+// Tests loads that read each byte once per job, while some ranks fail to contribute their share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_m
 
 TEST(ExchangeFaults, what_is_exchanged_is_held_and_no_more_than_was_said) {
   SimStore store;
-  save_step(1, store);  // saved on two ranks; rank 1 of three then needs rows of both
+  save_step(1, store);  // two ranks save; when three ranks load, rank 1 needs rows of both savers
   for (const auto reads : {Reads::kByEach, Reads::kOncePerJob}) {
     for (const auto& rank : load_newest(store, {.ranks = 3, .reads = reads}).ranks) {
       EXPECT_EQ(rank.step, 1);

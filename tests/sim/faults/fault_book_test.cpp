@@ -1,4 +1,4 @@
-// Faults as data, and the places at which they take effect.
+// Tests faults as data, and the places at which they take effect.
 #include "sim/faults/fault_book.hpp"
 
 #include <gmock/gmock.h>
@@ -126,7 +126,8 @@ TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begin
   book.arm(0, kRank);
   book.begins(kRank, "commit", "");
   book.begins(kRank, "commit", "metadata");
-  EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);  // the phase now fails and never ends
+  // As if an error left the phase: ends() is not called for it.
+  EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   book.begins(kRank, "plan", "");
   EXPECT_EQ(book.strikes(kRank, kGather), nullptr);
   book.begins(kRank, "commit", "");

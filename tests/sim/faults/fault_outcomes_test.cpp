@@ -1,6 +1,6 @@
-// Every kind of fault at every place of a save and of a load, on two ranks with the real engine.
-// There are three permitted outcomes: the operation succeeds; it fails in the same way on all ranks
-// and the previous state remains; or all ranks refuse the content with a named reason.
+// Tries every kind of fault at every place of a save and of a load, on two ranks with the real
+// engine. There are three permitted outcomes: the operation succeeds; it fails in the same way on
+// all ranks and the previous state remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// The end of the incarnation with the fault: its processes end, or the power is cut.
+/// How the incarnation with the fault ends: its processes end, or the power is cut.
 enum class Cut { kProcesses, kPower };
 
 /// True for faults that falsely report success: a save may not notice them, but the next load must.

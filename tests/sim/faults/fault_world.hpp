@@ -1,6 +1,6 @@
 #pragma once
-// Lives of a small job with the real engine in a simulated world with faults. All content depends
-// only on its step, so each loaded element shows the checkpoint that it is from.
+// Runs lives of a small job with the real engine in a simulated world with faults. All content
+// depends only on its step, so each loaded element shows the checkpoint that it is from.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Memory that a save and a load use in addition to the job's own: it is not zero, and not above the
-// declared bound.
+// Tests the measured memory that a save and a load use in addition to the job's own. It must not be
+// zero and not exceed the declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 

@@ -1,5 +1,5 @@
-// One rank sees an outdated store: what this rank and the other ranks then see of the tracker and
-// of the checkpoint.
+// Shows one rank an outdated store, and tests what this rank and the other ranks then see of the
+// tracker and of the checkpoint.
 
 #include <gtest/gtest.h>
 

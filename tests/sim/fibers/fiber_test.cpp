@@ -1,4 +1,4 @@
-// Switches between stacks do not mix up the exception state of the C++ runtime.
+// Tests that switches between stacks do not mix up the exception state of the C++ runtime.
 #include "sim/fibers/fiber.hpp"
 
 #include <gtest/gtest.h>

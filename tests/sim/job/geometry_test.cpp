@@ -91,8 +91,8 @@ std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const Mod
   return found;
 }
 
-/// Computes the same as holders(), but goes through all elements: one component at a time, on the
-/// ranks of its stage.
+/// Computes the same as holders(), but element by element. Every component of a fused parameter is
+/// split on its own, and only ranks of the parameter's stages hold it.
 std::vector<std::set<std::int32_t>> brute_holders(const ParameterSpec& spec, const ModelSpec& model,
                                                   const Layout& layout) {
   const Mesh mesh = spec.mesh == MeshKind::kDense ? dense_mesh(layout) : expert_mesh(layout);

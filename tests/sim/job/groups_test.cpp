@@ -240,7 +240,7 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
 
 // --- all, half or no groups given ---------------------------------------------------------------
 
-/// Returns the sets to forbid: no groups, all groups, and each group alone.
+/// Returns the sets of groups to forbid: no groups, all groups, and each group alone.
 std::vector<GroupSet> sets_to_forbid() {
   std::vector<GroupSet> sets = {{}, kAllGroups};
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) sets.push_back(GroupSet().set(g));

@@ -161,7 +161,7 @@ TEST(Job, RefusesWhatItCannotBe) {
 
 // --- experts, stages, shardings -----------------------------------------------------------------
 
-/// A model with a layout, a sharding and a dimension.
+/// A model with a layout, a sharding, and the checkpoint's shard_dim.
 struct Case {
   const char* model;
   const char* layout;
@@ -223,7 +223,8 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    Case other = row;  // loads with another sharding, but reads as the checkpoint's sharding says
+    // Loads with each sharding, but reads the state as the checkpoint's sharding says.
+    Case other = row;
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);
       const std::string name(sharding);

@@ -1,6 +1,6 @@
-// Tests every size in the list of layout names. It is parsed, printed, assigned to ranks, stored
-// and shown. It cuts the model and its random streams as its row in the list says. A new axis needs
-// no change in this file.
+// Tests every size in the list of layout names. Each size is parsed, printed, assigned to ranks,
+// stored and shown. It must cut the model and its random streams as its row in the list says. A new
+// axis needs no change in this file.
 
 #include "core/state/layout_sizes.hpp"
 
@@ -109,7 +109,7 @@ Layout base() {
   layout.pp = 2;
   return layout;
 }
-/// Returns the base layout, but with another size for that field.
+/// Returns the base layout, but with another size for the given field.
 Layout base_but(const LayoutField& field) {
   Layout layout = base();
   layout.*field.size = layout.*field.size > 1 ? 1 : 2;

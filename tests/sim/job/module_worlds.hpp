@@ -1,5 +1,5 @@
 #pragma once
-// Jobs of modules in a simulated world, with checkpoints that the engine writes and reads.
+// Runs jobs of modules in a simulated world, with checkpoints that the engine writes and reads.
 
 #include <algorithm>
 #include <functional>

@@ -290,7 +290,7 @@ bool is_vocabulary(const GlobalTensor& tensor) {
          tensor.key.find("output_layer.weight") != std::string::npos;
 }
 
-constexpr std::int64_t kWords = 61;  // words of language-tiny and hybrid-tiny
+constexpr std::int64_t kWords = 61;  // words in the vocabulary of language-tiny and hybrid-tiny
 
 bool all_zero(ByteSpan bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });

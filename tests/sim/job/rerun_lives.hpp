@@ -124,7 +124,7 @@ inline void load_into(TrainingJob& job, const GlobalState& saved, RankEnding& en
   ending.loaded_fault = job.rerun().fault();
 }
 
-/// Runs up to `steps` iterations; stops when the job leaves.
+/// Runs up to `steps` iterations; stops when the job exits.
 inline Life live(const Setting& setting, const GlobalState* from, int steps,
                  const JobPolicy& policy = {}) {
   const auto ranks = static_cast<std::size_t>(setting.layout.world_size());

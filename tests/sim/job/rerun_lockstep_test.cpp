@@ -125,7 +125,7 @@ class Choices {
 struct Account {
   Tally tally;
   std::int64_t stories = 0;
-  std::int64_t comparisons = 0;  ///< number of compared values, of everything that a rank shows
+  std::int64_t comparisons = 0;  ///< number of values compared between machine and table
   std::int64_t crashes = 0;      ///< number of crashes; each restart loads what was stored
   std::size_t last_edge = 0;     ///< last edge at which any story crashed
   std::vector<std::string> differences;
@@ -570,7 +570,8 @@ void anything(Choices& choices, Lockstep& world) {
       for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
         Sight sight;
         if (first && choices.yes()) {
-          const bool off = world.walk().mode() == Mode::kOff;  // if on, the kind matters later
+          // If the mode is not off, only the kind in the re-run matters.
+          const bool off = world.walk().mode() == Mode::kOff;
           sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
         }
         if (!first && world.suspect(r)) {
@@ -655,9 +656,11 @@ void loads_of_all_kinds(Choices& choices, Lockstep& world) {
 TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
   const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
   expect_same(account);
-  // Each of 4 ranks has 5 possible results, which gives 625 stories. 81 - 16 of them end in a fault
-  // save: some result recurred, and none was found not to be fatal. Each of these splits further:
-  // by 4 for a rank whose result recurred, and by 2 for a rank whose other result was rejected.
+  // Each of 4 ranks has 5 possible results: accepted, or rejected as fatal or mild, recurring or
+  // not. This gives 5^4 = 625 stories. A story ends in a fault save if no result is mild (3^4 = 81
+  // stories) and some result recurs (all but 2^4 = 16 of the 81). After the restart such a story
+  // splits: by 4 for each rank whose result recurred, and by 2 for each rank whose rejected result
+  // did not recur.
   EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
   EXPECT_GT(account.comparisons, 100'000);
 }
@@ -713,7 +716,8 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
       std::pair{Vote::kRestartAgain, Want::kRestart}, std::pair{Vote::kFail, Want::kStop}};
   int checked = 0;
   for (const auto& row : rerun_table::world_rows()) {
-    if (row.state == State::kIdle || row.state == State::kPending) continue;  // no run ends there
+    // No pass ends in these states.
+    if (row.state == State::kIdle || row.state == State::kPending) continue;
     for (unsigned bits = 0; bits < 32; ++bits) {
       RerunVotes votes;
       std::set<Want> wanted;

@@ -292,7 +292,7 @@ struct Placed {
 };
 
 /// Runs a life in which rank 6's device returns NaN for the loss. Returns the log; sets `saved` to
-/// the state that a save would have.
+/// the state that a save would store.
 std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   const bool again = !saved.tensors.empty();
   std::vector<StateDict> dicts(4);

@@ -238,7 +238,8 @@ Walk Walk::restarted(const Walk& stored, const Walk* left, Mode own, Stored foun
   fresh.ranks_ = stored.ranks_;
   for (auto& rank : fresh.ranks_) {
     rank.blame = Blame::kNone;
-    rank.suspect = rank.checkpoint;  // false if the result did not recur in place, which settles it
+    // False if the result differed in place, which ends the suspicion.
+    rank.suspect = rank.checkpoint;
   }
   return fresh;
 }

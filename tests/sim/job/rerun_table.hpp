@@ -40,7 +40,7 @@ inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kChec
 enum class Blame { kNone, kTransient, kPersistent, kCorrect };
 enum class Move { kRun, kUpdate, kLeave };
 
-/// A cell of a row; an open cell matches anything.
+/// A cell of a row. If `open`, it matches anything.
 template <class T>
 struct Cell {
   bool open = true;
@@ -94,9 +94,10 @@ struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  /// True if it takes state 3 with context, mode and iteration; false if it starts fresh.
+  /// True if the machine takes state 3 from the checkpoint, with context, mode and iteration; false
+  /// if the machine starts fresh.
   bool taken;
-  bool told;  ///< true if a line reports that a pending rerun was ignored
+  bool told;  ///< true if a log line must say that a pending rerun was ignored
 };
 
 std::vector<RankRow> rank_rows();

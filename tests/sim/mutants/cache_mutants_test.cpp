@@ -1,4 +1,5 @@
-// Wrong caches show only with several saves and loads in one life, so each mutant has a script.
+// Tests mutants of caches. A wrong cache shows only with several saves and loads in one life, so
+// each mutant has a script.
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,8 @@ struct Lives {
   std::vector<std::int32_t> ranks = {};         ///< ranks of both jobs; if empty, 0 .. n-1
   std::vector<ModuleConfig> modules = {};       ///< modules of both jobs; replace model and layout
   std::vector<ModuleConfig> load_modules = {};  ///< modules of the loading job, if they differ
-  bool plain_first_at_load = false;             ///< true if parameter groups are reordered
+  /// True if the loading job's parameter groups are in reverse order.
+  bool plain_first_at_load = false;
   bool random_by_dp = false;
   std::vector<std::string> lacks = {};  ///< groups that neither job passes to its calls
   bool trains_before_load = false;      ///< true if the loading job has already trained

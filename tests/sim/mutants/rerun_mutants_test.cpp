@@ -31,7 +31,8 @@ struct Bad {
   bool again = true;  ///< true if the re-run on the same device gives the bad result, too
 };
 
-/// A life that trains, saves twice and fails. A second life starts from what the first one left.
+/// The settings of two lives. The first life trains, saves twice and fails; the second starts from
+/// what the first one left.
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
@@ -39,7 +40,7 @@ struct Story {
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
-  bool told = true;  ///< true if the second life knows about an earlier restart
+  bool told = true;  ///< true if the second life's log mentions an earlier restart
   RerunMode mode = RerunMode::kValidateResults;
 };
 
@@ -97,8 +98,8 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Everything that each rank showed in a story. Each key begins with a code: the defect that a
-/// difference in the text means.
+/// Everything that each rank showed in a story, as text. Each key begins with the code of the
+/// defect that makes this text differ.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 

@@ -1,6 +1,6 @@
-// State that the threads of a rank share on real lanes: the faults and meters of its ports, used at
-// once by the job's thread and by the background work of its saves. ThreadSanitizer checks these
-// tests.
+// Tests state that the threads of a rank share on real lanes. The job's thread and the background
+// work of its saves use the faults and meters of the rank's ports at the same time. ThreadSanitizer
+// checks these tests.
 #include <gtest/gtest.h>
 
 #include "core/save/save_queue.hpp"

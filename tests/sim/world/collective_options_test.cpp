@@ -1,5 +1,5 @@
-// The public calls on two ranks: if the ranks' options differ, or one rank can't accept its
-// options, both ranks end in the same way.
+// Tests the public calls on two ranks. If the ranks' options differ, or if one rank can't accept
+// its options, both ranks must end in the same way.
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
-// Every crash of a save: at each call to the store, as the end of the process or as a power cut,
-// and once more while the next save cleans up. Afterwards a reader must find one whole checkpoint.
+// Crashes a save at each call to the store, as the end of the process or as a power cut, and once
+// more while the next save cleans up. Afterwards a reader must find one whole checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -165,7 +165,7 @@ bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int
     MortalStore mortal(store, calls);
     save(mortal, target, n, protocol);
     finished = true;
-  } catch (const Killed&) {  // found() judges what it leaves
+  } catch (const Killed&) {  // found() judges the store that the killed save leaves
   }
   if (end == End::kPowerCut) store.crash();
   store.pass_term();  // the lease ends before the next writer comes

@@ -1,4 +1,4 @@
-// The simulated ports satisfy the same contracts as the real ones.
+// Tests that the simulated ports satisfy the same contracts as the real ones.
 #include "sim/world/world.hpp"
 #include "tests/contracts/device_contract.hpp"
 #include "tests/contracts/fabric_contract.hpp"

@@ -1,4 +1,4 @@
-// A message from one rank to the others is cut off or changed. A save and a load then end with a
+// Cuts off or changes a message from one rank to the others. A save and a load then end with a
 // named error, or continue if the change does not matter to them. No rank reads beyond the
 // message's end, and no rank waits forever.
 #include <gtest/gtest.h>

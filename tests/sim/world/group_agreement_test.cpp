@@ -1,4 +1,4 @@
-// If ranks disagree on one of their groups, all of them refuse, and nothing is written.
+// Tests that if ranks disagree on one of their groups, all of them refuse, and nothing is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

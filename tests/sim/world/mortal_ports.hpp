@@ -1,7 +1,7 @@
 #pragma once
-// Ports of a rank that report each place where the rank may die: each begin and each end that the
-// engine traces, and each call in between that changes the store. A tree is removed name by name,
-// and each removal is durable at once. This is the worst case that a file system permits.
+// Defines ports of a rank that report each place where the rank may die: each begin and each end
+// that the engine traces, and each call in between that changes the store. A tree is removed name
+// by name, and each removal is durable at once. This is the worst case that a file system permits.
 
 #include <algorithm>
 #include <functional>
@@ -29,7 +29,7 @@ struct MortalPlace {
   }
 };
 
-/// With kDone the call is made; with kClaimed it only reports success.
+/// What happens to a call: kDone makes it; kClaimed reports success without making it.
 enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {

@@ -1,4 +1,4 @@
-// Concurrent writers on a file system without locks. No writer removes files that another one
+// Tests concurrent writers on a file system without locks. No writer removes files that another one
 // writes or has set aside, and each gets an error.
 
 #include <gmock/gmock.h>

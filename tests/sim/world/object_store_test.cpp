@@ -1,4 +1,4 @@
-// A store without rename: its objects, lists and leases, and writers that lose a lease.
+// Tests a store without rename: its objects, lists and leases, and writers that lose a lease.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

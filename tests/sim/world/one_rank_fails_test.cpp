@@ -1,6 +1,6 @@
-// One rank of two or three fails alone, with an exception other than Error, at each of its calls to
-// the store, in a save and in a load that may fall back. No rank waits for it: all ranks end in the
-// same way, with the same error or without one.
+// Lets one rank of two or three fail at each of its calls to the store, with an exception other
+// than Error, in a save and in a load that may fall back. No other rank may wait for it: all ranks
+// end in the same way, with the same error or without one.
 
 #include <gtest/gtest.h>
 

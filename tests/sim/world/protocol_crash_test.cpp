@@ -29,8 +29,8 @@
 namespace reprise::sim {
 namespace {
 
-/// The event at a place. The rank dies by a kill or a power cut; or it lives, and a call fails or
-/// only reports that it renamed.
+/// What happens at a place. With kKill and kPowerCut the rank dies. With kError a call fails. With
+/// kLost a rename reports success without being done.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -122,7 +122,7 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The saves before, the saves that are cut off, and the permitted results.
+/// The saves before the crash, the saves that are cut off, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
@@ -130,7 +130,8 @@ struct History {
   std::optional<SaveOf> unfinished = {};     ///< a save that was cut off earlier
   bool loads = false;                        ///< true if the job loads before it saves
   std::optional<SaveOf> saves = {};
-  std::set<std::int64_t> allowed = {};  ///< permitted generations; 0: no checkpoint
+  /// Permitted generations; 0 permits that there is no checkpoint.
+  std::set<std::int64_t> allowed = {};
   /// Steps that must remain after the last save. Those saved earlier must be whole after every
   /// crash.
   std::vector<std::int64_t> left = {};
@@ -302,7 +303,7 @@ void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
 }
 
 struct CutOff {
-  std::vector<MortalPlace> passed;  ///< places that the victim came to, in order
+  std::vector<MortalPlace> passed;  ///< places that the victim reached, in order
   bool finished = false;            ///< true if all ranks reached the end
 };
 
@@ -344,7 +345,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // a place of a save that comes before its commit
+constexpr std::size_t kBeforeCommit = 30;  // number of a place before the commit of a save
 
 class ProtocolCrash {
  public:
@@ -362,7 +363,7 @@ class ProtocolCrash {
     before_.sync_all();
   }
 
-  /// Returns all places that the victim comes to in the whole run.
+  /// Returns all places that the victim reaches in the whole run.
   std::vector<MortalPlace> places() {
     SimStore store = fresh();
     return run_until(store, setting_, kForEver, program()).passed;
@@ -558,8 +559,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Returns the places where a step begins, because there another life would find the results of the
-/// step before. Also returns the places between the calls of a step that moves or removes.
+/// Returns the places where a step begins: there another life would find the results of the step
+/// before. Also returns the places within a step where it moves or removes something.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -606,7 +607,7 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A wrong protocol, the history in which its error shows, the number of ranks that this needs, and
+/// A mutant of the protocol, the history and the number of ranks with which its error shows, and
 /// the complaint.
 struct Wrong {
   const char* mutant;

@@ -1,4 +1,4 @@
-// The state of the simulated store after a crash, and copies between stores.
+// Tests the state of the simulated store after a crash, and copies between stores.
 #include "sim/world/sim_store.hpp"
 #include "core/ports/whole_file.hpp"
 

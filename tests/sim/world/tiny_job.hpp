@@ -1,5 +1,5 @@
 #pragma once
-// A job of one number: every element, object and common value shows its generation.
+// Defines a job of one number: every element, object and common value shows its generation.
 
 #include <memory>
 #include <optional>

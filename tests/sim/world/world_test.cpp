@@ -1,5 +1,5 @@
-// Worlds give equal runs for equal seeds and different runs for different seeds. Crashes, deadlocks
-// and mismatches become verdicts.
+// Tests that worlds give equal runs for equal seeds and different runs for different seeds, and
+// that crashes, deadlocks and mismatches become verdicts.
 #include "sim/world/world.hpp"
 #include "core/base/codes.hpp"
 #include "core/ports/whole_file.hpp"
@@ -124,7 +124,7 @@ TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_
     const std::vector<GatherCopy> out = {{{state.data(), {1}}, {staging.data(), {1}}, {4}, 1}};
     const auto event = ports.device.gather(out);
     EXPECT_EQ(staging, std::vector<std::byte>(4, SimDevice::kUngathered));
-    state[0] = std::byte{9};  // too early, so the staged copy must show it
+    state[0] = std::byte{9};  // before the copy is made, so the staged copy must show it
     ports.device.wait(event);
     EXPECT_EQ(staging[0], std::byte{9});
     const std::vector<ScatterCopy> in = {{{staging.data(), {1}}, {state.data(), {1}}, {4}, 1}};
@@ -309,13 +309,14 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
     EXPECT_EQ(comm->all_gather(as_bytes("x")).size(), 2U);
     if (rank.value == 1) world.kill(rank);
     EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);
-    EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);  // remains broken
+    // A broken communicator stays broken.
+    EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);
   });
   EXPECT_EQ(result.ranks[0].end, RankEnd::kReturned);
   EXPECT_EQ(result.ranks[1].end, RankEnd::kKilled);
 }
 
-// Its destructor tries to change the store, as the destructor of an engine that cleans up would do.
+// The destructor tries to change the store, as an engine's destructor does when it cleans up.
 struct CleansUp {
   Ports& ports;
   int& ran;

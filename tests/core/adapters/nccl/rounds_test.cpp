@@ -1,4 +1,5 @@
-// Large buffers are cut into rounds that fit the staging memory: all cases of a small world.
+// Tests that large buffers are cut into rounds that fit the staging memory, in all cases of a small
+// world.
 #include "core/adapters/nccl/rounds.hpp"
 
 #include <gtest/gtest.h>

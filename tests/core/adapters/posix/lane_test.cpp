@@ -1,4 +1,4 @@
-// Threads, host memory and the real clock satisfy the contracts of their ports.
+// Tests that threads, host memory and the real clock satisfy the contracts of their ports.
 #include <condition_variable>
 #include <mutex>
 

@@ -1,4 +1,5 @@
-// The store on real directories: the contract, and features that only a real file system has.
+// Tests the store on real directories: the contract of all stores, and features that only a real
+// file system has.
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/ports/whole_file.hpp"
 
