@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -171,6 +172,26 @@ target_link_libraries(readme PRIVATE reprise::reprise)
   const Verification saved = verify(here, "ckpt/run");
   EXPECT_EQ(saved.verdict, VerifyVerdict::kWhole);
   EXPECT_EQ(saved.elements, 1024U * 1024U);
+}
+
+TEST_F(Package, serves_the_engine_as_a_trainer) {
+  const std::string reprise = REPRISE_BUILD_DIR "/reprise";
+  if (!fs::exists(reprise)) GTEST_SKIP() << "built without the program";
+  ASSERT_NO_FATAL_FAILURE(build(REPRISE_SOURCE_DIR "/trainers/engine", "trainer"));
+  const std::string folder = path("trainers/engine");
+  fs::create_directories(folder);
+  std::ifstream file(REPRISE_SOURCE_DIR "/trainers/engine/trainer.yaml");
+  std::string yaml{std::istreambuf_iterator<char>(file), {}};
+  const std::string built_here = "{programs}";
+  const auto at = yaml.find(built_here);
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(folder + "/trainer.yaml") << yaml.replace(at, built_here.size(), path("trainer"));
+  const Said ran = shell(reprise +
+                         " run " REPRISE_SOURCE_DIR
+                         "/scenarios/trainers/engine-three-lives.yaml --lane program --trainers " +
+                         path("trainers"));
+  EXPECT_TRUE(ran.ok) << ran;
+  EXPECT_THAT(ran.text, HasSubstr("1 passed"));
 }
 
 /// The programs of this folder, built once.
