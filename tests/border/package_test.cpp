@@ -191,7 +191,7 @@ TEST_F(Package, serves_the_engine_as_a_trainer) {
                          "/scenarios/trainers/engine-three-lives.yaml --lane program --trainers " +
                          path("trainers"));
   EXPECT_TRUE(ran.ok) << ran;
-  EXPECT_THAT(ran.text, HasSubstr("1 passed"));
+  EXPECT_THAT(ran.text, HasSubstr("pass: 1 scenario on lane program"));
 }
 
 /// The programs of this folder, built once.

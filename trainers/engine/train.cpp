@@ -1,5 +1,4 @@
-// Runs our own engine as a trainer, in one process. The option `wrong` makes it do one thing wrong,
-// which the judges must find.
+// Runs our own engine as a trainer, in one process. With the option `wrong` it has one defect.
 #include "witness.hpp"
 
 class Training {
