@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/hash.hpp"
+#include "driver/witness/command_judge.hpp"
 #include "driver/witness/course_judge.hpp"
 #include "reprise/error.hpp"
 
@@ -13,8 +14,6 @@ namespace reprise::driver {
 namespace {
 
 constexpr int kKilled = 128 + SIGKILL;
-
-std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 
 /// A save that the ranks' witness files describe.
 struct ToldSave {
@@ -91,7 +90,7 @@ class ProgramJudge {
   }
 
   void judge_life() {
-    if (life_->plan.command) return judge_command();
+    if (life_->plan.command) return judge_command(number_, *life_, findings_);
     for (const auto& text : life_->unread) find(Code::kTornFile, text);
     judge_start();
     const auto loads = states_of(life_->ranks, StateMoment::kLoaded, number_, findings_);
@@ -168,44 +167,6 @@ class ProgramJudge {
     }
   }
 
-  // --- commands ----------------------------------------------------------------------------------
-
-  /// Judges a life that is a command: its end, and the checkpoint that it leaves. If there was one
-  /// of that step before, its tensors and objects must all be there, with the same content.
-  void judge_command() {
-    if (!life_->complaint.empty()) find(judged::kVerdictDisagreement, life_->complaint);
-    const auto& step = life_->plan.command->leaves;
-    if (!step) return;
-    const StoredCheckpoint* left = checkpoint_of(life_->after, *step);
-    if (left == nullptr) {
-      return find(judged::kCommitMissing,
-                  "the command left no checkpoint of step " + std::to_string(*step));
-    }
-    if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
-    for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text);
-    const StoredCheckpoint* before = checkpoint_of(life_->before, *step);
-    if (before == nullptr || before->flaw) return;
-    for (const auto& [key, tensor] : before->tensors) judge_kept(key, tensor, *left);
-    for (const auto& key : before->objects) {
-      if (left->objects.contains(key)) continue;
-      find(judged::kLostObject, "the command lost " + key);
-    }
-  }
-
-  void judge_kept(const std::string& key, const StoredDigest& before,
-                  const StoredCheckpoint& left) {
-    const auto there = left.tensors.find(key);
-    if (there == left.tensors.end()) {
-      if (!left.unread.contains(key)) find(judged::kLostObject, "the command lost " + key);
-    } else if (there->second.dtype != before.dtype) {
-      find(Code::kDtypeDrift, "the command gave " + key + " another dtype");
-    } else if (!(there->second.shape == before.shape)) {
-      find(Code::kShapeDrift, "the command gave " + key + " another shape");
-    } else if (there->second.digest != before.digest) {
-      find(judged::kBitMismatch, "the command changed elements of " + key);
-    }
-  }
-
   // --- saves -------------------------------------------------------------------------------------
 
   void judge_saves() {
@@ -244,19 +205,6 @@ class ProgramJudge {
         return true;
     }
     return false;
-  }
-
-  static bool shares_folder(const std::vector<StoredCheckpoint>& stored) {
-    return stored.size() == 1 && !stored.front().step;
-  }
-
-  static const StoredCheckpoint* checkpoint_of(const std::vector<StoredCheckpoint>& stored,
-                                               std::int64_t step) {
-    if (shares_folder(stored)) return &stored.front();
-    for (const auto& checkpoint : stored) {
-      if (checkpoint.step == step) return &checkpoint;
-    }
-    return nullptr;
   }
 
   bool is_newest(std::size_t save) const {

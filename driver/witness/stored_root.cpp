@@ -126,4 +126,17 @@ std::optional<Bytes> stored_elements(const std::string& root, const std::string&
   return std::nullopt;
 }
 
+bool shares_folder(const std::vector<StoredCheckpoint>& stored) {
+  return stored.size() == 1 && !stored.front().step;
+}
+
+const StoredCheckpoint* checkpoint_of(const std::vector<StoredCheckpoint>& stored,
+                                      std::int64_t step) {
+  if (shares_folder(stored)) return &stored.front();
+  for (const auto& checkpoint : stored) {
+    if (checkpoint.step == step) return &checkpoint;
+  }
+  return nullptr;
+}
+
 }  // namespace reprise::driver

@@ -43,4 +43,11 @@ std::vector<StoredCheckpoint> read_root(const std::string& root);
 std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
                                      const std::string& key);
 
+/// True if all saves go to one folder, which names no step.
+bool shares_folder(const std::vector<StoredCheckpoint>& stored);
+/// Returns the checkpoint of the step, or the only one if all saves go to one folder. Null if there
+/// is none.
+const StoredCheckpoint* checkpoint_of(const std::vector<StoredCheckpoint>& stored,
+                                      std::int64_t step);
+
 }  // namespace reprise::driver

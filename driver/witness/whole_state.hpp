@@ -24,6 +24,8 @@ struct WitnessFinding {
   bool inconclusive = false;
 };
 using WitnessFindings = std::vector<WitnessFinding>;
+/// Returns the name of a life in messages: "life 1".
+inline std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 
 struct WholeTensor {
   DType dtype = DType::kFloat32;

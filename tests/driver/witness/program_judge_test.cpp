@@ -48,7 +48,7 @@ TEST(ProgramJudge, CallsOverlapsInconclusive) {
 TEST(ProgramJudge, FindsAWrongSave) {
   RecordedRun run;
   run.stored[0].tensors["w"].digest += 1;
-  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: incarnation 0: the save of step 2: w holds"));
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: life 0: the save of step 2: w holds"));
 }
 
 TEST(ProgramJudge, FindsASaveOfAnEarlierTime) {
@@ -63,22 +63,22 @@ TEST(ProgramJudge, FindsASaveOfAnEarlierTime) {
   }
   run.stored.push_back(stored_at(1));
   run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, kRows, 1);
-  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: incarnation 0: the save of step 2: w"));
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: life 0: the save of step 2: w"));
 }
 
 TEST(ProgramJudge, FindsASaveThatWasTornByTraining) {
   RecordedRun run;
   run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, kRows, 3);
-  EXPECT_THAT(run.first(), StartsWith("TORN_SNAPSHOT: incarnation 0: the save of step 2: w"));
+  EXPECT_THAT(run.first(), StartsWith("TORN_SNAPSHOT: life 0: the save of step 2: w"));
 }
 
 TEST(ProgramJudge, FindsWhatIsHeldAndNotStored) {
   RecordedRun run;
   run.stored[0].objects.clear();
-  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 0: the save of step 2: cursor"));
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 0: the save of step 2: cursor"));
   run.stored = {stored_at(2)};
   run.stored[0].tensors.erase("b");
-  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 0: the save of step 2: b is held"));
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 0: the save of step 2: b is held"));
 }
 
 TEST(ProgramJudge, FindsAnObjectOfOneShard) {
@@ -116,7 +116,7 @@ TEST(ProgramJudge, PassesOnWhyACheckpointCannotBeRead) {
   RecordedRun run;
   run.stored[0].unread["w"] = {Code::kCoverageGap, "a hole"};
   run.stored[0].tensors.erase("w");
-  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: incarnation 0: the save of step 2: w"));
+  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: life 0: the save of step 2: w"));
   run.stored[0].flaw = StoredFlaw{Code::kTornFile, "cut off"};
   EXPECT_THAT(run.first(), StartsWith("TORN_FILE: "));
 }
@@ -130,6 +130,17 @@ TEST(ProgramJudge, CallsAStoredKeyThatNobodyToldInconclusive) {
   EXPECT_THAT(findings.front().text, HasSubstr("other.thing"));
   run.plan.expect.unwitnessed = {"other."};
   EXPECT_EQ(run.first(), "");
+}
+
+TEST(ProgramJudge, ListsAllUntoldKeysByTheirCommonPrefix) {
+  RecordedRun run;
+  for (const char* key : {"optim.groups.0.lr", "optim.groups.1.lr", "sched"}) {
+    run.stored[0].objects.insert(key);
+  }
+  EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank told of: optim (2), sched;"));
+  // A prefix of which something was told excuses nothing.
+  run.stored[0].tensors["w.rest.a"] = run.stored[0].tensors["w"];
+  EXPECT_THAT(run.first(), HasSubstr("optim (2), sched, w.rest"));
 }
 
 TEST(ProgramJudge, TellsAWrongLoadFromAWrongSave) {

@@ -1,0 +1,67 @@
+#include "driver/witness/command_judge.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// Compares what the command left with what was there before.
+class CommandJudge {
+ public:
+  CommandJudge(std::size_t number, const LifeEvidence& life, WitnessFindings& findings)
+      : number_(number), life_(life), findings_(findings) {}
+
+  void judge() {
+    if (!life_.complaint.empty()) find(judged::kVerdictDisagreement, life_.complaint);
+    const auto& step = life_.plan.command->leaves;
+    if (!step) return;
+    const StoredCheckpoint* left = checkpoint_of(life_.after, *step);
+    if (left == nullptr) {
+      return find(judged::kCommitMissing,
+                  "the command left no checkpoint of step " + std::to_string(*step));
+    }
+    if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
+    for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text);
+    const StoredCheckpoint* before = checkpoint_of(life_.before, *step);
+    if (before != nullptr && !before->flaw) judge_kept(*before, *left);
+  }
+
+ private:
+  void find(RulingCode code, const std::string& text) {
+    findings_.push_back({.code = code, .text = life_name(number_) + ": " + text, .life = number_});
+  }
+
+  void judge_kept(const StoredCheckpoint& before, const StoredCheckpoint& left) {
+    for (const auto& [key, tensor] : before.tensors) {
+      const auto there = left.tensors.find(key);
+      if (there != left.tensors.end()) {
+        judge_tensor(key, tensor, there->second);
+      } else if (!left.unread.contains(key)) {
+        find(judged::kLostObject, "the command lost " + key);
+      }
+    }
+    for (const auto& key : before.objects) {
+      if (!left.objects.contains(key)) find(judged::kLostObject, "the command lost " + key);
+    }
+  }
+
+  void judge_tensor(const std::string& key, const StoredDigest& before, const StoredDigest& left) {
+    if (left.dtype != before.dtype) {
+      find(Code::kDtypeDrift, "the command gave " + key + " another dtype");
+    } else if (!(left.shape == before.shape)) {
+      find(Code::kShapeDrift, "the command gave " + key + " another shape");
+    } else if (left.digest != before.digest) {
+      find(judged::kBitMismatch, "the command changed elements of " + key);
+    }
+  }
+
+  std::size_t number_;
+  const LifeEvidence& life_;
+  WitnessFindings& findings_;
+};
+
+}  // namespace
+
+void judge_command(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+  CommandJudge(number, life, findings).judge();
+}
+
+}  // namespace reprise::driver
