@@ -41,10 +41,9 @@ void judge_ranks_alike(std::size_t number, const LifeEvidence& life, WitnessFind
       if (!loss || told == nullptr || !told->metrics.contains("loss")) continue;
       if (same_bits(told->metrics.at("loss"), *loss)) continue;
       findings.push_back({.code = judged::kTrajectoryDivergence,
-                          .text = "incarnation " + std::to_string(number) + ", step " +
-                                  std::to_string(step) + ": the loss is " +
-                                  hex_text(told->metrics.at("loss")) + ", and " + hex_text(*loss) +
-                                  " on another rank",
+                          .text = life_name(number) + ", step " + std::to_string(step) +
+                                  ": the loss is " + hex_text(told->metrics.at("loss")) + ", and " +
+                                  hex_text(*loss) + " on another rank",
                           .rank = rank.rank,
                           .life = number});
       return;
@@ -61,9 +60,9 @@ void judge_steps(std::size_t number, const LifeEvidence& life, const LifeEvidenc
       const auto there = metric_at(reference.ranks, step, metric);
       if (!here || !there || same_bits(*here, *there)) continue;
       findings.push_back({.code = judged::kTrajectoryDivergence,
-                          .text = "incarnation " + std::to_string(number) + ", step " +
-                                  std::to_string(step) + ": the " + metric + " is " +
-                                  hex_text(*here) + ", and " + hex_text(*there) + " in " + called,
+                          .text = life_name(number) + ", step " + std::to_string(step) + ": the " +
+                                  metric + " is " + hex_text(*here) + ", and " + hex_text(*there) +
+                                  " in " + called,
                           .life = number});
       return;
     }
@@ -81,13 +80,13 @@ void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence
   const auto there = end_of(reference, number);
   if (!here || !there || here->step != there->step) return;
   const auto find = [&](const std::string& key) {
-    findings.push_back({.code = judged::kTrajectoryDivergence,
-                        .text = "incarnation " + std::to_string(number) + ", at the end: " + key +
-                                " differs from " + called,
-                        .key = key,
-                        .step = here->step,
-                        .when = StateMoment::kEnd,
-                        .life = number});
+    findings.push_back(
+        {.code = judged::kTrajectoryDivergence,
+         .text = life_name(number) + ", at the end: " + key + " differs from " + called,
+         .key = key,
+         .step = here->step,
+         .when = StateMoment::kEnd,
+         .life = number});
   };
   for (const auto& [key, tensor] : here->tensors) {
     const auto other = there->tensors.find(key);

@@ -19,8 +19,8 @@ struct Told {
 };
 
 std::string moment_text(const WholeState& state) {
-  return "incarnation " + std::to_string(state.life) + ", state at " +
-         std::string(name_of(state.when)) + ", step " + std::to_string(state.step);
+  return life_name(state.life) + ", state at " + std::string(name_of(state.when)) + ", step " +
+         std::to_string(state.step);
 }
 
 const WitnessState* nth_state(const RankWitness& rank, StateMoment when, std::size_t nth) {

@@ -19,13 +19,13 @@ TEST(ProgramJudge, FindsNothingInAWholeRun) { EXPECT_EQ(RecordedRun().first(), "
 TEST(ProgramJudge, FindsReplicasThatDifferAtTheSave) {
   RecordedRun run;
   put(run.files.first[1], hex(digest_of_rows("b", 0, kRows, 2)), wrong_digest());
-  EXPECT_THAT(run.first(), StartsWith("FALSE_REPLICA: incarnation 0, state at save, step 2: b"));
+  EXPECT_THAT(run.first(), StartsWith("FALSE_REPLICA: life 0, state at save, step 2: b"));
 }
 
 TEST(ProgramJudge, FindsReplicasThatDifferAfterTheLoad) {
   RecordedRun run;
   put(run.files.second[1], hex(digest_of_rows("b", 0, kRows, 2)), wrong_digest());
-  EXPECT_THAT(run.first(), StartsWith("REPLICA_MISMATCH: incarnation 1, state at loaded"));
+  EXPECT_THAT(run.first(), StartsWith("REPLICA_MISMATCH: life 1, state at loaded"));
 }
 
 TEST(ProgramJudge, FindsAGap) {
@@ -147,7 +147,7 @@ TEST(ProgramJudge, TellsAWrongLoadFromAWrongSave) {
   RecordedRun run;
   const std::string right = hex(digest_of_rows("w", 2, 2, 2));
   put(run.files.second[1], right, wrong_digest());
-  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: incarnation 1: after the load of step 2, w"));
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: life 1: after the load of step 2, w"));
   EXPECT_THAT(run.first(), HasSubstr("the load is wrong"));
   run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, 2, 2) + 0xaa;
   const auto findings = run.judged();
@@ -168,13 +168,13 @@ TEST(ProgramJudge, FindsALoadOfSeveralSaves) {
     auto& text = run.files.second[static_cast<std::size_t>(rank)];
     put(text, hex(digest_of_rows("w", 2 * rank, 2, 2)), hex(digest_of_rows("w", 2 * rank, 2, 1)));
   }
-  EXPECT_THAT(run.first(), StartsWith("MIXED_GENERATION: incarnation 1: "));
+  EXPECT_THAT(run.first(), StartsWith("MIXED_GENERATION: life 1: "));
 }
 
 TEST(ProgramJudge, FindsAnObjectThatCameBackOtherwise) {
   RecordedRun run;
   for (auto& text : run.files.second) put(text, hex(2), wrong_digest());
-  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 1: after the load of step 2"));
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 1: after the load of step 2"));
 }
 
 TEST(ProgramJudge, FindsALoadOfAStepThatNobodySaved) {
@@ -183,7 +183,7 @@ TEST(ProgramJudge, FindsALoadOfAStepThatNobodySaved) {
     auto& text = run.files.second[static_cast<std::size_t>(rank)];
     put(text, state_line("loaded", rank, 2), state_line("loaded", rank, 1));
   }
-  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: incarnation 1: it loaded step 1"));
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: life 1: it loaded step 1"));
 }
 
 TEST(ProgramJudge, HoldsTheLoadedStepAgainstThePlan) {
@@ -195,7 +195,7 @@ TEST(ProgramJudge, HoldsTheLoadedStepAgainstThePlan) {
 TEST(ProgramJudge, ComparesMetricsBitForBit) {
   RecordedRun run;
   for (auto& text : run.files.second) put(text, "\"0x1.3p+0\"", "\"0x1.3000000000001p+0\"");
-  EXPECT_THAT(run.first(), StartsWith("TRAJECTORY_DIVERGENCE: incarnation 1, step 3: the loss is"));
+  EXPECT_THAT(run.first(), StartsWith("TRAJECTORY_DIVERGENCE: life 1, step 3: the loss is"));
   RecordedRun other;
   put(other.files.second[0], "\"lr\":\"0x1p-3\"", "\"lr\":\"0x1p-4\"");
   EXPECT_THAT(other.first(), HasSubstr("the lr is"));
