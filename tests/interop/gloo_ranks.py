@@ -78,7 +78,7 @@ def run(ranks, function, *arguments, seconds=120):
                     raise RuntimeError(f"ranks {[r for r, o in enumerate(outcomes) if o is None]} of {ranks} took more than {seconds} s")
                 time.sleep(0.01)
         finally:
+            # A rank that has answered is done. A process that it started would keep join() waiting.
             for process in processes:
-                process.join(5 if None not in outcomes else 0)
                 end_group(process)
         return [value for _, value in outcomes]
