@@ -5,7 +5,7 @@ trainers_report() {
   local report="$1"
   shift
   rm -rf "$report"
-  checked build/release/reprise run scenarios/trainers --lane program --quiet --report "$report" "$@"
+  checked build/release/reprise run scenarios/trainers --lane program --quiet --jobs "$jobs" --report "$report" "$@"
 }
 
 # trainers_run REPORT [ARGUMENT...]: the witness's own tests and the scenarios. Where torch and

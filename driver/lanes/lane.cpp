@@ -1,0 +1,19 @@
+#include "driver/lanes/lane.hpp"
+
+namespace reprise::driver {
+
+void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
+  record.world = plan.world_size();
+  if (plan.ranks.empty()) return;
+  std::vector<RankRecord> members;
+  for (const auto rank : plan.ranks) {
+    members.push_back(std::move(record.ranks[static_cast<std::size_t>(rank)]));
+  }
+  for (auto& rank : record.ranks) {
+    if (plan.has_member(rank.result.rank)) continue;
+    if (rank.ending != Ending::kReturned) members.push_back(std::move(rank));
+  }
+  record.ranks = std::move(members);
+}
+
+}  // namespace reprise::driver
