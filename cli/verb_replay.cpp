@@ -7,9 +7,9 @@
 #include "core/ports/whole_file.hpp"
 #include "driver/language/catalogue.hpp"
 #include "driver/language/scenario_writer.hpp"
-#include "driver/language/yaml_map.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {

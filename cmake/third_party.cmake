@@ -13,6 +13,8 @@ set(REPRISE_THIRD_PARTY
   "sim/fibers             context      PRIVATE"
   "reports                json         PRIVATE"
   "reports                pugixml      PRIVATE"
+  "driver/yaml            yaml         PRIVATE"
+  "driver/trainers        yaml         PRIVATE"
   "driver/language        yaml         PRIVATE"
   "driver/record          json         PRIVATE"
   "driver/record          spdlog       PRIVATE"

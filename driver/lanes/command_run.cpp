@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "driver/lanes/process.hpp"
-#include "driver/language/command_life.hpp"
+#include "driver/trainers/command_life.hpp"
 
 namespace reprise::driver {
 

@@ -20,7 +20,7 @@
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/language/scenario_writer.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

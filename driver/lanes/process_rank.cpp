@@ -22,7 +22,7 @@
 #include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/lanes/rank_start.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/asked.hpp"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <sstream>
 
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -5,12 +5,12 @@
 
 #include "core/base/print.hpp"
 #include "driver/language/catalogue.hpp"
-#include "driver/language/program_steps.hpp"
 #include "driver/language/scenario_checkpoint.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "driver/language/scenario_steps.hpp"
 #include "driver/language/scenario_table.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/trainers/program_steps.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"
 

@@ -13,8 +13,8 @@
 
 #include "core/plan/strictness.hpp"
 #include "core/save/plan_cache.hpp"
-#include "driver/language/command_life.hpp"
-#include "driver/language/program_plan.hpp"
+#include "driver/trainers/command_life.hpp"
+#include "driver/trainers/program_plan.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
 #include "sim/faults/fault.hpp"

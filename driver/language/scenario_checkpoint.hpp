@@ -2,7 +2,7 @@
 // Reads `checkpoint:` of a scenario file, the options for writing and reading checkpoints.
 
 #include "driver/language/scenario.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "driver/language/scenario.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "sim/faults/fault.hpp"
 
 namespace reprise::driver {

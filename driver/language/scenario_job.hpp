@@ -2,7 +2,7 @@
 // Reads `job` and `restart` of a scenario file: the ranks, layouts and modules of each life.
 
 #include "driver/language/scenario.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

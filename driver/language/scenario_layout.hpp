@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "sim/job/groups/layout.hpp"
 #include "sim/job/optimizer/sharding.hpp"
 

@@ -6,7 +6,7 @@
 //     language: {model: language-tiny, layout: tp2 pp3, ranks: [2, 3, 4, 5, 6, 7]}
 
 #include "driver/language/scenario.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

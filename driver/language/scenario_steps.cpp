@@ -4,9 +4,9 @@
 #include <array>
 
 #include "core/base/codes.hpp"
-#include "driver/language/command_step.hpp"
 #include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_job.hpp"
+#include "driver/trainers/command_step.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -2,7 +2,7 @@
 // Reads `steps` of a scenario file.
 
 #include "driver/language/scenario.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

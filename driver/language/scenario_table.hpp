@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

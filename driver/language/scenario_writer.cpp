@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "driver/language/command_step.hpp"
-#include "driver/language/program_writer.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
+#include "driver/trainers/command_step.hpp"
+#include "driver/trainers/program_writer.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -16,7 +16,7 @@
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <map>
 
-#include "driver/language/text_file.hpp"
 #include "driver/programs/program_run.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 

@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "core/geometry/dtype.hpp"
-#include "driver/language/text_file.hpp"
 #include "driver/programs/program_life.hpp"
 #include "driver/witness/stored_root.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 
 namespace reprise::driver {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/language/program_plan.hpp"
+#include "driver/trainers/program_plan.hpp"
 #include "driver/witness/stored_root.hpp"
 #include "driver/witness/whole_state.hpp"
 

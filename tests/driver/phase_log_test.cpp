@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ports/clock.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "core/base/codes.hpp"
 #include "core/base/print.hpp"
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -3,7 +3,7 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "driver/language/program_plan.hpp"
+#include "driver/trainers/program_plan.hpp"
 
 namespace reprise::driver {
 

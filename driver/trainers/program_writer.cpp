@@ -1,6 +1,6 @@
-#include "driver/language/program_writer.hpp"
+#include "driver/trainers/program_writer.hpp"
 
-#include "driver/language/command_step.hpp"
+#include "driver/trainers/command_step.hpp"
 
 namespace reprise::driver {
 namespace {

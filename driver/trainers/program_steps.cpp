@@ -1,11 +1,11 @@
-#include "driver/language/program_steps.hpp"
+#include "driver/trainers/program_steps.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <sstream>
 
 #include "core/base/print.hpp"
-#include "driver/language/command_step.hpp"
+#include "driver/trainers/command_step.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -1,4 +1,4 @@
-#include "driver/language/command_step.hpp"
+#include "driver/trainers/command_step.hpp"
 
 #include <limits>
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/language/command_life.hpp"
-#include "driver/language/trainer_file.hpp"
+#include "driver/trainers/command_life.hpp"
+#include "driver/trainers/trainer_file.hpp"
 #include "properties/ruling_code.hpp"
 
 namespace reprise::driver {

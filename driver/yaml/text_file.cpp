@@ -1,4 +1,4 @@
-#include "driver/language/text_file.hpp"
+#include "driver/yaml/text_file.hpp"
 
 #include <fstream>
 #include <sstream>

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "driver/language/program_plan.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/trainers/program_plan.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

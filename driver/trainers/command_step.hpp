@@ -3,8 +3,8 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "driver/language/command_life.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/trainers/command_life.hpp"
+#include "driver/yaml/yaml_map.hpp"
 
 namespace reprise::driver {
 

@@ -1,11 +1,11 @@
-#include "driver/language/trainer_file.hpp"
+#include "driver/trainers/trainer_file.hpp"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "core/base/print.hpp"
-#include "driver/language/yaml_map.hpp"
+#include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
