@@ -56,12 +56,12 @@ std::string untold_prefix(const std::string& key, const std::set<std::string>& t
 /// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
 /// sched.last_epoch".
 std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
-  std::map<std::string, std::size_t> prefixes;
-  for (const auto& key : untold) ++prefixes[untold_prefix(key, told)];
+  std::map<std::string, std::vector<std::string>> prefixes;
+  for (const auto& key : untold) prefixes[untold_prefix(key, told)].push_back(key);
   std::string text;
   for (const auto& [prefix, keys] : prefixes) {
-    text +=
-        (text.empty() ? "" : ", ") + prefix + (keys > 1 ? " (" + std::to_string(keys) + ")" : "");
+    text += (text.empty() ? "" : ", ") +
+            (keys.size() == 1 ? keys.front() : prefix + " (" + std::to_string(keys.size()) + ")");
   }
   return text;
 }
@@ -319,7 +319,8 @@ class ProgramJudge {
     }
     if (untold.empty()) return;
     find(judged::kOracleVacuous, where + " holds " + std::to_string(untold.size()) +
-                                     " keys that no rank told of: " + listed(untold, told) +
+                                     (untold.size() == 1 ? " key" : " keys") +
+                                     " that no rank told of: " + listed(untold, told) +
                                      "; 'unwitnessed' may name what never changes");
     findings_.back().inconclusive = true;
   }
