@@ -119,9 +119,9 @@ std::string course_of(const ScenarioResult& result) {
   std::string course;
   bool plain = true;
   for (const auto& life : result.incarnations) {
-    plain = plain && (life.outcome == "ran" || life.outcome == "continued");
-    course +=
-        (course.empty() ? "" : ", ") + life.outcome + (life.code.empty() ? "" : " by " + life.code);
+    plain = plain && (life.outcome == LifeOutcome::kRan || life.outcome == LifeOutcome::kContinued);
+    course += (course.empty() ? "" : ", ") + name_of(life.outcome) +
+              (life.code.empty() ? "" : " by " + life.code);
   }
   for (const auto& fault : result.faults) {
     if (fault.must_fire) continue;

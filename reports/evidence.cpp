@@ -38,7 +38,8 @@ bool returned(const ScenarioResult& result) {
 
 /// True if a planned fault ended the last life before that life could compare anything.
 bool may_have_nothing(const ScenarioResult& result) {
-  return !result.incarnations.empty() && result.incarnations.back().outcome == "cut_short";
+  return !result.incarnations.empty() &&
+         result.incarnations.back().outcome == LifeOutcome::kCutShort;
 }
 
 /// Returns what is wrong with the rank's counts; empty if they support a pass.
@@ -171,7 +172,7 @@ std::string flaw_in_words(const ScenarioResult& result) {
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
   for (const auto& life : result.incarnations) {
-    if (life.outcome == "failed") return "has a life that failed: " + life.code;
+    if (life.outcome == LifeOutcome::kFailed) return "has a life that failed: " + life.code;
   }
   return "";
 }

@@ -31,7 +31,7 @@ Json to_json_value(const RankResult& rank) {
 
 Json to_json_value(const Incarnation& life) {
   return {{"layout", life.layout},
-          {"outcome", life.outcome},
+          {"outcome", name_of(life.outcome)},
           {"code", life.code},
           {"exit_code", life.exit_code},
           {"first_step", life.first_step},
@@ -150,6 +150,13 @@ constexpr std::array kVerdicts = {
     std::pair{Verdict::kPass, "pass"}, std::pair{Verdict::kFail, "fail"},
     std::pair{Verdict::kInconclusive, "inconclusive"}, std::pair{Verdict::kNotRun, "not_run"}};
 
+constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
+                                      std::pair{LifeOutcome::kContinued, "continued"},
+                                      std::pair{LifeOutcome::kFellBack, "fell_back"},
+                                      std::pair{LifeOutcome::kRefused, "refused"},
+                                      std::pair{LifeOutcome::kCutShort, "cut_short"},
+                                      std::pair{LifeOutcome::kFailed, "failed"}};
+
 }  // namespace
 
 std::string name_of(Verdict verdict) {
@@ -162,6 +169,20 @@ std::string name_of(Verdict verdict) {
 std::optional<Verdict> verdict_named(std::string_view name) {
   for (const auto& [verdict, known] : kVerdicts) {
     if (name == known) return verdict;
+  }
+  return std::nullopt;
+}
+
+std::string name_of(LifeOutcome outcome) {
+  for (const auto& [known, name] : kLifeOutcomes) {
+    if (known == outcome) return name;
+  }
+  return "failed";
+}
+
+std::optional<LifeOutcome> life_outcome_named(std::string_view name) {
+  for (const auto& [outcome, known] : kLifeOutcomes) {
+    if (name == known) return outcome;
   }
   return std::nullopt;
 }

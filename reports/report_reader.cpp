@@ -23,6 +23,16 @@ Verdict verdict_at(const JsonField& node) {
   return *verdict;
 }
 
+LifeOutcome life_outcome_at(const JsonField& node) {
+  const auto outcome = life_outcome_named(node.text());
+  if (!outcome) {
+    node.refuse("'" + node.text() +
+                "' is no outcome of a life; there are: ran, continued, fell_back, refused, "
+                "cut_short, failed");
+  }
+  return *outcome;
+}
+
 RankResult rank_at(const JsonField& node) {
   return {.rank = node.at("rank").small_integer(),
           .loaded_step = node.at("loaded_step").integer(),
@@ -41,7 +51,7 @@ RankResult rank_at(const JsonField& node) {
 
 Incarnation incarnation_at(const JsonField& node) {
   return {.layout = node.at("layout").text(),
-          .outcome = node.at("outcome").text(),
+          .outcome = life_outcome_at(node.at("outcome")),
           .code = node.at("code").text(),
           .exit_code = node.at("exit_code").small_integer(),
           .first_step = node.at("first_step").integer(),

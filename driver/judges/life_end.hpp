@@ -4,17 +4,16 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/judgement.hpp"
+#include "reports/report.hpp"
 
 namespace reprise::driver {
 
 /// True if a planned fault ended the life of a rank, or separated a rank from the others.
 bool has_planned_end(const IncarnationRecord& life);
 
-/// A word for the end of a life, and the code if all ranks ended with the same one.
+/// The outcome of a life, and the code if all ranks ended with the same one.
 struct LifeEnd {
-  /// "ran" for a life without a load; "continued" or "fell_back" after a load; "refused" if the
-  /// scenario allows it; "cut_short" by a planned fault; "failed".
-  std::string outcome;
+  reports::LifeOutcome outcome = reports::LifeOutcome::kFailed;
   std::optional<RulingCode> code = {};
 };
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);

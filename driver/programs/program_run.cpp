@@ -15,6 +15,7 @@ namespace reprise::driver {
 namespace {
 
 namespace fs = std::filesystem;
+using reports::LifeOutcome;
 using reports::ScenarioResult;
 using reports::Verdict;
 
@@ -249,11 +250,11 @@ void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvid
   reports::Incarnation shown{.layout = layout_text(plan.trainer, life.plan.layout)};
   const auto steps = steps_of(life.ranks);
   const auto loaded = loaded_by(life);
-  shown.outcome = life.plan.kill            ? "cut_short"
-                  : !ended_as_planned(life) ? "failed"
-                  : number > 0              ? "continued"
-                                            : "ran";
-  if (shown.outcome == "failed") shown.code = name_of(judged::kVerdictDisagreement);
+  shown.outcome = life.plan.kill            ? LifeOutcome::kCutShort
+                  : !ended_as_planned(life) ? LifeOutcome::kFailed
+                  : number > 0              ? LifeOutcome::kContinued
+                                            : LifeOutcome::kRan;
+  if (shown.outcome == LifeOutcome::kFailed) shown.code = name_of(judged::kVerdictDisagreement);
   shown.exit_code = life.plan.kill ? 1 : static_cast<int>(life.plan.exit);
   shown.first_step = loaded.value_or(0);
   shown.last_step = steps.empty() ? shown.first_step : steps.back();
@@ -348,7 +349,7 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
         point.uninterrupted_loss_scale.reset();
       }
       for (auto& life : result.incarnations) {
-        if (life.outcome == "failed") life.outcome = "refused";
+        if (life.outcome == LifeOutcome::kFailed) life.outcome = LifeOutcome::kRefused;
       }
       return;
     }

@@ -48,6 +48,21 @@ TEST(Overall, is_the_worst_and_not_run_only_if_nothing_ran) {
   }
 }
 
+TEST(LifeOutcome, has_a_word_that_is_read_back) {
+  const std::vector<std::pair<LifeOutcome, std::string>> rows = {
+      {LifeOutcome::kRan, "ran"},
+      {LifeOutcome::kContinued, "continued"},
+      {LifeOutcome::kFellBack, "fell_back"},
+      {LifeOutcome::kRefused, "refused"},
+      {LifeOutcome::kCutShort, "cut_short"},
+      {LifeOutcome::kFailed, "failed"}};
+  for (const auto& [outcome, word] : rows) {
+    EXPECT_EQ(name_of(outcome), word);
+    EXPECT_EQ(life_outcome_named(word), outcome) << word;
+  }
+  EXPECT_EQ(life_outcome_named("lost"), std::nullopt);
+}
+
 /// The keys of every object are sorted in the text itself, not only after parsing.
 TEST(Json, is_canonical) {
   auto result = scenario("s", Verdict::kFail);

@@ -45,7 +45,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   result.ranks[0].excused = {"new", "optional"};
   result.incarnations = {{.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
                          {.layout = "tp3",
-                          .outcome = cut_short ? "cut_short" : "continued",
+                          .outcome = cut_short ? LifeOutcome::kCutShort : LifeOutcome::kContinued,
                           .exit_code = cut_short ? 1 : 0,
                           .first_step = 2,
                           .last_step = 4}};
