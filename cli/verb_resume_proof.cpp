@@ -33,7 +33,7 @@ class ResumeProofVerb final : public Verb {
     if (runs_.size() < 2 || runs_.size() > 3) {
       throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
     }
-    reports::Report report = driver::empty_report("program");
+    reports::Report report = driver::empty_report(reports::ReportLane::kProgram);
     report.scenarios.push_back(
         driver::prove_resume({runs_[0], runs_[1], runs_.size() > 2 ? runs_[2] : "", checkpoints_}));
     report.scenarios.back().replay = replay();

@@ -27,8 +27,8 @@ std::string unexcused(const std::vector<std::string>& keys,
 
 /// True if the rank compared nothing. The lane `files` judges whole checkpoints, which may have
 /// only objects; on other lanes only elements count.
-bool compared_nothing(const RankResult& rank, const std::string& lane) {
-  return lane == "files" ? rank.compared == 0 : rank.elements == 0;
+bool compared_nothing(const RankResult& rank, ReportLane lane) {
+  return lane == ReportLane::kFiles ? rank.compared == 0 : rank.elements == 0;
 }
 
 /// True if the scenario finished. One with an expected refusal ends in an error and may lack keys.
@@ -75,7 +75,7 @@ std::string flaw_in_cover(const RankResult& rank) {
 }
 
 /// Returns the flaw of the first rank that has one, and the number of other ranks with flaws.
-std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in_ranks(const ScenarioResult& result, ReportLane lane) {
   std::string first;
   std::uint64_t others = 0;
   for (const auto& rank : result.ranks) {
@@ -90,7 +90,7 @@ std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane)
   return others == 0 ? first : first + " (and " + counted(others, "further rank") + ")";
 }
 
-std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in_rank_list(const ScenarioResult& result, ReportLane lane) {
   std::set<std::int32_t> seen;
   const Compared compared = compared_of(result);
   if (result.ranks.empty()) return "has no rank's evidence";
@@ -178,7 +178,7 @@ std::string flaw_in_words(const ScenarioResult& result) {
 }
 
 /// Returns what is wrong with the scenario's entries; empty if they support a pass.
-std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in(const ScenarioResult& result, ReportLane lane) {
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
         flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result)}) {

@@ -26,6 +26,16 @@ std::string name_of(LifeOutcome outcome);
 /// Returns the outcome with that name; empty if there is none.
 std::optional<LifeOutcome> life_outcome_named(std::string_view name);
 
+/// The lane of a report. `kFiles` is of reports on stored checkpoints, which ran no scenario. In
+/// the order of the names.
+enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim };
+/// Returns "files", "gpu", "mpi", "program" or "sim".
+std::string name_of(ReportLane lane);
+/// Returns the lane with that name; empty if there is none.
+std::optional<ReportLane> report_lane_named(std::string_view name);
+/// Returns "'NAME' is no lane", with the list of the lanes.
+std::string no_lane(std::string_view name);
+
 struct RankResult {
   std::int32_t rank = 0;
   std::int64_t loaded_step = -1;  ///< -1 if the rank loaded nothing
@@ -171,7 +181,7 @@ struct Machine {
 
 struct Report {
   Project project;
-  std::string lane;
+  ReportLane lane = ReportLane::kSim;
   Machine machine;
   std::string started;  ///< in UTC, ISO 8601
   double seconds = 0;

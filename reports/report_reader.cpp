@@ -33,6 +33,12 @@ LifeOutcome life_outcome_at(const JsonField& node) {
   return *outcome;
 }
 
+ReportLane lane_at(const JsonField& node) {
+  const auto lane = report_lane_named(node.text());
+  if (!lane) node.refuse(no_lane(node.text()));
+  return *lane;
+}
+
 RankResult rank_at(const JsonField& node) {
   return {.rank = node.at("rank").small_integer(),
           .loaded_step = node.at("loaded_step").integer(),
@@ -224,7 +230,7 @@ Report parse_report(const std::string& text, const std::string& file) {
   const JsonField lanes = root.at("lanes");
   const JsonField determinism = root.at("determinism");
   Report report{.project = project_at(root.at("project")),
-                .lane = root.at("lane").text(),
+                .lane = lane_at(root.at("lane")),
                 .machine = machine_at(root.at("machine")),
                 .started = root.at("started").text(),
                 .seconds = root.at("seconds").number(),

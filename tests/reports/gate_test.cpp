@@ -536,24 +536,26 @@ TEST(Gate, objects_alone_count_in_lane_files_and_nowhere_else) {
   report.skipped.clear();
   report.runs_doubled = 0;
   for (auto& one : first(report).ranks) one.elements = 0;
-  for (const char* lane : {"files", "sim", "mpi"}) {
+  for (const ReportLane lane : {ReportLane::kFiles, ReportLane::kSim, ReportLane::kMpi}) {
     report.lane = lane;
     const Baseline baseline = baseline_of({&report, 1});
     const auto ruling = rule({{.file = "r.json", .report = report}}, baseline);
-    EXPECT_EQ(ruling.accepted(), report.lane == "files") << lane << text_of(ruling);
+    EXPECT_EQ(ruling.accepted(), report.lane == ReportLane::kFiles)
+        << name_of(lane) << text_of(ruling);
   }
 }
 
 TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   const Report sim = sample_report();
   Report mpi = sim;
-  mpi.lane = "mpi";
+  mpi.lane = ReportLane::kMpi;
   const Report both_lanes[] = {sim, mpi};
   const Baseline both = baseline_of(both_lanes);
   const Submission of_sim{.file = "sim.json", .report = sim};
   const Submission of_mpi{.file = "mpi.json", .report = mpi};
   EXPECT_TRUE(rule({of_sim, of_mpi}, both).accepted());
-  EXPECT_TRUE(rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {"mpi"}}).accepted());
+  EXPECT_TRUE(
+      rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kMpi}}).accepted());
 
   const Submission absent{.file = "no.json", .unreadable = "is absent"};
   expect_refused(rule({absent}, both), "no.json: : is absent");
@@ -563,10 +565,12 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");
   expect_refused(rule({of_sim, of_mpi}, sample_baseline()),
                  "mpi.json: lane: 'mpi' is not one of the lanes to judge");
-  expect_refused(rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {"sim"}}),
-                 "mpi.json: lane: 'mpi' is not one of the lanes to judge");
-  expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
-                 "lane gpu: no report of it was given");
+  expect_refused(
+      rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kSim}}),
+      "mpi.json: lane: 'mpi' is not one of the lanes to judge");
+  expect_refused(
+      rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {ReportLane::kGpu}}),
+      "lane gpu: no report of it was given");
   // If one of two reports is damaged, the good one must not hide it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;

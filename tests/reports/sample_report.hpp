@@ -74,7 +74,7 @@ inline Report sample_report() {
   skipped.reason = "needs a GPU";
   skipped.ranks.clear();
   return {.project = {.commit = kSampleCommit, .dirty = false, .build = "Release GNU 12.2.0"},
-          .lane = "sim",
+          .lane = ReportLane::kSim,
           .machine = {.cpu = "a \xc3\xa9 cpu",
                       .memory = std::numeric_limits<std::uint64_t>::max(),
                       .gpus = {"one", "two"},
