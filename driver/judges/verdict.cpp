@@ -98,7 +98,7 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
   for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
     for (const auto diagnosis : kGravest) {
       for (const auto& rank : life->ranks) {
-        if (rank.diagnosis == name_of(diagnosis)) return diagnosis;
+        if (rank.diagnosis == diagnosis) return diagnosis;
       }
     }
   }
