@@ -196,7 +196,7 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
   Dict common = {{"args", encode_args(state)},
                  {"checkpoint_version", kCheckpointVersion},
                  {"iteration", state.progress.iteration}};
-  const std::string sharding(name_of(state.modules.front().optimizer_sharding));
+  const Sharding sharding = state.modules.front().optimizer_sharding;
   if (state.parts.optimizer) {
     if (state.is_one_model()) common.emplace_back(kOptimizer, encode({state.optimizer, sharding}));
     common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
@@ -224,7 +224,7 @@ CommonState decode_common(const Value& common) {
     if (state.is_one_model()) {
       OptimizerEntry entry = decode_optimizer(root.value(kOptimizer), root.inner(kOptimizer));
       state.optimizer = std::move(entry.settings);
-      state.modules.front().optimizer_sharding = sharding_named(entry.sharding);
+      state.modules.front().optimizer_sharding = entry.sharding;
     }
     decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
   }
