@@ -2,7 +2,6 @@
 // Finds the groups and the metadata of a job's modules. Ranks need both (a Basis) to make the
 // leaves of a save or a load.
 
-#include <string_view>
 #include <vector>
 
 #include "sim/job/data/job_data.hpp"
@@ -29,7 +28,7 @@ Basis own_basis(const JobData& job, KeyForm keys);
 /// Collective over the world: returns the basis with the groups in `given` and the registry's for
 /// missing ones, after all ranks agreed on them. `common` is the common state of the checkpoint to
 /// load.
-Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
+Basis agreed_basis(const JobData& job, GroupCaller caller, const JobGroups& given,
                    const Value* common);
 
 }  // namespace reprise::sim

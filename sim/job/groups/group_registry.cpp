@@ -13,7 +13,7 @@ void require_pair(const GroupCall& call) {
   if (call.given.tp.has_value() == call.given.pp.has_value()) return;
   const bool tp = call.given.tp.has_value();
   throw Error(Code::kUsage,
-              std::string(call.caller) + " was given " + (tp ? "tp_group" : "pp_group") +
+              std::string(name_of(call.caller)) + " was given " + (tp ? "tp_group" : "pp_group") +
                   " and not " + (tp ? "pp_group" : "tp_group") +
                   ": the two are a pair; hand over both of a module's, or neither",
               {.rank = call.self});
@@ -32,12 +32,24 @@ GroupSet missing_of(const GroupCall& call) {
 
 }  // namespace
 
+std::string_view name_of(GroupCaller caller) {
+  switch (caller) {
+    case GroupCaller::kSave:
+      return "save";
+    case GroupCaller::kLoad:
+      return "load";
+    case GroupCaller::kJudge:
+      return "judge";
+  }
+  return "";
+}
+
 GroupRegistry::GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback)
     : layout_(layout), self_(self), fallback_(fallback) {}
 
-CheckpointGroups GroupRegistry::groups(std::string_view caller, const GroupSet& not_given) const {
+CheckpointGroups GroupRegistry::groups(GroupCaller caller, const GroupSet& not_given) const {
   const std::string what =
-      std::string(caller) + " was given no " + join(arguments_of(not_given), ", ");
+      std::string(name_of(caller)) + " was given no " + join(arguments_of(not_given), ", ");
   const GroupSet refused = not_given & fallback_.forbidden;
   if (refused.any()) {
     const std::string names = join(arguments_of(refused), ", ");

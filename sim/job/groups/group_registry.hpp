@@ -2,6 +2,9 @@
 // A process-wide registry of groups, like Megatron's parallel state. It serves old callers that
 // pass no groups; no other code reads groups that were not passed to it.
 
+#include <cstdint>
+#include <string_view>
+
 #include "sim/job/groups/groups.hpp"
 
 namespace reprise::sim {
@@ -18,6 +21,11 @@ struct RegistryUse {
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 
+/// A call that needs groups; its name starts the message of an error.
+enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
+/// Returns "save", "load" or "judge".
+std::string_view name_of(GroupCaller caller);
+
 /// The global groups of one process. Ranks 0 .. n-1 are in the layout's order, even if a module
 /// uses other ranks.
 class GroupRegistry {
@@ -27,7 +35,7 @@ class GroupRegistry {
   /// Returns all groups. The caller needs them because it was not given those in `not_given`.
   /// Throws GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
   /// LAYOUT_MISMATCH on a rank that is in no global group.
-  CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
+  CheckpointGroups groups(GroupCaller caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
   Layout layout_;
@@ -37,7 +45,7 @@ class GroupRegistry {
 
 /// A save or a load with the groups that it was given.
 struct GroupCall {
-  std::string_view caller;  ///< "save" or "load"; used in messages
+  GroupCaller caller;
   const CheckpointGroups& given;
   const GroupRegistry& registry;
   GlobalRank self;
