@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/language/trainer_file.hpp"
@@ -32,10 +33,20 @@ struct ProgramKill {
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
 
+/// Kinds of wrong results; trainers/megatron/job.py knows the same ones.
+enum class ProgramFault : std::uint8_t {
+  kTransient,
+  kPersistent,
+  kCorrect,   ///< the result is the same on another device, too
+  kRejected,  ///< a rule of the trainer rejects the result; nothing is injected
+};
+/// Returns "transient", "persistent", "correct" or "rejected".
+std::string_view name_of(ProgramFault fault);
+
 /// A wrong result for the trainer's rerun machine.
 struct ProgramRerun {
   std::int64_t iteration = 1;
-  std::string kind;
+  ProgramFault kind = ProgramFault::kTransient;
   std::optional<std::int64_t> rank;  ///< empty: the trainer chooses
 
   friend bool operator==(const ProgramRerun&, const ProgramRerun&) = default;

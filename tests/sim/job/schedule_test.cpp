@@ -13,7 +13,7 @@
 #include "reprise/error.hpp"
 #include "reprise/value.hpp"
 #include "sim/job/modules/megatron_common.hpp"
-#include "tests/contracts/errors.hpp"
+#include "tests/contracts/error_of.hpp"
 
 namespace reprise::sim::schedule_test {
 namespace {
