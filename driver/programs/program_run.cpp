@@ -7,7 +7,7 @@
 
 #include "core/base/hash.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/programs/value_difference.hpp"
+#include "driver/programs/element_mismatch.hpp"
 #include "driver/witness/course_judge.hpp"
 #include "reprise/error.hpp"
 
@@ -197,7 +197,7 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   const ScratchDirectory scratch;
   ProgramRun second(plan, options, scratch.path());
   second.run_lives(at->key, at->life + 1);
-  const auto found = value_difference(scratch.path(), second.lives().size(), *at);
+  const auto found = first_mismatch(scratch.path(), second.lives().size(), *at);
   if (!found) {
     at->text += "; a second run did not show which element";
     return;
