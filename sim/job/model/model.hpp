@@ -16,7 +16,7 @@
 
 namespace reprise::sim {
 
-/// The group of optimizer settings that a parameter uses; an index in TrainingProgress::groups.
+/// The group of optimizer settings that a parameter uses; an index in OptimizerSettings::groups.
 enum class ParameterGroup : std::uint8_t {
   kDecayed,  ///< matrices
   kPlain,    ///< vectors and scalars: no weight decay
