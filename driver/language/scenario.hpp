@@ -154,13 +154,6 @@ struct ForeignProgram {
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
 };
 
-/// Source of the groups for the job's functions; see sim::GroupSource.
-enum class GroupsFrom : std::uint8_t { kExplicit, kFallback, kHalf };
-std::string_view name_of(GroupsFrom from);
-/// Says whether the registry of global groups may be used.
-enum class Registry : std::uint8_t { kForbidden, kAllowed };
-std::string_view name_of(Registry registry);
-
 /// One life of the job. All but the first begin by loading the tracker's checkpoint.
 struct IncarnationPlan {
   /// Layout of a job that is one model, without modules. `optimizer_sharding` is the default for
@@ -178,10 +171,10 @@ struct IncarnationPlan {
   std::string run = {};             ///< name of the run; if empty, the scenario's name
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
-  GroupsFrom groups = GroupsFrom::kExplicit;
+  sim::GroupSource groups = sim::GroupSource::kExplicit;
   /// Groups that are not passed to the job's functions.
   sim::GroupSet lacks = {};
-  Registry fallback = Registry::kForbidden;
+  sim::RegistryUse fallback = sim::RegistryUse::kForbidden;
   sim::GroupSet forbids = {};  ///< global groups that must not be used
   bool skips = false;          ///< true to skip iterations that the log of rejected results lists
   sim::LoadChoice load = {};   ///< parts and modules that loads of this life leave out

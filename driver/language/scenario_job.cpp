@@ -106,11 +106,13 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto iterators = map.word("iterators", kIterators)) {
     plan.iterators = *iterators == "plain" ? sim::Wrapping::kPlain : sim::Wrapping::kWrapped;
   }
+  using sim::GroupSource;
+  using sim::RegistryUse;
   plan.groups =
-      map.one_of("groups", {GroupsFrom::kExplicit, GroupsFrom::kFallback, GroupsFrom::kHalf})
+      map.one_of("groups", {GroupSource::kExplicit, GroupSource::kFallback, GroupSource::kHalf})
           .value_or(plan.groups);
-  plan.fallback =
-      map.one_of("fallback", {Registry::kAllowed, Registry::kForbidden}).value_or(plan.fallback);
+  plan.fallback = map.one_of("fallback", {RegistryUse::kAllowed, RegistryUse::kForbidden})
+                      .value_or(plan.fallback);
   read_groups(map, "lacks", plan.lacks);
   read_groups(map, "forbids", plan.forbids);
   if (const auto run = map.text("run")) plan.run = *run;

@@ -32,6 +32,11 @@ GroupSet missing_of(const GroupCall& call) {
 
 }  // namespace
 
+std::string_view name_of(const RegistryUse& use) {
+  if (use == RegistryUse::kAllowed) return "allowed";
+  return use == RegistryUse::kForbidden ? "forbidden" : "partly forbidden";
+}
+
 std::string_view name_of(GroupCaller caller) {
   switch (caller) {
     case GroupCaller::kSave:

@@ -20,6 +20,8 @@ struct RegistryUse {
 };
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
+/// Returns "allowed" or "forbidden"; "partly forbidden" if only some groups are.
+std::string_view name_of(const RegistryUse& use);
 
 /// A call that needs groups; its name starts the message of an error.
 enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
