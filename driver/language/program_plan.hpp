@@ -86,7 +86,5 @@ struct ProgramPlan {
 /// Returns "dp2 tp1", in the order of the trainer's axes.
 std::string layout_text(const TrainerFile& trainer,
                         const std::map<std::string, std::int64_t>& layout);
-/// True if the life begins with a load.
-inline bool begins_with_load(const ProgramPlan& /*plan*/, std::size_t life) { return life > 0; }
 
 }  // namespace reprise::driver

@@ -56,12 +56,6 @@ Course course_of(const reports::ScenarioResult& result) {
           std::move(begins), result.left_to_time};
 }
 
-std::vector<Course> courses_of(const reports::Report& report) {
-  std::vector<Course> courses;
-  for (const auto& result : report.scenarios) courses.push_back(course_of(result));
-  return courses;
-}
-
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file) try {
   const auto document = nlohmann::json::parse(report_json);
   std::vector<Course> courses;
