@@ -167,6 +167,9 @@ Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {})
 /// as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
+/// Returns the axes of the expert mesh whose ranks hold different parts of the experts, fastest
+/// first.
+const std::vector<std::string_view>& expert_part_axes();
 /// Returns the mesh of the experts on the same ranks: etp replaces tp, and edp_shard and
 /// edp_replicate replace dp; ep and pp are added.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
