@@ -52,9 +52,9 @@ std::string_view name_of(GroupCaller caller) {
 GroupRegistry::GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback)
     : layout_(layout), self_(self), fallback_(fallback) {}
 
-CheckpointGroups GroupRegistry::groups(GroupCaller caller, const GroupSet& not_given) const {
+CheckpointGroups GroupRegistry::groups(std::string_view caller, const GroupSet& not_given) const {
   const std::string what =
-      std::string(name_of(caller)) + " was given no " + join(arguments_of(not_given), ", ");
+      std::string(caller) + " was given no " + join(arguments_of(not_given), ", ");
   const GroupSet refused = not_given & fallback_.forbidden;
   if (refused.any()) {
     const std::string names = join(arguments_of(refused), ", ");
@@ -76,7 +76,7 @@ CheckpointGroups resolve(const GroupCall& call) {
   require_pair(call);
   const GroupSet missing = missing_of(call);
   if (missing.none()) return call.given;
-  const CheckpointGroups global = call.registry.groups(call.caller, missing);
+  const CheckpointGroups global = call.registry.groups(name_of(call.caller), missing);
   CheckpointGroups groups = call.given;
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
     const auto group = kGroupNames.at(g).group;

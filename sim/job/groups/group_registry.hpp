@@ -23,7 +23,7 @@ inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 /// Returns "allowed" or "forbidden"; "partly forbidden" if only some groups are.
 std::string_view name_of(const RegistryUse& use);
 
-/// A call that needs groups; its name starts the message of an error.
+/// A job's call that needs groups; its name starts the message of an error.
 enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
 /// Returns "save", "load" or "judge".
 std::string_view name_of(GroupCaller caller);
@@ -37,7 +37,7 @@ class GroupRegistry {
   /// Returns all groups. The caller needs them because it was not given those in `not_given`.
   /// Throws GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
   /// LAYOUT_MISMATCH on a rank that is in no global group.
-  CheckpointGroups groups(GroupCaller caller, const GroupSet& not_given = kAllGroups) const;
+  CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
   Layout layout_;

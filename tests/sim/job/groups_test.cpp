@@ -318,7 +318,7 @@ TEST(GivenGroups, are_named_as_arguments_and_nothing_else_is) {
 TEST(GivenGroups, the_registry_knows_no_rank_beyond_its_own) {
   const Layout layout = parse_layout("tp2");
   const GroupRegistry registry(layout, GlobalRank{5}, RegistryUse::kAllowed);
-  EXPECT_EQ(code_of([&] { registry.groups(GroupCaller::kLoad); }), Code::kLayoutMismatch);
+  EXPECT_EQ(code_of([&] { registry.groups("load"); }), Code::kLayoutMismatch);
 }
 
 GroupSet groups_in(const std::vector<std::string>& names) { return groups_named(names); }
