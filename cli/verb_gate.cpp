@@ -57,7 +57,7 @@ reports::Baseline baseline_at(const std::string& file) {
 std::string summary_line(const reports::LaneSummary& lane) {
   return fmt::format(
       "{}: {} scenario{} (baseline {}), {} elements (baseline {}), {} skipped (baseline {})",
-      lane.lane, with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
+      name_of(lane.lane), with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
       with_commas(lane.demanded.scenarios), with_commas(lane.shown.elements),
       with_commas(lane.demanded.elements), lane.shown.skipped, lane.demanded.skipped);
 }
@@ -100,7 +100,7 @@ class GateVerb final : public Verb {
       throw Error(Code::kUsage, "name a --baseline, or a file to write one to: --write-baseline");
     }
     const reports::GateOptions options{
-        .commit = checked_commit(), .allow_dirty = allow_dirty_, .lanes = lanes_};
+        .commit = checked_commit(), .allow_dirty = allow_dirty_, .lanes = lanes()};
     std::vector<reports::Submission> submissions;
     for (const auto& argument : reports_) submissions.push_back(submission_of(argument));
     const auto shown = baseline_of_submitted(submissions);
@@ -117,6 +117,16 @@ class GateVerb final : public Verb {
   }
 
  private:
+  std::vector<reports::ReportLane> lanes() const {
+    std::vector<reports::ReportLane> lanes;
+    for (const auto& name : lanes_) {
+      const auto lane = reports::report_lane_named(name);
+      if (!lane) throw Error(Code::kUsage, reports::no_lane(name));
+      lanes.push_back(*lane);
+    }
+    return lanes;
+  }
+
   std::string checked_commit() const {
     std::string commit(commit_.empty() ? build_info().commit : commit_);
     const bool hexadecimal = commit.find_first_not_of("0123456789abcdef") == std::string::npos;

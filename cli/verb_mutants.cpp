@@ -192,7 +192,7 @@ class MutantsVerb final : public Verb {
     const auto results = driver::results_of(outcomes);
     if (!json_.empty()) write_json(outcomes);
     if (report_.empty()) return;
-    reports::Report report = driver::report_to_add_to(report_, "sim");
+    reports::Report report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
     report.mutants = results;
     report.verdict = overall(report);
     driver::write_report(report, report_);

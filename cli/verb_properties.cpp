@@ -47,7 +47,7 @@ class PropertiesVerb final : public Verb {
     reports::Report report;
     if (!report_.empty()) {
       driver::require_writable(report_);
-      report = driver::report_to_add_to(report_, "sim");
+      report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
     }
     if (!out_.empty()) driver::require_writable(out_);
     const auto runs = run_all(chosen, console);

@@ -43,7 +43,7 @@ class ResumeProofVerb final : public Verb {
     if (runs_.size() < 2 || runs_.size() > 3) {
       throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
     }
-    reports::Report report = driver::empty_report("program");
+    reports::Report report = driver::empty_report(reports::ReportLane::kProgram);
     report.scenarios.push_back(driver::prove_resume({.uninterrupted = runs_[0],
                                                      .resumed = runs_[1],
                                                      .cold = runs_.size() > 2 ? runs_[2] : "",

@@ -60,7 +60,7 @@ void check_total(const JsonField& node, std::uint64_t sum) {
               std::to_string(sum) + "; write the baseline again with --write-baseline");
 }
 
-LaneFloor lane_at(const JsonField& node) {
+LaneFloor floor_at(const JsonField& node) {
   LaneFloor lane;
   for (const auto& [name, entry] : node.at("scenarios").entries()) {
     lane.scenarios[name] = scenario_at(entry);
@@ -88,7 +88,11 @@ Baseline parse_floors(const JsonField& root) {
                    std::to_string(kBaselineVersion));
   }
   Baseline baseline;
-  for (const auto& [name, lane] : root.at("lanes").entries()) baseline[name] = lane_at(lane);
+  for (const auto& [name, floor] : root.at("lanes").entries()) {
+    const auto lane = report_lane_named(name);
+    if (!lane) floor.refuse(no_lane(name));
+    baseline[*lane] = floor_at(floor);
+  }
   return baseline;
 }
 
@@ -106,10 +110,10 @@ Baseline from_report(const std::string& text, const std::string& file) {
 /// Throws unless each lane demands at least one run. Otherwise any report would pass.
 void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
-  for (const auto& [name, lane] : baseline) {
+  for (const auto& [lane, floor] : baseline) {
     const bool demands =
-        totals_of(lane).scenarios != 0 || !lane.properties.empty() || !lane.mutants.empty();
-    if (!demands) throw ReadError(file + ": lanes[" + name + "]: demands nothing");
+        totals_of(floor).scenarios != 0 || !floor.properties.empty() || !floor.mutants.empty();
+    if (!demands) throw ReadError(file + ": lanes[" + name_of(lane) + "]: demands nothing");
   }
 }
 
@@ -119,9 +123,9 @@ std::string course_of(const ScenarioResult& result) {
   std::string course;
   bool plain = true;
   for (const auto& life : result.incarnations) {
-    plain = plain && (life.outcome == "ran" || life.outcome == "continued");
-    course +=
-        (course.empty() ? "" : ", ") + life.outcome + (life.code.empty() ? "" : " by " + life.code);
+    plain = plain && (life.outcome == LifeOutcome::kRan || life.outcome == LifeOutcome::kContinued);
+    course += (course.empty() ? "" : ", ") + name_of(life.outcome) +
+              (life.code.empty() ? "" : " by " + life.code);
   }
   for (const auto& fault : result.faults) {
     if (fault.must_fire) continue;
@@ -169,7 +173,7 @@ Baseline baseline_of(std::span<const Report> reports) {
 
 std::string to_json(const Baseline& baseline) {
   Json lanes = Json::object();
-  for (const auto& [name, lane] : baseline) lanes[name] = to_json_value(lane);
+  for (const auto& [lane, floor] : baseline) lanes[name_of(lane)] = to_json_value(floor);
   return text_of({{"baseline_version", kBaselineVersion}, {"lanes", lanes}});
 }
 

@@ -48,8 +48,8 @@ struct LaneTotals {
 };
 LaneTotals totals_of(const LaneFloor& lane);
 
-/// Lanes by name. If two reports have the same lane, the later report counts.
-using Baseline = std::map<std::string, LaneFloor>;
+/// If two reports have the same lane, the later report counts.
+using Baseline = std::map<ReportLane, LaneFloor>;
 
 LaneFloor floor_of(const Report& report);
 Baseline baseline_of(std::span<const Report> reports);

@@ -27,8 +27,8 @@ std::string unexcused(const std::vector<std::string>& keys,
 
 /// True if the rank compared nothing. The lane `files` judges whole checkpoints, which may have
 /// only objects; on other lanes only elements count.
-bool compared_nothing(const RankResult& rank, const std::string& lane) {
-  return lane == "files" ? rank.compared == 0 : rank.elements == 0;
+bool compared_nothing(const RankResult& rank, ReportLane lane) {
+  return lane == ReportLane::kFiles ? rank.compared == 0 : rank.elements == 0;
 }
 
 /// True if the scenario ended normally. A scenario with an expected refusal ends with an error, and
@@ -39,7 +39,8 @@ bool returned(const ScenarioResult& result) {
 
 /// True if a planned fault ended the last life before that life could compare anything.
 bool may_have_nothing(const ScenarioResult& result) {
-  return !result.incarnations.empty() && result.incarnations.back().outcome == "cut_short";
+  return !result.incarnations.empty() &&
+         result.incarnations.back().outcome == LifeOutcome::kCutShort;
 }
 
 /// Returns what is wrong with the rank's counts; empty if they support a pass.
@@ -75,7 +76,7 @@ std::string flaw_in_cover(const RankResult& rank) {
 }
 
 /// Returns the flaw of the first rank that has one, and the number of other ranks with flaws.
-std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in_ranks(const ScenarioResult& result, ReportLane lane) {
   std::string first;
   std::uint64_t others = 0;
   for (const auto& rank : result.ranks) {
@@ -90,7 +91,7 @@ std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane)
   return others == 0 ? first : first + " (and " + counted(others, "further rank") + ")";
 }
 
-std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in_rank_list(const ScenarioResult& result, ReportLane lane) {
   std::set<std::int32_t> seen;
   const Compared compared = compared_of(result);
   if (result.ranks.empty()) return "has no rank's evidence";
@@ -172,13 +173,13 @@ std::string flaw_in_words(const ScenarioResult& result) {
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
   for (const auto& life : result.incarnations) {
-    if (life.outcome == "failed") return "has a life that failed: " + life.code;
+    if (life.outcome == LifeOutcome::kFailed) return "has a life that failed: " + life.code;
   }
   return "";
 }
 
 /// Returns what is wrong with the scenario's entries; empty if they support a pass.
-std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
+std::string flaw_in(const ScenarioResult& result, ReportLane lane) {
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
         flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result)}) {

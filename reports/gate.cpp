@@ -177,7 +177,7 @@ void check_full(const Submission& submission, const LaneFloor& shown, const Lane
   if (lacks.mutants) add("no mutant", floor.mutants.size());
   const Report& report = *submission.report;
   refusals.refuse("evidence", "is not full: " + text,
-                  report.lane == "sim"
+                  report.lane == ReportLane::kSim
                       ? "make it full: " + command_for_full(report, directory_of(submission.file))
                       : "run the lane again with --double");
 }
@@ -215,7 +215,7 @@ void check_floor(const LaneFloor& shown, const LaneFloor& floor, RefusalCollecto
   check_others(shown, floor, refusals);
 }
 
-bool wanted(const std::string& lane, const GateOptions& options) {
+bool wanted(ReportLane lane, const GateOptions& options) {
   return options.lanes.empty() ||
          std::find(options.lanes.begin(), options.lanes.end(), lane) != options.lanes.end();
 }
@@ -232,7 +232,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
   for (const auto& refusal : weigh(report)) refusals.adopt(refusal);
   const auto floor = baseline.find(report.lane);
   if (floor == baseline.end() || !wanted(report.lane, options)) {
-    refusals.refuse("lane", "'" + report.lane + "' is not one of the lanes to judge",
+    refusals.refuse("lane", "'" + name_of(report.lane) + "' is not one of the lanes to judge",
                     "leave the report out, or write a baseline that has the lane");
     return;
   }
@@ -245,23 +245,23 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
 /// Adds a refusal unless there is exactly one report for each lane.
 void check_lanes(std::span<const Submission> submissions, const Baseline& baseline,
                  const GateOptions& options, GateRuling& ruling) {
-  std::map<std::string, std::string> seen;
+  std::map<ReportLane, std::string> seen;
   for (const auto& submission : submissions) {
     if (!submission.report) continue;
     const auto [at, first] = seen.try_emplace(submission.report->lane, submission.file);
     if (first) continue;
     RefusalCollector(submission.file, ruling.refusals)
-        .refuse("lane", "'" + at->first + "' has a report already: " + at->second,
+        .refuse("lane", "'" + name_of(at->first) + "' has a report already: " + at->second,
                 "give one report per lane");
   }
-  std::vector<std::string> demanded = options.lanes;
+  std::vector<ReportLane> demanded = options.lanes;
   if (demanded.empty()) {
     for (const auto& [lane, floor] : baseline) demanded.push_back(lane);
   }
-  for (const auto& lane : demanded) {
+  for (const ReportLane lane : demanded) {
     if (seen.contains(lane)) continue;
     RefusalCollector("", ruling.refusals)
-        .refuse("lane " + lane, "no report of it was given",
+        .refuse("lane " + name_of(lane), "no report of it was given",
                 "give one, or name the lanes to judge with --lane");
   }
 }
@@ -303,7 +303,7 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
   }
   Json lanes = Json::array();
   for (const auto& lane : ruling.lanes) {
-    lanes.push_back({{"lane", lane.lane},
+    lanes.push_back({{"lane", name_of(lane.lane)},
                      {"shown", to_json_value(lane.shown)},
                      {"demanded", to_json_value(lane.demanded)}});
   }

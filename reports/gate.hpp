@@ -23,14 +23,14 @@ struct GateOptions {
   /// The commit to judge: its hash, or at least the first kCommitDigitsMin digits of the hash.
   std::string commit;
   bool allow_dirty = false;
-  std::vector<std::string> lanes = {};  ///< lanes of the baseline to judge; empty means all
+  std::vector<ReportLane> lanes = {};  ///< lanes of the baseline to judge; empty means all
 };
 
 inline constexpr std::size_t kCommitDigitsMin = 7;
 
 /// The totals that a lane reached, and the totals that it had to reach.
 struct LaneSummary {
-  std::string lane;
+  ReportLane lane = ReportLane::kSim;
   LaneTotals shown;
   LaneTotals demanded;
 };

@@ -83,7 +83,7 @@ void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
 std::string to_junit(const Report& report, const std::string& report_sha256) {
   pugi::xml_document document;
   auto node = document.append_child("testsuites").append_child("testsuite");
-  set(node, "name", "reprise." + report.lane);
+  set(node, "name", "reprise." + name_of(report.lane));
   set(node, "timestamp", report.started);
   node.append_attribute("time") = report.seconds;
   auto digest = node.append_child("properties").append_child("property");

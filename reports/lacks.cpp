@@ -22,11 +22,12 @@ constexpr std::array kAll = {kGoodFor, kNotDoubled, kNoProperties, kNoMutants};
 }  // namespace
 
 std::vector<std::string> lacks_of(const Report& report) {
-  if (report.scenarios.empty() || report.lane == "files") return {};
+  if (report.scenarios.empty() || report.lane == ReportLane::kFiles) return {};
   std::vector<std::string> lacks;
   if (report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
-  if (report.lane == "sim" && report.properties.empty()) lacks.emplace_back(kNoProperties);
-  if (report.lane == "sim" && report.mutants.empty()) lacks.emplace_back(kNoMutants);
+  if (report.lane == ReportLane::kSim && report.properties.empty())
+    lacks.emplace_back(kNoProperties);
+  if (report.lane == ReportLane::kSim && report.mutants.empty()) lacks.emplace_back(kNoMutants);
   if (!lacks.empty()) lacks.insert(lacks.begin(), kGoodFor);
   return lacks;
 }

@@ -31,7 +31,7 @@ Json to_json_value(const RankResult& rank) {
 
 Json to_json_value(const Incarnation& life) {
   return {{"layout", life.layout},
-          {"outcome", life.outcome},
+          {"outcome", name_of(life.outcome)},
           {"code", life.code},
           {"exit_code", life.exit_code},
           {"first_step", life.first_step},
@@ -150,6 +150,18 @@ constexpr std::array kVerdicts = {
     std::pair{Verdict::kPass, "pass"}, std::pair{Verdict::kFail, "fail"},
     std::pair{Verdict::kInconclusive, "inconclusive"}, std::pair{Verdict::kNotRun, "not_run"}};
 
+constexpr std::array kReportLanes = {
+    std::pair{ReportLane::kFiles, "files"}, std::pair{ReportLane::kGpu, "gpu"},
+    std::pair{ReportLane::kMpi, "mpi"}, std::pair{ReportLane::kProgram, "program"},
+    std::pair{ReportLane::kSim, "sim"}};
+
+constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
+                                      std::pair{LifeOutcome::kContinued, "continued"},
+                                      std::pair{LifeOutcome::kFellBack, "fell_back"},
+                                      std::pair{LifeOutcome::kRefused, "refused"},
+                                      std::pair{LifeOutcome::kCutShort, "cut_short"},
+                                      std::pair{LifeOutcome::kFailed, "failed"}};
+
 }  // namespace
 
 std::string name_of(Verdict verdict) {
@@ -164,6 +176,41 @@ std::optional<Verdict> verdict_named(std::string_view name) {
     if (name == known) return verdict;
   }
   return std::nullopt;
+}
+
+std::string name_of(LifeOutcome outcome) {
+  for (const auto& [known, name] : kLifeOutcomes) {
+    if (known == outcome) return name;
+  }
+  return "failed";
+}
+
+std::optional<LifeOutcome> life_outcome_named(std::string_view name) {
+  for (const auto& [outcome, known] : kLifeOutcomes) {
+    if (name == known) return outcome;
+  }
+  return std::nullopt;
+}
+
+std::string name_of(ReportLane lane) {
+  for (const auto& [known, name] : kReportLanes) {
+    if (known == lane) return name;
+  }
+  return "";
+}
+
+std::optional<ReportLane> report_lane_named(std::string_view name) {
+  for (const auto& [lane, known] : kReportLanes) {
+    if (name == known) return lane;
+  }
+  return std::nullopt;
+}
+
+std::string no_lane(std::string_view name) {
+  std::string names;
+  for (const auto& [lane, known] : kReportLanes)
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  return "'" + std::string(name) + "' is no lane; there are: " + names;
 }
 
 Verdict overall(const std::vector<ScenarioResult>& scenarios) {
@@ -209,7 +256,7 @@ std::string to_json(const Report& report) {
        {{"commit", report.project.commit},
         {"dirty", report.project.dirty},
         {"build", report.project.build}}},
-      {"lane", report.lane},
+      {"lane", name_of(report.lane)},
       {"machine",
        {{"cpu", report.machine.cpu},
         {"memory", report.machine.memory},

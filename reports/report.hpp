@@ -18,6 +18,24 @@ std::string name_of(Verdict verdict);
 /// Returns the verdict with that name; empty if there is none.
 std::optional<Verdict> verdict_named(std::string_view name);
 
+/// How a life (incarnation) ended: without a load before it, after one that continued or fell back,
+/// by a refused load, by a planned fault, or by an error.
+enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
+/// Returns "ran", "continued", "fell_back", "refused", "cut_short" or "failed".
+std::string name_of(LifeOutcome outcome);
+/// Returns the outcome with that name; empty if there is none.
+std::optional<LifeOutcome> life_outcome_named(std::string_view name);
+
+/// The lane of a report. `kFiles` is of reports on stored checkpoints, which ran no scenario. In
+/// the order of the names.
+enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim };
+/// Returns "files", "gpu", "mpi", "program" or "sim".
+std::string name_of(ReportLane lane);
+/// Returns the lane with that name; empty if there is none.
+std::optional<ReportLane> report_lane_named(std::string_view name);
+/// Returns "'NAME' is no lane", with the list of the lanes.
+std::string no_lane(std::string_view name);
+
 struct RankResult {
   std::int32_t rank = 0;
   std::int64_t loaded_step = -1;  ///< -1 if the rank loaded nothing
@@ -36,8 +54,8 @@ struct RankResult {
 
 struct Incarnation {
   std::string layout;
-  std::string outcome = "ran";  ///< ran, continued, fell_back, refused, cut_short or failed
-  std::string code = {};        ///< code that ended the life, if it was refused or failed
+  LifeOutcome outcome = LifeOutcome::kRan;
+  std::string code = {};  ///< code that ended the life, if it was refused or failed
   int exit_code = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -165,7 +183,7 @@ struct Machine {
 
 struct Report {
   Project project;
-  std::string lane;
+  ReportLane lane = ReportLane::kSim;
   Machine machine;
   std::string started;  ///< in UTC, ISO 8601
   double seconds = 0;

@@ -23,6 +23,22 @@ Verdict verdict_at(const JsonField& node) {
   return *verdict;
 }
 
+LifeOutcome life_outcome_at(const JsonField& node) {
+  const auto outcome = life_outcome_named(node.text());
+  if (!outcome) {
+    node.refuse("'" + node.text() +
+                "' is no outcome of a life; there are: ran, continued, fell_back, refused, "
+                "cut_short, failed");
+  }
+  return *outcome;
+}
+
+ReportLane lane_at(const JsonField& node) {
+  const auto lane = report_lane_named(node.text());
+  if (!lane) node.refuse(no_lane(node.text()));
+  return *lane;
+}
+
 RankResult rank_at(const JsonField& node) {
   return {.rank = node.at("rank").small_integer(),
           .loaded_step = node.at("loaded_step").integer(),
@@ -41,7 +57,7 @@ RankResult rank_at(const JsonField& node) {
 
 Incarnation incarnation_at(const JsonField& node) {
   return {.layout = node.at("layout").text(),
-          .outcome = node.at("outcome").text(),
+          .outcome = life_outcome_at(node.at("outcome")),
           .code = node.at("code").text(),
           .exit_code = node.at("exit_code").small_integer(),
           .first_step = node.at("first_step").integer(),
@@ -214,7 +230,7 @@ Report parse_report(const std::string& text, const std::string& file) {
   const JsonField lanes = root.at("lanes");
   const JsonField determinism = root.at("determinism");
   Report report{.project = project_at(root.at("project")),
-                .lane = root.at("lane").text(),
+                .lane = lane_at(root.at("lane")),
                 .machine = machine_at(root.at("machine")),
                 .started = root.at("started").text(),
                 .seconds = root.at("seconds").number(),

@@ -151,7 +151,7 @@ reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport
 
 void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,
                         const std::string& directory) {
-  reports::Report report = driver::empty_report("files");
+  reports::Report report = driver::empty_report(reports::ReportLane::kFiles);
   report.planned = results.size();
   report.seconds = seconds;
   report.scenarios = std::move(results);

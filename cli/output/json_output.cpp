@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/output/describe.hpp"
 #include "cli/output/json_text.hpp"
@@ -150,11 +151,11 @@ void add_value(const BytesItem& item, Json& json) {
   }
 }
 
-Json grid_json(const std::optional<Dims>& grid, std::initializer_list<const char*> axes) {
+Json grid_json(const std::optional<Dims>& grid, std::span<const std::string_view> axes) {
   if (!grid || grid->size() != axes.size()) return nullptr;
   Json json = Json::object();
   std::size_t d = 0;
-  for (const char* axis : axes) json[axis] = (*grid)[d++];
+  for (const std::string_view axis : axes) json[std::string(axis)] = (*grid)[d++];
   return json;
 }
 
@@ -195,8 +196,8 @@ Json to_json(const StoredModule& module) {
           {"objects", module.objects},
           {"optimizers", chain},
           {"chain_length", module.chain_length()},
-          {"rng_grid", grid_json(module.rng_grid, {"pp", "tp"})},
-          {"expert_rng_grid", grid_json(module.expert_rng_grid, {"pp", "ep", "etp"})},
+          {"rng_grid", grid_json(module.rng_grid, kRngGridAxes)},
+          {"expert_rng_grid", grid_json(module.expert_rng_grid, kExpertRngGridAxes)},
           {"layout", claim}};
 }
 

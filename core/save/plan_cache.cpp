@@ -29,13 +29,6 @@ std::string ranks_of(const SaveScope& scope) { return "ranks " + join(scope.save
 
 std::string_view name_of(CacheKind kind) { return kKindNames[static_cast<std::size_t>(kind)].name; }
 
-std::optional<CacheKind> cache_kind_named(std::string_view name) {
-  for (const auto& [kind, its_name] : kKindNames) {
-    if (its_name == name) return kind;
-  }
-  return std::nullopt;
-}
-
 std::span<const CacheKind> cache_kinds() { return kKinds; }
 
 std::string line_of(std::span<const CacheKind> reused) {

@@ -35,7 +35,6 @@ enum class CacheKind : std::uint8_t {
 };
 /// Returns "local", "global", "loaded", "distribution" or "metadata".
 std::string_view name_of(CacheKind kind);
-std::optional<CacheKind> cache_kind_named(std::string_view name);
 /// Returns all five kinds.
 std::span<const CacheKind> cache_kinds();
 

@@ -1,6 +1,7 @@
 #include "core/state/modules.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "core/state/layout_sizes.hpp"
 #include "core/state/optimizer_part.hpp"
@@ -260,12 +261,11 @@ ModuleClaim Reader::claim_of(const Value& said) {
   return claim;
 }
 
-std::string describe_grid(const std::optional<Dims>& grid,
-                          std::initializer_list<const char*> axes) {
+std::string describe_grid(const std::optional<Dims>& grid, std::span<const std::string_view> axes) {
   if (!grid || grid->size() != axes.size()) return "";
   std::string text;
   std::size_t d = 0;
-  for (const char* axis : axes) {
+  for (const std::string_view axis : axes) {
     const std::int64_t extent = (*grid)[d++];
     text += (text.empty() ? "" : ", ") + std::string(axis) + " " +
             (extent < 0 ? "?" : std::to_string(extent));
@@ -315,11 +315,11 @@ void take_sharding_type(const ModuleKey& key, const Value& value, StoredModules&
 }
 
 std::string describe_rng_grid(const std::optional<Dims>& grid) {
-  return describe_grid(grid, {"pp", "tp"});
+  return describe_grid(grid, kRngGridAxes);
 }
 
 std::string describe_expert_grid(const std::optional<Dims>& grid) {
-  return describe_grid(grid, {"pp", "ep", "etp"});
+  return describe_grid(grid, kExpertRngGridAxes);
 }
 
 }  // namespace reprise

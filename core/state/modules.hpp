@@ -2,6 +2,7 @@
 // Finds the modules of a checkpoint from its keys, and for each module what is stored, by which
 // optimizers and on which grid. Pure. A checkpoint of one model and one optimizer has no modules.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,8 +56,8 @@ struct StoredModule {
   bool state = false;  ///< true if it has optimizer state tensors without `chained_<i>.`
   /// Optimizers by position in the chain. There is an entry 0 if the module stores optimizer state.
   std::map<std::int64_t, StoredOptimizer> chain;
-  std::optional<Dims> rng_grid;         ///< sizes along (pp, tp)
-  std::optional<Dims> expert_rng_grid;  ///< sizes along (pp, ep, etp)
+  std::optional<Dims> rng_grid;         ///< sizes along kRngGridAxes
+  std::optional<Dims> expert_rng_grid;  ///< sizes along kExpertRngGridAxes
   std::optional<ModuleClaim> claim;
 
   /// True if some part of the module is stored. False if it is only mentioned in args.
@@ -89,6 +90,10 @@ StoredModules modules_of(const Catalog& catalog, const Value* common = nullptr);
 
 /// If `key` is the key of a sharding type, stores `value` in the optimizer that the key refers to.
 void take_sharding_type(const ModuleKey& key, const Value& value, StoredModules& modules);
+
+/// Axes of the grids of random streams, slowest first.
+inline constexpr std::array<std::string_view, 2> kRngGridAxes = {"pp", "tp"};
+inline constexpr std::array<std::string_view, 3> kExpertRngGridAxes = {"pp", "ep", "etp"};
 
 /// Returns text such as "pp 3, tp 2"; empty if the grid is unknown.
 std::string describe_rng_grid(const std::optional<Dims>& grid);

@@ -9,6 +9,21 @@
 namespace reprise::driver {
 namespace {
 
+using reports::LifeOutcome;
+
+/// Returns the outcome of a life that began with a load of this outcome.
+LifeOutcome life_outcome_of(Outcome load) {
+  switch (load) {
+    case Outcome::kContinued:
+      return LifeOutcome::kContinued;
+    case Outcome::kFellBack:
+      return LifeOutcome::kFellBack;
+    case Outcome::kRefused:
+      return LifeOutcome::kRefused;
+  }
+  return LifeOutcome::kFailed;
+}
+
 /// True if the rank's error only reports that another rank ended.
 bool is_echo(const RankRecord& rank) {
   return rank.ending == Ending::kFailed && rank.code == Code::kPeerFailed;
@@ -169,15 +184,15 @@ bool has_planned_end(const IncarnationRecord& life) {
 }
 
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
-  if (life.ranks.empty()) return {"failed"};
-  if (has_planned_end(life)) return {"cut_short"};
+  if (life.ranks.empty()) return {LifeOutcome::kFailed};
+  if (has_planned_end(life)) return {LifeOutcome::kCutShort};
   const RankRecord& first = life.ranks.front();
   const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return rank.ending == Ending::kReturned;
   });
-  if (returned) return {first.outcome ? std::string(name_of(*first.outcome)) : "ran"};
+  if (returned) return {first.outcome ? life_outcome_of(*first.outcome) : LifeOutcome::kRan};
   const bool refused = unplanned_end_of(scenario, number, life).verdict == reports::Verdict::kPass;
-  return {refused ? "refused" : "failed", first.code};
+  return {refused ? LifeOutcome::kRefused : LifeOutcome::kFailed, first.code};
 }
 
 Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,

@@ -4,17 +4,16 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/judgement.hpp"
+#include "reports/report.hpp"
 
 namespace reprise::driver {
 
 /// True if a planned fault ended the life of a rank, or kept a rank out of a collective.
 bool has_planned_end(const IncarnationRecord& life);
 
-/// Names the end of a life by a word, and by the error code if all ranks ended with the same code.
+/// The outcome of a life, and the error code if all ranks ended with the same one.
 struct LifeEnd {
-  /// "ran" for a life without a load; "continued" or "fell_back" after a load; "refused" if the
-  /// scenario allows it; "cut_short" by a planned fault; "failed".
-  std::string outcome;
+  reports::LifeOutcome outcome = reports::LifeOutcome::kFailed;
   std::optional<RulingCode> code = {};
 };
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);

@@ -100,7 +100,7 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
   for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
     for (const auto diagnosis : kGravest) {
       for (const auto& rank : life->ranks) {
-        if (rank.diagnosis == name_of(diagnosis)) return diagnosis;
+        if (rank.diagnosis == diagnosis) return diagnosis;
       }
     }
   }
@@ -371,13 +371,13 @@ int exit_code_of(const IncarnationRecord& life) {
   return returned ? life.ranks.front().exit_code : 1;
 }
 
-void add_life(const IncarnationRecord& life, LifeEnd end, ScenarioResult& result) {
+void add_life(const IncarnationRecord& life, const LifeEnd& end, ScenarioResult& result) {
   result.layouts.push_back(life.layout);
   if (life.ranks.empty()) return;
   const RankRecord& first = life.ranks.front();
   result.world = std::max({result.world, static_cast<std::int32_t>(life.ranks.size()), life.world});
   result.incarnations.push_back({.layout = life.layout,
-                                 .outcome = std::move(end.outcome),
+                                 .outcome = end.outcome,
                                  .code = end.code ? std::string(name_of(*end.code)) : "",
                                  .exit_code = exit_code_of(life),
                                  .first_step = first.first_step,

@@ -391,7 +391,7 @@ class RankProgram {
     tell_step();
     say(outcome.notes);
     const auto diagnosis = job_.rerun().diagnosis();
-    if (diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = sim::name_of(diagnosis);
+    if (diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = diagnosis;
     if (outcome.exit) {
       leave(*outcome.exit);
       return;
@@ -407,9 +407,7 @@ class RankProgram {
   void leave(const sim::RerunExit& exit) {
     left_ = true;
     record_.exit_code = exit.code;
-    if (exit.diagnosis != sim::RerunDiagnosis::kNone) {
-      record_.diagnosis = sim::name_of(exit.diagnosis);
-    }
+    if (exit.diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = exit.diagnosis;
     say({exit.why});
     log_results();  // must come first, because the save may fail
     if (!exit.save) return;

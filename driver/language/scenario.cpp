@@ -270,15 +270,6 @@ std::string to_string(const Failing& failing) {
   return "";
 }
 
-std::string_view name_of(GroupsFrom from) {
-  constexpr std::array<std::string_view, 3> kNames = {"explicit", "fallback", "half"};
-  return kNames.at(static_cast<std::size_t>(from));
-}
-
-std::string_view name_of(Registry registry) {
-  return registry == Registry::kAllowed ? "allowed" : "forbidden";
-}
-
 std::string_view name_of(CheckpointKind kind) {
   return kind == CheckpointKind::kWeights ? "weights" : "training";
 }

@@ -143,13 +143,6 @@ struct DamageAction {
 using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateAction, LoadAction,
                             BadResultAction, ExitAction, FaultAction, ReleaseAction, DamageAction>;
 
-/// Source of the groups for the job's functions; see sim::GroupSource.
-enum class GroupsFrom : std::uint8_t { kExplicit, kFallback, kHalf };
-std::string_view name_of(GroupsFrom from);
-/// Says whether the registry of global groups may be used.
-enum class Registry : std::uint8_t { kForbidden, kAllowed };
-std::string_view name_of(Registry registry);
-
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {
   /// Layout of a job that is one model, without modules. `optimizer_sharding` is the default for
@@ -167,10 +160,10 @@ struct IncarnationPlan {
   std::string run = {};             ///< name of the run; if empty, the scenario's name
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
-  GroupsFrom groups = GroupsFrom::kExplicit;
+  sim::GroupSource groups = sim::GroupSource::kExplicit;
   /// Groups that are not passed to the job's functions.
   sim::GroupSet lacks = {};
-  Registry fallback = Registry::kForbidden;
+  sim::RegistryUse fallback = sim::RegistryUse::kForbidden;
   sim::GroupSet forbids = {};  ///< global groups that must not be used
   bool skips = false;          ///< true to skip iterations that the log of rejected results lists
   sim::LoadChoice load = {};   ///< parts and modules that loads of this life leave out

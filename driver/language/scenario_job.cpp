@@ -14,7 +14,6 @@ constexpr std::string_view kOlderJob = "unknown";
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
 constexpr sim::Sharding kFieldsDefault = sim::Sharding::kDpReshardable;
-constexpr std::array<std::string_view, 3> kDecayStyles = {"cosine", "linear", "constant"};
 constexpr std::int64_t kSamplesMax = 1'000'000'000;
 constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
 
@@ -38,7 +37,11 @@ void read_schedule(YamlMap map, sim::Schedule& schedule) {
   samples("lr_warmup_steps", schedule.lr_warmup_steps);
   samples("lr_decay_steps", schedule.lr_decay_steps);
   samples("wd_incr_steps", schedule.wd_incr_steps);
-  if (const auto style = map.word("lr_decay_style", kDecayStyles)) schedule.lr_decay_style = *style;
+  using sim::RateDecay;
+  if (const auto decay = map.one_of(
+          "lr_decay_style", {RateDecay::kCosine, RateDecay::kLinear, RateDecay::kConstant})) {
+    schedule.lr_decay_style = *decay;
+  }
   if (const auto lr = map.number("max_lr")) schedule.max_lr = *lr;
   if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
   if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
@@ -103,11 +106,13 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto iterators = map.word("iterators", kIterators)) {
     plan.iterators = *iterators == "plain" ? sim::Wrapping::kPlain : sim::Wrapping::kWrapped;
   }
+  using sim::GroupSource;
+  using sim::RegistryUse;
   plan.groups =
-      map.one_of("groups", {GroupsFrom::kExplicit, GroupsFrom::kFallback, GroupsFrom::kHalf})
+      map.one_of("groups", {GroupSource::kExplicit, GroupSource::kFallback, GroupSource::kHalf})
           .value_or(plan.groups);
-  plan.fallback =
-      map.one_of("fallback", {Registry::kAllowed, Registry::kForbidden}).value_or(plan.fallback);
+  plan.fallback = map.one_of("fallback", {RegistryUse::kAllowed, RegistryUse::kForbidden})
+                      .value_or(plan.fallback);
   read_groups(map, "lacks", plan.lacks);
   read_groups(map, "forbids", plan.forbids);
   if (const auto run = map.text("run")) plan.run = *run;

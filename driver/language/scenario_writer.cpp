@@ -147,7 +147,7 @@ void put_schedule(YAML::Emitter& out, const sim::Schedule& schedule) {
   put(out, "lr_warmup_steps", schedule.lr_warmup_steps);
   put(out, "lr_decay_steps", schedule.lr_decay_steps);
   put(out, "wd_incr_steps", schedule.wd_incr_steps);
-  put(out, "lr_decay_style", schedule.lr_decay_style);
+  put(out, "lr_decay_style", std::string(name_of(schedule.lr_decay_style)));
   out << YAML::Key << "max_lr" << YAML::Value << YAML::Precision(17) << schedule.max_lr;
   out << YAML::Key << "min_lr" << YAML::Value << YAML::Precision(17) << schedule.min_lr;
   out << YAML::EndMap;

@@ -79,7 +79,7 @@ Json plan_json(const LifeRequest& request) {
   }
   Json faults = Json::object();
   if (const auto& rerun = request.life.rerun) {
-    faults["rerun"] = {{"iteration", rerun->iteration}, {"kind", rerun->kind}};
+    faults["rerun"] = {{"iteration", rerun->iteration}, {"kind", name_of(rerun->kind)}};
     if (rerun->rank) faults["rerun"]["rank"] = *rerun->rank;
   }
   return {{"life", request.number},

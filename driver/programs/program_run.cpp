@@ -7,7 +7,7 @@
 
 #include "core/base/hash.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/programs/value_difference.hpp"
+#include "driver/programs/element_mismatch.hpp"
 #include "driver/witness/course_judge.hpp"
 #include "reprise/error.hpp"
 
@@ -15,6 +15,7 @@ namespace reprise::driver {
 namespace {
 
 namespace fs = std::filesystem;
+using reports::LifeOutcome;
 using reports::ScenarioResult;
 using reports::Verdict;
 
@@ -200,7 +201,7 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   const ScratchDirectory scratch;
   ProgramRun second(plan, options, scratch.path());
   second.run_lives(at->key, at->life + 1);
-  const auto found = value_difference(scratch.path(), second.lives().size(), *at);
+  const auto found = first_mismatch(scratch.path(), second.lives().size(), *at);
   if (!found) {
     at->text += "; a second run did not show which element";
     return;
@@ -255,11 +256,11 @@ void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvid
       .layout = life.plan.command ? "command" : layout_text(plan.trainer, life.plan.layout)};
   const auto steps = steps_of(life.ranks);
   const auto loaded = loaded_by(life);
-  shown.outcome = life.plan.kill                     ? "cut_short"
-                  : !ended_as_planned(life)          ? "failed"
-                  : number > 0 && !life.plan.command ? "continued"
-                                                     : "ran";
-  if (shown.outcome == "failed") shown.code = name_of(judged::kVerdictDisagreement);
+  shown.outcome = life.plan.kill                     ? LifeOutcome::kCutShort
+                  : !ended_as_planned(life)          ? LifeOutcome::kFailed
+                  : number > 0 && !life.plan.command ? LifeOutcome::kContinued
+                                                     : LifeOutcome::kRan;
+  if (shown.outcome == LifeOutcome::kFailed) shown.code = name_of(judged::kVerdictDisagreement);
   shown.exit_code = life.plan.kill ? 1 : static_cast<int>(life.plan.exit);
   shown.first_step = loaded.value_or(0);
   shown.last_step = steps.empty() ? shown.first_step : steps.back();
@@ -354,7 +355,7 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
         point.uninterrupted_loss_scale.reset();
       }
       for (auto& life : result.incarnations) {
-        if (life.outcome == "failed") life.outcome = "refused";
+        if (life.outcome == LifeOutcome::kFailed) life.outcome = LifeOutcome::kRefused;
       }
       return;
     }

@@ -232,6 +232,15 @@ std::vector<sim::FaultState> take_faults(const Json& json) {
   return faults;
 }
 
+Json put_diagnosis(sim::RerunDiagnosis diagnosis) {
+  return diagnosis == sim::RerunDiagnosis::kNone ? "" : std::string(name_of(diagnosis));
+}
+
+sim::RerunDiagnosis take_diagnosis(const Json& json) {
+  const auto name = json.get<std::string>();
+  return name.empty() ? sim::RerunDiagnosis::kNone : sim::rerun_diagnosis_named(name);
+}
+
 Outcome take_outcome(const Json& json) {
   for (const Outcome outcome : {Outcome::kContinued, Outcome::kFellBack, Outcome::kRefused}) {
     if (json == name_of(outcome)) return outcome;

@@ -13,6 +13,8 @@ namespace reprise::driver {
 
 /// Writes the code by its name; an absent code becomes the empty text.
 nlohmann::json put_code(std::optional<RulingCode> code);
+/// Writes the diagnosis by its name; no diagnosis becomes the empty text.
+nlohmann::json put_diagnosis(sim::RerunDiagnosis diagnosis);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
 nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< writes no layouts
@@ -21,6 +23,7 @@ nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
 /// The functions called take... throw the exceptions of nlohmann's JSON reader. They throw
 /// std::invalid_argument for a malformed number or an unknown code.
 std::optional<RulingCode> take_code(const nlohmann::json& json);
+sim::RerunDiagnosis take_diagnosis(const nlohmann::json& json);
 std::vector<AuditPage> take_audits(const nlohmann::json& json);
 std::vector<LoadEvidence> take_loads(const nlohmann::json& json);
 std::vector<SavePoint> take_points(const nlohmann::json& json);

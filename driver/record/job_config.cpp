@@ -9,18 +9,6 @@ constexpr std::uint64_t kFreshSeed = 1000003;
 constexpr std::int32_t kWorldMax = 1024;
 constexpr double kClipGrad = 1;  // for jobs with modules; other jobs do not clip
 
-sim::GroupSource source_of(GroupsFrom from) {
-  switch (from) {
-    case GroupsFrom::kExplicit:
-      return sim::GroupSource::kExplicit;
-    case GroupsFrom::kFallback:
-      return sim::GroupSource::kFallback;
-    case GroupsFrom::kHalf:
-      return sim::GroupSource::kHalf;
-  }
-  return {};
-}
-
 }  // namespace
 
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
@@ -44,10 +32,9 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
       plan.engine.empty() ? "reprise " + std::string(build_info().version) : plan.engine;
   config.identity.adopts = plan.adopts;
   for (const auto rank : plan.ranks) config.makeup.ranks.push_back(GlobalRank{rank});
-  config.groups.source = source_of(plan.groups);
+  config.groups.source = plan.groups;
   config.groups.source.lacks |= plan.lacks;
-  config.groups.fallback = plan.fallback == Registry::kAllowed ? sim::RegistryUse::kAllowed
-                                                               : sim::RegistryUse::kForbidden;
+  config.groups.fallback = plan.fallback;
   config.groups.fallback.forbidden |= plan.forbids;
   config.rerun.knows = plan.rerun.has_value();
   config.rerun.mode = plan.rerun.value_or(config.rerun.mode);

@@ -161,7 +161,7 @@ std::string to_json(const RankRecord& record) {
       {"saves", put_all(record.saves)},
       {"outcome", record.outcome ? Json(name_of(*record.outcome)) : Json(nullptr)},
       {"exit_code", record.exit_code},
-      {"diagnosis", record.diagnosis},
+      {"diagnosis", put_diagnosis(record.diagnosis)},
       {"replans", record.replans},
       {"skipped", record.skipped},
       {"log", record.log},
@@ -202,7 +202,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   record.saves = take_saves(json.at("saves"));
   if (!json.at("outcome").is_null()) record.outcome = take_outcome(json.at("outcome"));
   json.at("exit_code").get_to(record.exit_code);
-  json.at("diagnosis").get_to(record.diagnosis);
+  record.diagnosis = take_diagnosis(json.at("diagnosis"));
   json.at("replans").get_to(record.replans);
   json.at("skipped").get_to(record.skipped);
   json.at("log").get_to(record.log);

@@ -14,6 +14,7 @@
 #include "properties/ruling_code.hpp"
 #include "reports/report.hpp"
 #include "sim/faults/fault_book.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
 
 namespace reprise::driver {
 
@@ -77,7 +78,8 @@ struct RankRecord {
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
   int exit_code = 0;                ///< exit code with which the job left
-  std::string diagnosis;            ///< result of the rerun machine; empty if there is none
+  /// Result of the rerun machine.
+  sim::RerunDiagnosis diagnosis = sim::RerunDiagnosis::kNone;
   std::uint64_t replans = 0;
   std::vector<std::int64_t> skipped;    ///< iterations that were skipped
   std::vector<std::string> log;         ///< lines for the operator

@@ -14,7 +14,6 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kDeadlineS = 3600;
-constexpr std::string_view kElsewhere = "sim";
 
 std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
   std::vector<std::string> words = {request.options.executable, "run"};
@@ -57,12 +56,6 @@ Course course_of(const reports::ScenarioResult& result) {
           std::move(begins), result.left_to_time};
 }
 
-std::vector<Course> courses_of(const reports::Report& report) {
-  std::vector<Course> courses;
-  for (const auto& result : report.scenarios) courses.push_back(course_of(result));
-  return courses;
-}
-
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file) try {
   const auto document = nlohmann::json::parse(report_json);
   std::vector<Course> courses;
@@ -96,7 +89,7 @@ std::vector<Course> courses_elsewhere(const RunRequest& request) {
 }
 
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report) {
-  const bool same_lane = report.lane == kElsewhere;
+  const bool same_lane = report.lane == reports::ReportLane::kSim;
   const std::string where = same_lane ? " in a second process" : " on the lane sim";
   report.runs_doubled = 0;
   report.determinism_mismatches = 0;

@@ -25,7 +25,6 @@ struct Course {
 };
 
 Course course_of(const reports::ScenarioResult& result);
-std::vector<Course> courses_of(const reports::Report& report);
 /// Reads the courses from the text of a report.json. Throws TORN_FILE if it is not one.
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file);
 /// Runs the request in another process of `options.executable`. Throws INTERNAL if that process

@@ -38,6 +38,20 @@ double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
+reports::ReportLane report_lane_of(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::kSim:
+      return reports::ReportLane::kSim;
+    case LaneKind::kMpi:
+      return reports::ReportLane::kMpi;
+    case LaneKind::kGpu:
+      return reports::ReportLane::kGpu;
+    case LaneKind::kProgram:
+      return reports::ReportLane::kProgram;
+  }
+  return reports::ReportLane::kSim;
+}
+
 std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
   const std::string path =
       scenario.row.empty() ? scenario.file : "'" + scenario.file + scenario.row + "'";
@@ -240,7 +254,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   RunRequest request = given;
   if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
-  reports::Report report = empty_report(std::string(name_of(request.lane)));
+  reports::Report report = empty_report(report_lane_of(request.lane));
   report.mutant = request.options.mutant;
   report.seed = request.options.seed;
   report.planned = scenarios.size();
@@ -263,7 +277,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   return report;
 }
 
-reports::Report empty_report(const std::string& lane) {
+reports::Report empty_report(reports::ReportLane lane) {
   const BuildInfo build = build_info();
   reports::Report report;
   report.project = {
@@ -274,7 +288,7 @@ reports::Report empty_report(const std::string& lane) {
   return report;
 }
 
-reports::Report report_to_add_to(const std::string& directory, const std::string& lane) {
+reports::Report report_to_add_to(const std::string& directory, reports::ReportLane lane) {
   reports::Report fresh = empty_report(lane);
   const std::filesystem::path file = std::filesystem::path(directory) / "report.json";
   if (!std::filesystem::exists(file)) {
@@ -287,7 +301,7 @@ reports::Report report_to_add_to(const std::string& directory, const std::string
   there.project.dirty = there.project.dirty || fresh.project.dirty;
   if (same) return there;
   const auto of = [](const reports::Report& report) {
-    return "lane " + report.lane + ", commit " + report.project.commit + ", " +
+    return "lane " + name_of(report.lane) + ", commit " + report.project.commit + ", " +
            report.project.build;
   };
   throw Error(Code::kUsage,

@@ -56,11 +56,11 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
                           const Started& started);
 
 /// Returns a report with the facts about program and machine that every report has.
-reports::Report empty_report(const std::string& lane);
+reports::Report empty_report(reports::ReportLane lane);
 /// Returns the report of this program in that directory, to add results to it, or a new one if
 /// there is none. Throws USAGE if the report is of another lane, commit or build, and ReadError if
 /// it can't be read.
-reports::Report report_to_add_to(const std::string& directory, const std::string& lane);
+reports::Report report_to_add_to(const std::string& directory, reports::ReportLane lane);
 /// Creates the directory. Throws IO, naming the directory, if no file can be written there.
 void require_writable(const std::string& directory);
 /// Creates the directory and writes report.json and junit.xml there. Lists in `not_claimed` the

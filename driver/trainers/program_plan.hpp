@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/trainers/command_life.hpp"
@@ -34,10 +35,20 @@ struct ProgramKill {
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
 
+/// Kinds of wrong results; trainers/megatron/job.py knows the same ones.
+enum class ProgramFault : std::uint8_t {
+  kTransient,
+  kPersistent,
+  kCorrect,   ///< the result is the same on another device, too
+  kRejected,  ///< a rule of the trainer rejects the result; nothing is injected
+};
+/// Returns "transient", "persistent", "correct" or "rejected".
+std::string_view name_of(ProgramFault fault);
+
 /// A wrong result that the trainer's rerun machine is to detect.
 struct ProgramRerun {
   std::int64_t iteration = 1;
-  std::string kind;
+  ProgramFault kind = ProgramFault::kTransient;
   std::optional<std::int64_t> rank;  ///< if empty, the trainer chooses the rank
 
   friend bool operator==(const ProgramRerun&, const ProgramRerun&) = default;
@@ -79,7 +90,5 @@ struct ProgramPlan {
 /// Returns text such as "dp2 tp4", in the order of the trainer's axes. Axes of size 1 are left out.
 std::string layout_text(const TrainerFile& trainer,
                         const std::map<std::string, std::int64_t>& layout);
-/// True if the life begins with a load.
-inline bool begins_with_load(const ProgramPlan& /*plan*/, std::size_t life) { return life > 0; }
 
 }  // namespace reprise::driver

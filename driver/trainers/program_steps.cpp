@@ -116,7 +116,9 @@ ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
 ProgramRerun read_rerun(YamlMap map) {
   ProgramRerun rerun;
   rerun.iteration = map.integer_in("iteration", 1, kProgramCountMax).value_or(1);
-  rerun.kind = map.required("kind");
+  static_cast<void>(map.required("kind"));
+  rerun.kind = *map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
+                                    ProgramFault::kCorrect, ProgramFault::kRejected});
   rerun.rank = map.integer_in("rank", 0, kProgramCountMax);
   map.refuse_unknown();
   return rerun;
@@ -257,6 +259,11 @@ void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
 std::string_view name_of(ProgramDoes does) {
   constexpr std::string_view kNames[] = {"train", "save", "load", "finalize"};
   return kNames[static_cast<std::size_t>(does)];
+}
+
+std::string_view name_of(ProgramFault fault) {
+  constexpr std::string_view kNames[] = {"transient", "persistent", "correct", "rejected"};
+  return kNames[static_cast<std::size_t>(fault)];
 }
 
 std::string layout_text(const TrainerFile& trainer,

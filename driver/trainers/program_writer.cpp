@@ -35,7 +35,7 @@ void put_life_steps(YAML::Emitter& out, const ProgramLife& life) {
     out << YAML::BeginMap << YAML::Key << "fault" << YAML::Value << YAML::Flow << YAML::BeginMap
         << YAML::Key << "rerun" << YAML::Value << YAML::BeginMap << YAML::Key << "iteration"
         << YAML::Value << life.rerun->iteration << YAML::Key << "kind" << YAML::Value
-        << life.rerun->kind;
+        << std::string(name_of(life.rerun->kind));
     if (life.rerun->rank) out << YAML::Key << "rank" << YAML::Value << *life.rerun->rank;
     out << YAML::EndMap << YAML::EndMap << YAML::EndMap;
   }

@@ -18,7 +18,7 @@ class State;
 
 /// How a load reacts if the requested keys differ from the stored keys. These are the strict modes
 /// of Megatron's dist_checkpointing (StrictHandling), and they have the same names.
-enum class Strictness {
+enum class Strictness : std::uint8_t {
   kAssumeOkUnexpected,  ///< "assume_ok_unexpected": keys are not compared first; reading an absent
                         ///< tensor fails
   kLogUnexpected,

@@ -15,7 +15,7 @@ constexpr double kLossUnit = 1048576;  // 2^20
 
 }  // namespace
 
-std::int64_t Iteration::own_loss(const Progress& at) const {
+std::int64_t Iteration::own_loss(const TrainingProgress& at) const {
   std::int64_t own = 0;
   for (const auto& module : job_.modules) {
     for (const auto& family : module.families) {
@@ -40,7 +40,7 @@ void Iteration::validate(std::string_view what, int call, double right) {
   check(kSpikeRule, job_.machine.unexpectedly_large(what, value));
 }
 
-void Iteration::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
+void Iteration::validate_results(std::int64_t own, std::int64_t loss, const TrainingProgress& at) {
   if (!job_.config.rerun.knows) return;  // a job without a rerun machine does not validate results
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
   GradientStatistics all;
@@ -54,7 +54,7 @@ void Iteration::validate_results(std::int64_t own, std::int64_t loss, const Prog
   validate("the gradients", 1, all.norm());
 }
 
-RunEnd Iteration::run_once(Progress& at, std::int64_t& loss) {
+RunEnd Iteration::run_once(TrainingProgress& at, std::int64_t& loss) {
   at.consumed_samples = job_.batches.next(at.global_batch_size).first;
   const std::int64_t own = own_loss(at);
   loss = job_.world->all_reduce(Reduce::kSum, std::span(&own, 1)).front();
@@ -77,7 +77,7 @@ void Iteration::rewind(bool again) {
   for (const auto& step : job_.policy.rerun.rewind(rewinding)) step.run();
 }
 
-std::vector<ModuleStep> Iteration::own_steps(const Progress& at, std::int64_t loss) const {
+std::vector<ModuleStep> Iteration::own_steps(const TrainingProgress& at, std::int64_t loss) const {
   std::vector<ModuleStep> steps(job_.all_modules.size());
   for (const auto& module : job_.modules) {
     ModuleStep& step = steps[index_of(module)];
@@ -103,7 +103,8 @@ std::size_t Iteration::index_of(const Module& module) const {
 }
 
 /// Updates this rank's shares of those modules that are trained.
-void Iteration::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
+void Iteration::update_own(const TrainingProgress& at, std::int64_t loss,
+                           const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
   const bool clips = job_.config.training.clip_grad > 0 && norm > job_.config.training.clip_grad;
   for (auto& module : job_.modules) {
@@ -117,7 +118,7 @@ void Iteration::update_own(const Progress& at, std::int64_t loss, const StepAgre
   }
 }
 
-StepRecord Iteration::record_of(const Progress& at, std::int64_t loss,
+StepRecord Iteration::record_of(const TrainingProgress& at, std::int64_t loss,
                                 const StepAgreement& agreed) const {
   StepRecord record{.loss = loss,
                     .lr = at.schedule.lr(),
@@ -133,7 +134,7 @@ StepRecord Iteration::record_of(const Progress& at, std::int64_t loss,
   return record;
 }
 
-StepRecord Iteration::update(const Progress& at, std::int64_t loss) {
+StepRecord Iteration::update(const TrainingProgress& at, std::int64_t loss) {
   const auto own = own_steps(at, loss);
   const StepAgreement agreed = job_.policy.step.agree(*job_.world, own);
   StepRecord record = record_of(at, loss, agreed);
@@ -189,7 +190,7 @@ StepOutcome Iteration::run() {
   }
   job_.machine.begin(number);
   for (auto& module : job_.modules) module.streams_before = module.streams;
-  Progress at = job_.progress;
+  TrainingProgress at = job_.progress;
   std::int64_t loss = 0;
   RunEnd end;
   do {

@@ -22,17 +22,18 @@ class Iteration {
 
  private:
   StepRecord skip_iteration();
-  std::int64_t own_loss(const Progress& at) const;
+  std::int64_t own_loss(const TrainingProgress& at) const;
   void validate(std::string_view what, int call, double right);
-  void validate_results(std::int64_t own, std::int64_t loss, const Progress& at);
-  RunEnd run_once(Progress& at, std::int64_t& loss);
+  void validate_results(std::int64_t own, std::int64_t loss, const TrainingProgress& at);
+  RunEnd run_once(TrainingProgress& at, std::int64_t& loss);
   void rewind(bool again);
   void report_statistics(std::vector<std::string>& notes);
-  std::vector<ModuleStep> own_steps(const Progress& at, std::int64_t loss) const;
+  std::vector<ModuleStep> own_steps(const TrainingProgress& at, std::int64_t loss) const;
   std::size_t index_of(const Module& module) const;
-  void update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed);
-  StepRecord record_of(const Progress& at, std::int64_t loss, const StepAgreement& agreed) const;
-  StepRecord update(const Progress& at, std::int64_t loss);
+  void update_own(const TrainingProgress& at, std::int64_t loss, const StepAgreement& agreed);
+  StepRecord record_of(const TrainingProgress& at, std::int64_t loss,
+                       const StepAgreement& agreed) const;
+  StepRecord update(const TrainingProgress& at, std::int64_t loss);
 
   JobData& job_;
 };

@@ -122,7 +122,7 @@ void tell_streams(JobData& job) {
 
 StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts) {
   if (parts.optimizer) require_tellable(job.config.checkpoint.keys, job.all_modules);
-  const Basis basis = agreed_basis(job, "save", given, nullptr);
+  const Basis basis = agreed_basis(job, GroupCaller::kSave, given, nullptr);
   tell_streams(job);
   StateDict state = job.policy.saved(leaves(job, job.policy, basis, parts));
   for (auto& leaf : state.tensors) leaf.data = job.policy.storage(leaf.data, job.moved);

@@ -114,15 +114,13 @@ void require_one_sharding(const Value& common, const CommonState& stored) {
                                       std::string(name_of(sharding)));
 }
 
-void require_same_sharding(const Module& module, const std::string& told,
-                           const CommonState& stored) {
-  const std::string read_as(
-      name_of(module_named(stored.modules, module.config.name)->optimizer_sharding));
+void require_same_sharding(const Module& module, Sharding told, const CommonState& stored) {
+  const Sharding read_as = module_named(stored.modules, module.config.name)->optimizer_sharding;
   if (told == read_as) return;
   throw Error(
       Code::kLayoutMismatch,
-      who(module) + "'s optimizer state says that it is " + told +
-          ", and the checkpoint's common state that it is " + read_as,
+      who(module) + "'s optimizer state says that it is " + std::string(name_of(told)) +
+          ", and the checkpoint's common state that it is " + std::string(name_of(read_as)),
       {.key = module.asked.keys.settings + settings_key(module.config.name, 0, kShardingType)});
 }
 

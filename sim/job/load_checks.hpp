@@ -29,8 +29,7 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 void require_one_sharding(const Value& common, const CommonState& stored);
 /// A load reads a module's state by the sharding in the common state. Refuses a module if its own
 /// object names another sharding.
-void require_same_sharding(const Module& module, const std::string& told,
-                           const CommonState& stored);
+void require_same_sharding(const Module& module, Sharding told, const CommonState& stored);
 /// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without
 /// a part of a module refuse it, too.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,

@@ -108,7 +108,7 @@ void take_module(const JobData& job, Module& module, const StateDict& loaded,
   take_settings(job, module, loaded, stored);
 }
 
-void take_progress(JobData& job, const Progress& stored) {
+void take_progress(JobData& job, const TrainingProgress& stored) {
   const Schedule before = job.progress.schedule;
   job.progress =
       job.taking.finetune ? initial_progress(stored.seed, job.config.training.schedule) : stored;
@@ -168,7 +168,7 @@ void go_on_from(JobData& job, JobData& before) {
   job.taking.optimizer = job.taking.optimizer && !job.taking.finetune;
   job.taking.random = job.taking.random && !job.taking.finetune;
   const bool with_schedule = job.taking.optimizer && job.taking.schedule;
-  const Progress old = before.progress;
+  const TrainingProgress old = before.progress;
   take_progress(job, old);
   for (auto& module : job.modules) {
     const auto source = std::find_if(

@@ -200,7 +200,7 @@ bool takes_optimizer(const LoadChoice& taking, const ModuleConfig& own, const Mo
 }
 
 LoadRequest load_request(JobData& job, const Stored& stored, const JobGroups& given) {
-  const Basis basis = agreed_basis(job, "load", given, stored.common);
+  const Basis basis = agreed_basis(job, GroupCaller::kLoad, given, stored.common);
   KeyForm keys = job.config.checkpoint.keys;
   std::vector<ModuleConfig> from = job.all_modules;
   SaveParts saved;

@@ -149,7 +149,7 @@ void ModuleLeaves::add_random(StateDict& state) const {
 
 Dict ModuleLeaves::add_settings(StateDict& state, const Family& family, Sharding sharding) const {
   const JobPolicy& policy = making_.policy;
-  OptimizerEntry entry{family.settings, std::string(name_of(sharding))};
+  OptimizerEntry entry{family.settings, sharding};
   entry.settings.groups = policy.settings.saved(std::move(entry.settings.groups));
   if (making_.model_space) put_in_order(entry.settings.groups);
   Value value = encode(entry);

@@ -44,7 +44,7 @@ void reduce_each_key(Communicator& group, const StateDict& state) {
 void accept_all(std::span<const GroupIdeas>) {}
 
 CheckpointGroups global_groups(const GroupCall& call) {
-  CheckpointGroups groups = call.registry.groups(call.caller);
+  CheckpointGroups groups = call.registry.groups(name_of(call.caller));
   groups.rng_prefix = call.given.rng_prefix;
   return groups;
 }
@@ -80,12 +80,12 @@ constexpr const char* kStashedGroup = "dp_cp_group";
 
 ContentMetadata built_globally(const MetadataCall& call) {
   ContentMetadata metadata = built_metadata(call);
-  metadata.dp_cp_group = call.registry.groups(call.caller).dp_cp;
+  metadata.dp_cp_group = call.registry.groups(name_of(call.caller)).dp_cp;
   return metadata;
 }
 ContentMetadata loaded_globally(const Value* common, const MetadataCall& call) {
   ContentMetadata metadata = loaded_metadata(common, call);
-  metadata.dp_cp_group = call.registry.groups(call.caller).dp_cp;
+  metadata.dp_cp_group = call.registry.groups(name_of(call.caller)).dp_cp;
   return metadata;
 }
 

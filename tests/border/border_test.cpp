@@ -87,7 +87,7 @@ constexpr const char* kForeignMacros[] = {
     "CHECK(...)=@", "LOG(...)=@", "ASSERT(...)=@", "REQUIRE(...)=@", "None=0L",   "Status=int",
     "Bool=int",     "True=1",     "False=0",       "Success=0",      "Complex=0", "Always=2"};
 
-/// Compiles each header alone, and each pair of headers, with the macros of kForeignMacros defined.
+/// Compiles each header alone, with the macros of kForeignMacros defined.
 Said compile_each(const std::string& compiler) {
   std::string names;
   for (const fs::path& header : public_headers()) names += " " + header.filename().string();

@@ -223,6 +223,7 @@ TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_nam
   EXPECT_EQ(gate("report.json", {"--lane", "sim"}).exit_code, 0);
   EXPECT_EQ(gate("report.json", {"--lane", "sim", "--lane", "mpi"}).exit_code, 1);
   EXPECT_EQ(gate("report.json", {"--lane", "gpu"}).exit_code, 1);
+  EXPECT_EQ(gate("report.json", {"--lane", "cpu"}).exit_code, 2);
 }
 
 TEST_F(GateVerb, a_refused_report_leaves_the_baseline_as_it_was) {

@@ -152,7 +152,7 @@ TEST(LearningRates, are_those_that_the_file_says_of_each_step_or_it_fails) {
 
 TEST(LearningRates, and_the_schedule_stand_in_the_text_of_a_scenario) {
   const Scenario scenario = with_rates("{4: 0.0074285714}");
-  EXPECT_EQ(scenario.schedule.lr_decay_style, "linear");
+  EXPECT_EQ(scenario.schedule.lr_decay_style, sim::RateDecay::kLinear);
   const Scenario again = parse_scenario(to_yaml(scenario), "small.yaml");
   EXPECT_EQ(again.schedule, scenario.schedule);
   EXPECT_EQ(again.expect, scenario.expect);

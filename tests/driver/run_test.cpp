@@ -420,7 +420,7 @@ TEST(Replay, what_differs_is_said_and_event_hashes_count_for_one_program_alone) 
 
 TEST(Determinism, another_course_elsewhere_is_a_failure) {
   reports::Report report;
-  report.lane = "sim";
+  report.lane = reports::ReportLane::kSim;
   report.scenarios.push_back(run_sim(kSkeleton));
   auto elsewhere = courses_in(to_json(report), "report.json");
   compare_courses(elsewhere, report);
@@ -462,7 +462,7 @@ TEST(Catalogue, some_rows_of_each_table_are_drawn_by_the_seed_and_keep_their_ord
 
 TEST(Determinism, another_lane_must_come_to_the_same_content_by_whatever_course) {
   reports::Report report;
-  report.lane = "mpi";
+  report.lane = reports::ReportLane::kMpi;
   report.scenarios.push_back(run_sim(kSkeleton));
   report.scenarios.push_back({.name = "left out", .verdict = Verdict::kNotRun});
   auto elsewhere = courses_in(to_json(report), "report.json");
@@ -482,7 +482,7 @@ TEST(Determinism, lanes_may_go_on_from_different_checkpoints_where_time_alone_sa
   for (const bool here_open : {false, true}) {
     for (const bool there_open : {false, true}) {
       for (const bool same_begin : {false, true}) {
-        for (const std::string lane : {"sim", "mpi"}) {
+        for (const auto lane : {reports::ReportLane::kSim, reports::ReportLane::kMpi}) {
           reports::Report report;
           report.lane = lane;
           report.scenarios.push_back(run_sim(kSkeleton));
@@ -492,9 +492,10 @@ TEST(Determinism, lanes_may_go_on_from_different_checkpoints_where_time_alone_sa
           elsewhere[0].begins.back() += same_begin ? 0 : 1;
           report.scenarios[0].left_to_time = here_open;
           compare_courses(elsewhere, report);
-          const bool agree = lane == "mpi" && (here_open || there_open) && !same_begin;
+          const bool agree =
+              lane == reports::ReportLane::kMpi && (here_open || there_open) && !same_begin;
           EXPECT_EQ(report.determinism_mismatches, agree ? 0U : 1U)
-              << lane << here_open << there_open << same_begin;
+              << name_of(lane) << here_open << there_open << same_begin;
         }
       }
     }
@@ -527,7 +528,7 @@ TEST(Verdict, where_a_save_beside_training_has_no_end_time_says_what_the_next_li
 
 TEST(Determinism, another_verdict_on_another_lane_is_a_failure) {
   reports::Report report;
-  report.lane = "mpi";
+  report.lane = reports::ReportLane::kMpi;
   report.scenarios.push_back(run_sim(kSkeleton));
   auto elsewhere = courses_in(to_json(report), "report.json");
   elsewhere[0].verdict = "fail";

@@ -98,6 +98,17 @@ TEST(ScenarioOfATrainer, IsWrittenAsItIsRead) {
   EXPECT_EQ(first.at(0), again.at(0)) << to_yaml(first.at(0));
 }
 
+TEST(ScenarioOfATrainer, KnowsEachKindOfWrongResult) {
+  for (const ProgramFault kind : {ProgramFault::kTransient, ProgramFault::kPersistent,
+                                  ProgramFault::kCorrect, ProgramFault::kRejected}) {
+    const Scenario scenario =
+        parsed(text_with("layout: dp2", "  - fault: {rerun: {kind: " + std::string(name_of(kind)) +
+                                            "}}\n  - train: 1\n  - save\n"));
+    ASSERT_TRUE(scenario.program);
+    EXPECT_EQ(scenario.program->lives[0].rerun, (ProgramRerun{1, kind, std::nullopt}));
+  }
+}
+
 TEST(ScenarioOfATrainer, HasTables) {
   const Trainers trainers;
   const auto rows = parse_scenarios(
@@ -132,6 +143,10 @@ TEST(ScenarioOfATrainer, RefusesWhatTheTrainerDoesNotKnow) {
               HasSubstr("reallocate"));
   EXPECT_THAT(refusal(text_with("layout: dp2", "  - save\n  - damage: {what: payload}\n")),
               HasSubstr("damage"));
+  EXPECT_THAT(refusal(text_with("layout: dp2", "  - fault: {rerun: {kind: moon}}\n  - train: 1\n")),
+              HasSubstr("there are: transient, persistent, correct, rejected"));
+  EXPECT_THAT(refusal(text_with("layout: dp2", "  - fault: {rerun: {}}\n  - train: 1\n")),
+              HasSubstr("kind"));
 }
 
 TEST(ScenarioOfATrainer, RefusesWhatMakesNoSense) {

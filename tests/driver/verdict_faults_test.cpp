@@ -265,8 +265,8 @@ TEST(Verdict, what_is_expected_is_held_against_what_is) {
     Case one = good_case();
     one.lives[0].ranks[1].replans = 2;
     one.lives[1].ranks[0].replans = 1;
-    one.lives[1].ranks[1].diagnosis = "persistent_error";
-    one.lives[0].ranks[1].diagnosis = "transient_error";
+    one.lives[1].ranks[1].diagnosis = sim::RerunDiagnosis::kPersistentError;
+    one.lives[0].ranks[1].diagnosis = sim::RerunDiagnosis::kTransientError;
     one.lives[1].ranks[0].skipped = {2};
     one.lives[0].ranks[0].log = {"key w vanished"};
     row.expect(one.scenario.expect);

@@ -308,7 +308,7 @@ TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_worl
     const auto here = run_scenario(scenario, LaneKind::kMpi, lane_options());
     const auto there = run_scenario(scenario, LaneKind::kSim, lane_options());
     EXPECT_EQ(here.verdict, reports::Verdict::kPass) << here.code << ": " << here.reason;
-    reports::Report report{.lane = "mpi", .scenarios = {here}};
+    reports::Report report{.lane = reports::ReportLane::kMpi, .scenarios = {here}};
     compare_courses({course_of(there)}, report);
     EXPECT_EQ(report.determinism_mismatches, 0U) << report.scenarios[0].reason;
   }

@@ -111,7 +111,7 @@ TEST(ProgramLane, JudgesOurOwnEngine) {
   for (const auto& result : report.scenarios) {
     EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.name << ": " << result.reason;
   }
-  EXPECT_EQ(report.lane, "program");
+  EXPECT_EQ(report.lane, reports::ReportLane::kProgram);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string complaint(const std::string& text) {
 TEST(Baseline, holds_what_each_lane_showed) {
   const Baseline baseline = sample_baseline();
   ASSERT_EQ(baseline.size(), 1U);
-  const LaneFloor& lane = baseline.at("sim");
+  const LaneFloor& lane = baseline.at(ReportLane::kSim);
   EXPECT_EQ(lane.scenarios.at("one").compared.elements, 200U);
   EXPECT_EQ(lane.scenarios.at("one").compared.leaves, 6U);
   EXPECT_EQ(lane.scenarios.at("cut-short").compared.elements, 0U);
@@ -49,8 +49,8 @@ TEST(Baseline, holds_what_each_lane_showed) {
 
 TEST(Baseline, what_was_written_is_read_and_written_the_same) {
   Baseline baseline = sample_baseline();
-  baseline["mpi"] = baseline["sim"];
-  baseline["mpi"].scenarios.erase("skipped");
+  baseline[ReportLane::kMpi] = baseline[ReportLane::kSim];
+  baseline[ReportLane::kMpi].scenarios.erase("skipped");
   const std::string text = to_json(baseline);
   EXPECT_EQ(to_json(parse_baseline(text, "b.json")), text);
 }
@@ -64,8 +64,8 @@ TEST(Baseline, sums_stop_at_the_largest_count) {
   Report report = sample_report();
   report.scenarios[0].ranks[0].elements = ~std::uint64_t{0};
   const Baseline baseline = baseline_of({&report, 1});
-  EXPECT_EQ(baseline.at("sim").scenarios.at("one").compared.elements, ~std::uint64_t{0});
-  EXPECT_EQ(totals_of(baseline.at("sim")).elements, ~std::uint64_t{0});
+  EXPECT_EQ(baseline.at(ReportLane::kSim).scenarios.at("one").compared.elements, ~std::uint64_t{0});
+  EXPECT_EQ(totals_of(baseline.at(ReportLane::kSim)).elements, ~std::uint64_t{0});
   EXPECT_EQ(complaint(to_json(baseline)), "");
 }
 
@@ -104,6 +104,7 @@ TEST(Baseline, what_demands_less_than_it_says_is_refused) {
       {with("/baseline_version", 3), "baseline_version: is 3; this program reads 1 and 2"},
       {with("/lanes", Json::object()), "lanes: there is none, so it demands nothing"},
       {with("/lanes/sim", nothing), "lanes[sim]: demands nothing"},
+      {with("/lanes/cpu", nothing), "lanes[cpu]: 'cpu' is no lane; there are: files, gpu"},
       {without("/lanes/sim/scenarios", "one"), "totals.scenarios: is 3, but the entries make 2"},
       {without("/lanes/sim/scenarios", "skipped"), "totals.skipped: is 1, but the entries make 0"},
       {without("/lanes/sim", "totals"), "lanes[sim].totals: is missing"},

@@ -89,7 +89,7 @@ TEST(Gate, accepts_what_shows_more) {
       [](Report& r) {  // with another seed the run may differ
         r.seed = 2;
         first(r).content_digest = "another";
-        first(r).incarnations[1].outcome = "fell_back";
+        first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
       },
       [](Report& r) {
         r.scenarios.push_back(sample_scenario("new"));
@@ -130,7 +130,7 @@ TEST(Gate, what_one_program_with_one_seed_can_not_show) {
 
 TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
   Report refused = sample_report();
-  first(refused).incarnations[1].outcome = "refused";
+  first(refused).incarnations[1].outcome = LifeOutcome::kRefused;
   first(refused).incarnations[1].code = "TORN_FILE";
   first(refused).content_digest.clear();
   Report earlier = refused;
@@ -144,7 +144,7 @@ TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
        [](Report& r) { first(r).incarnations[1].code = "IO"; }},
       {"one: what came of it is 'ran, fell_back', the baseline has 'ran, refused by TORN_FILE'",
        [](Report& r) {
-         first(r).incarnations[1].outcome = "fell_back";
+         first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
          first(r).incarnations[1].code.clear();
        }},
       {"one: the content digest is '0', the baseline has ''",
@@ -162,10 +162,10 @@ TEST(Gate, what_one_seed_can_not_show_at_any_commit) {
       {"one: the content digest is '0', the baseline has 'd1ge57'",
        [](Report& r) { first(r).content_digest = "0"; }},
       {"one: what came of it is 'ran, fell_back', the baseline has ''",
-       [](Report& r) { first(r).incarnations[1].outcome = "fell_back"; }},
+       [](Report& r) { first(r).incarnations[1].outcome = LifeOutcome::kFellBack; }},
       {"one: what came of it is 'ran, refused by CHECKSUM', the baseline has ''",
        [](Report& r) {
-         first(r).incarnations[1].outcome = "refused";
+         first(r).incarnations[1].outcome = LifeOutcome::kRefused;
          first(r).incarnations[1].code = "CHECKSUM";
        }},
       {"one: what came of it is 'ran, continued; crash fired', the baseline has ''",
@@ -183,7 +183,7 @@ TEST(Gate, where_a_lane_has_no_event_hashes_its_course_is_left_to_it) {
   first(report).event_hash.clear();
   const Baseline baseline = baseline_of({&report, 1});
   first(report).content_digest = "another";
-  first(report).incarnations[1].outcome = "fell_back";
+  first(report).incarnations[1].outcome = LifeOutcome::kFellBack;
   EXPECT_TRUE(rule({{.file = "r.json", .report = report}}, baseline).accepted());
 }
 
@@ -285,7 +285,7 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
       {pass + "gives a reason: zeros", [](Report& r) { first(r).reason = "zeros"; }},
       {pass + "has a life that failed: IO",
        [](Report& r) {
-         first(r).incarnations[0].outcome = "failed";
+         first(r).incarnations[0].outcome = LifeOutcome::kFailed;
          first(r).incarnations[0].code = "IO";
        }},
       {pass + "says that rank 0 compared 18446744073709551615 elements, which no run does",
@@ -369,9 +369,9 @@ TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_diffe
        [](Report& r) { r.scenarios[2].ranks[0].bit_mismatches = 1; }},
       {pass + "has no rank's evidence", [](Report& r) { r.scenarios[2].ranks.clear(); }},
       {pass + "compared nothing on any rank",
-       [](Report& r) { r.scenarios[2].incarnations[1].outcome = "continued"; }},
+       [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kContinued; }},
       {pass + "compared nothing on any rank",  // after a refusal the unchanged state is compared
-       [](Report& r) { r.scenarios[2].incarnations[1].outcome = "refused"; }},
+       [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kRefused; }},
   });
 }
 
@@ -536,24 +536,26 @@ TEST(Gate, objects_alone_count_in_lane_files_and_nowhere_else) {
   report.skipped.clear();
   report.runs_doubled = 0;
   for (auto& one : first(report).ranks) one.elements = 0;
-  for (const char* lane : {"files", "sim", "mpi"}) {
+  for (const ReportLane lane : {ReportLane::kFiles, ReportLane::kSim, ReportLane::kMpi}) {
     report.lane = lane;
     const Baseline baseline = baseline_of({&report, 1});
     const auto ruling = rule({{.file = "r.json", .report = report}}, baseline);
-    EXPECT_EQ(ruling.accepted(), report.lane == "files") << lane << text_of(ruling);
+    EXPECT_EQ(ruling.accepted(), report.lane == ReportLane::kFiles)
+        << name_of(lane) << text_of(ruling);
   }
 }
 
 TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   const Report sim = sample_report();
   Report mpi = sim;
-  mpi.lane = "mpi";
+  mpi.lane = ReportLane::kMpi;
   const Report both_lanes[] = {sim, mpi};
   const Baseline both = baseline_of(both_lanes);
   const Submission of_sim{.file = "sim.json", .report = sim};
   const Submission of_mpi{.file = "mpi.json", .report = mpi};
   EXPECT_TRUE(rule({of_sim, of_mpi}, both).accepted());
-  EXPECT_TRUE(rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {"mpi"}}).accepted());
+  EXPECT_TRUE(
+      rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kMpi}}).accepted());
 
   const Submission absent{.file = "no.json", .unreadable = "is absent"};
   expect_refused(rule({absent}, both), "no.json: : is absent");
@@ -563,10 +565,12 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");
   expect_refused(rule({of_sim, of_mpi}, sample_baseline()),
                  "mpi.json: lane: 'mpi' is not one of the lanes to judge");
-  expect_refused(rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {"sim"}}),
-                 "mpi.json: lane: 'mpi' is not one of the lanes to judge");
-  expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
-                 "lane gpu: no report of it was given");
+  expect_refused(
+      rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kSim}}),
+      "mpi.json: lane: 'mpi' is not one of the lanes to judge");
+  expect_refused(
+      rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {ReportLane::kGpu}}),
+      "lane gpu: no report of it was given");
   // If one of two reports is damaged, the good one must not hide it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;

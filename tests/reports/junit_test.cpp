@@ -23,7 +23,7 @@ pugi::xml_node suite_of(pugi::xml_document& document, const std::string& text) {
 
 TEST(Junit, looks_like_this) {
   Report report;
-  report.lane = "sim";
+  report.lane = ReportLane::kSim;
   report.started = "2026-01-02T03:04:05Z";
   report.scenarios = {scenario("good", Verdict::kPass), scenario("bad", Verdict::kFail)};
   report.scenarios[1].code = "ZERO_FILL";
@@ -76,7 +76,7 @@ TEST(Junit, awkward_text_comes_back_as_it_was) {
 }
 
 TEST(Junit, holds_no_letter_that_xml_does_not_have) {
-  Report report{.lane = "files"};
+  Report report{.lane = ReportLane::kFiles};
   report.scenarios.push_back({.name = "diff a\x1b[2K",
                               .file = "b\x01",
                               .verdict = Verdict::kFail,

@@ -37,13 +37,13 @@ TEST(Lacks, a_full_run_lacks_nothing) { EXPECT_THAT(lacks_of(sample_report()), I
 
 TEST(Lacks, what_is_the_simulated_lane_s_is_not_asked_of_others) {
   Report report = plain_run();
-  report.lane = "mpi";
+  report.lane = ReportLane::kMpi;
   EXPECT_THAT(lacks_of(report),
               ElementsAre(HasSubstr("good for"), StartsWith("determinism: nothing")));
   report.runs_doubled = 4;
   EXPECT_THAT(lacks_of(report), IsEmpty());
   report = plain_run();
-  report.lane = "files";
+  report.lane = ReportLane::kFiles;
   EXPECT_THAT(lacks_of(report), IsEmpty());
   report = plain_run();
   report.scenarios.clear();

@@ -94,11 +94,11 @@ TEST(ReportReader, no_field_is_forgotten) {
     }
   }
   EXPECT_GT(read, 150);
-  // The refused changes are unknown verdicts, words that are not numbers, a count that does not add
-  // up, and a later schema.
+  // The refused changes are unknown verdicts, outcomes and lanes, words that are not numbers, a
+  // count that does not add up, and a later schema.
   const std::set<std::string> names(refused.begin(), refused.end());
-  EXPECT_EQ(names,
-            (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
+  EXPECT_EQ(names, (std::set<std::string>{"lane", "loss", "max_delta", "outcome", "run",
+                                          "schema_version", "verdict"}));
 }
 
 /// Returns the error that is expected if a field is missing. Empty if an older report may lack the
@@ -191,6 +191,9 @@ TEST(ReportReader, says_what_is_wrong) {
       {with("/schema_version", 3), "schema_version: is 3; this program reads 1 and 2"},
       {with("/schema_version", "1"), "expected an integer, found the text \"1\""},
       {with("/verdict", "passed"), "verdict: 'passed' is no verdict"},
+      {with("/scenarios/0/incarnations/0/outcome", "lost"),
+       "scenarios[0].incarnations[0].outcome: 'lost' is no outcome of a life; there are: ran"},
+      {with("/lane", "cpu"), "lane: 'cpu' is no lane; there are: files, gpu, mpi, program, sim"},
       {with("/lanes/run", 4), "lanes.run: says 4, but 3 of the scenarios listed ran"},
       {with("/lanes/planned", -1), "lanes.planned: expected a count, found the number -1"},
       {with("/lanes/planned", 1.0), "expected a count, found a number that is no integer"},

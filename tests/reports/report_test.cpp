@@ -23,7 +23,7 @@ ScenarioResult scenario(const std::string& name, Verdict verdict) {
 
 Report report_of(std::vector<ScenarioResult> scenarios) {
   Report report;
-  report.lane = "sim";
+  report.lane = ReportLane::kSim;
   report.started = "2026-01-02T03:04:05Z";
   report.scenarios = std::move(scenarios);
   report.verdict = overall(report.scenarios);
@@ -46,6 +46,34 @@ TEST(Overall, is_the_worst_and_not_run_only_if_nothing_ran) {
     for (const auto verdict : verdicts) scenarios.push_back(scenario("s", verdict));
     EXPECT_EQ(overall(scenarios), expected) << testing::PrintToString(verdicts.size());
   }
+}
+
+TEST(ReportLane, has_a_word_that_is_read_back) {
+  const std::vector<std::pair<ReportLane, std::string>> rows = {{ReportLane::kFiles, "files"},
+                                                                {ReportLane::kGpu, "gpu"},
+                                                                {ReportLane::kMpi, "mpi"},
+                                                                {ReportLane::kProgram, "program"},
+                                                                {ReportLane::kSim, "sim"}};
+  for (const auto& [lane, word] : rows) {
+    EXPECT_EQ(name_of(lane), word);
+    EXPECT_EQ(report_lane_named(word), lane) << word;
+  }
+  EXPECT_EQ(report_lane_named("cpu"), std::nullopt);
+}
+
+TEST(LifeOutcome, has_a_word_that_is_read_back) {
+  const std::vector<std::pair<LifeOutcome, std::string>> rows = {
+      {LifeOutcome::kRan, "ran"},
+      {LifeOutcome::kContinued, "continued"},
+      {LifeOutcome::kFellBack, "fell_back"},
+      {LifeOutcome::kRefused, "refused"},
+      {LifeOutcome::kCutShort, "cut_short"},
+      {LifeOutcome::kFailed, "failed"}};
+  for (const auto& [outcome, word] : rows) {
+    EXPECT_EQ(name_of(outcome), word);
+    EXPECT_EQ(life_outcome_named(word), outcome) << word;
+  }
+  EXPECT_EQ(life_outcome_named("lost"), std::nullopt);
 }
 
 /// The keys of every object are sorted in the text itself, not only after parsing.

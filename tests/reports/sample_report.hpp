@@ -45,7 +45,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   result.ranks[0].excused = {"new", "optional"};
   result.incarnations = {{.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
                          {.layout = "tp3",
-                          .outcome = cut_short ? "cut_short" : "continued",
+                          .outcome = cut_short ? LifeOutcome::kCutShort : LifeOutcome::kContinued,
                           .exit_code = cut_short ? 1 : 0,
                           .first_step = 2,
                           .last_step = 4}};
@@ -74,7 +74,7 @@ inline Report sample_report() {
   skipped.reason = "needs a GPU";
   skipped.ranks.clear();
   return {.project = {.commit = kSampleCommit, .dirty = false, .build = "Release GNU 12.2.0"},
-          .lane = "sim",
+          .lane = ReportLane::kSim,
           .machine = {.cpu = "a \xc3\xa9 cpu",
                       .memory = std::numeric_limits<std::uint64_t>::max(),
                       .gpus = {"one", "two"},

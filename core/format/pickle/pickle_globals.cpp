@@ -209,9 +209,9 @@ void Globals::build(NodeId target, NodeId state) {
   if (instance.state != kNoNode) not_interpreted(Code::kTornFile, "an object is built twice");
   if (const NameRule* rule = rule_of_type(target); rule != nullptr) {
     const Kind kind = graph_.kind(state);
-    const bool fits = rule->state == State::kAny ||
-                      (rule->state == State::kDict && kind == Kind::kDict) ||
-                      (rule->state == State::kTuple && kind == Kind::kTuple);
+    const bool fits = rule->state == BuildState::kAny ||
+                      (rule->state == BuildState::kDict && kind == Kind::kDict) ||
+                      (rule->state == BuildState::kTuple && kind == Kind::kTuple);
     if (!fits) misuse(instance.type, "given this state");
   }
   graph_.settle(state);

@@ -34,7 +34,7 @@ constexpr NameRule function(std::uint8_t grammars, std::string_view module, std:
 }
 /// Returns a rule that allows NEWOBJ without arguments, and a dict of attributes as state.
 constexpr NameRule record(std::uint8_t grammars, std::string_view module, std::string_view name) {
-  return {module, name, grammars, Args::kNever, Args::kEmpty, State::kDict};
+  return {module, name, grammars, Args::kNever, Args::kEmpty, BuildState::kDict};
 }
 constexpr NameRule enumeration(std::uint8_t grammars, std::string_view module,
                                std::string_view name) {
@@ -44,7 +44,7 @@ constexpr NameRule path(std::string_view module, std::string_view name) {
   return {module, name, kM | kB, Args::kTexts};
 }
 constexpr NameRule numpy_type(std::string_view module, std::string_view name) {
-  return {module, name, kB, Args::kAny, Args::kAny, State::kAny};
+  return {module, name, kB, Args::kAny, Args::kAny, BuildState::kAny};
 }
 
 constexpr auto kNames = [] {
@@ -56,7 +56,7 @@ constexpr auto kNames = [] {
       record(kM, kDcp, "BytesStorageMetadata"),
       record(kM, kDcp, "MetadataIndex"),
       record(kM, kDcp, "StorageMeta"),
-      NameRule{kDcp, "TensorProperties", kM, Args::kNever, Args::kEmpty, State::kTuple},
+      NameRule{kDcp, "TensorProperties", kM, Args::kNever, Args::kEmpty, BuildState::kTuple},
       enumeration(kM, kDcp, "_MEM_FORMAT_ENCODING"),
       record(kM, kFiles, "_StorageInfo"),
       record(kM, kFiles, "_StoragePrefix"),
@@ -72,7 +72,7 @@ constexpr auto kNames = [] {
       record(kM, kOldDcp, "BytesStorageMetadata"),
       record(kM, kOldDcp, "MetadataIndex"),
       record(kM, kOldFiles, "_StorageInfo"),
-      NameRule{kSharded, "TensorProperties", kM, Args::kNever, Args::kEmpty, State::kTuple},
+      NameRule{kSharded, "TensorProperties", kM, Args::kNever, Args::kEmpty, BuildState::kTuple},
       enumeration(kM, kSharded, "MEM_FORMAT_ENCODING"),
       record(kM, "torch.distributed._shard.metadata", "ShardMetadata"),
       record(kM, kMegatronDcp, "MCoreMetadata"),
@@ -145,15 +145,16 @@ constexpr auto kNames = [] {
       function(kAll, "torch", "Size", Args::kExtents),
       function(kAll, "torch.serialization", "_get_layout", Args::kText),
       function(kB, "torch", "device"),
-      NameRule{"torch._C", "Generator", kB, Args::kAny, Args::kAny, State::kAny},
+      NameRule{"torch._C", "Generator", kB, Args::kAny, Args::kAny, BuildState::kAny},
 
       // Python
-      NameRule{"collections", "OrderedDict", kAll, Args::kEmpty, Args::kEmpty, State::kDict,
+      NameRule{"collections", "OrderedDict", kAll, Args::kEmpty, Args::kEmpty, BuildState::kDict,
                Items::kDict},
-      NameRule{"collections", "defaultdict", kB, Args::kAny, Args::kAny, State::kDict,
+      NameRule{"collections", "defaultdict", kB, Args::kAny, Args::kAny, BuildState::kDict,
                Items::kDict},
-      NameRule{"collections", "Counter", kB, Args::kAny, Args::kAny, State::kDict, Items::kDict},
-      NameRule{"collections", "deque", kB, Args::kAny, Args::kAny, State::kDict, Items::kList},
+      NameRule{"collections", "Counter", kB, Args::kAny, Args::kAny, BuildState::kDict,
+               Items::kDict},
+      NameRule{"collections", "deque", kB, Args::kAny, Args::kAny, BuildState::kDict, Items::kList},
       function(kM | kB, "builtins", "getattr", Args::kEnumMember),
       function(kB, "builtins", "set"),
       function(kB, "builtins", "frozenset"),
@@ -172,18 +173,18 @@ constexpr auto kNames = [] {
       constant(kM | kB, "builtins", "object"),
       constant(kB, "builtins", "Ellipsis"),
       constant(kB, "builtins", "NotImplemented"),
-      NameRule{"copyreg", "_reconstructor", kM | kB, Args::kAny, Args::kNever, State::kDict},
+      NameRule{"copyreg", "_reconstructor", kM | kB, Args::kAny, Args::kNever, BuildState::kDict},
       function(kTB, "_codecs", "encode"),
-      NameRule{"_io", "BytesIO", kB, Args::kEmpty, Args::kEmpty, State::kTuple},
+      NameRule{"_io", "BytesIO", kB, Args::kEmpty, Args::kEmpty, BuildState::kTuple},
       record(kB, "argparse", "Namespace"),
-      NameRule{"types", "SimpleNamespace", kB, Args::kEmpty, Args::kEmpty, State::kDict},
+      NameRule{"types", "SimpleNamespace", kB, Args::kEmpty, Args::kEmpty, BuildState::kDict},
       enumeration(kB, "signal", "Signals"),
       function(kB, "datetime", "datetime"),
       function(kB, "datetime", "date"),
       function(kB, "datetime", "time"),
       function(kB, "datetime", "timedelta"),
       function(kB, "datetime", "timezone"),
-      NameRule{"uuid", "UUID", kB, Args::kNever, Args::kEmpty, State::kDict},
+      NameRule{"uuid", "UUID", kB, Args::kNever, Args::kEmpty, BuildState::kDict},
       path("pathlib", "Path"),
       path("pathlib", "PosixPath"),
       path("pathlib", "WindowsPath"),

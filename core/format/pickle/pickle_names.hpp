@@ -30,7 +30,7 @@ enum class Args : std::uint8_t {
 };
 
 /// The state that BUILD may set.
-enum class State : std::uint8_t { kNever, kDict, kTuple, kAny };
+enum class BuildState : std::uint8_t { kNever, kDict, kTuple, kAny };
 
 /// The items that may be added after construction.
 enum class Items : std::uint8_t { kNone, kList, kDict };
@@ -41,7 +41,7 @@ struct NameRule {
   std::uint8_t grammars = 0;  ///< Grammar values, combined by "or"
   Args call = Args::kNever;   ///< arguments allowed for REDUCE
   Args fresh = Args::kNever;  ///< arguments allowed for NEWOBJ
-  State state = State::kNever;
+  BuildState state = BuildState::kNever;
   Items items = Items::kNone;
 
   /// True for a class whose instances compare by content that can change. Python does not accept

@@ -26,7 +26,7 @@ struct JobData {
       all_modules;  ///< all modules of the job, not only those with a part here
   std::shared_ptr<Communicator> world;
   std::vector<Module> modules;  ///< modules of which this rank has a part
-  Progress progress;
+  TrainingProgress progress;
   std::optional<std::int64_t> parent_step;
   LoadChoice taking;  ///< options of the last load request
   RerunMachine machine;

@@ -40,15 +40,15 @@ Basis own_basis(const JobData& job, KeyForm keys) {
   for (std::size_t m = 0; m < job.modules.size(); ++m) {
     const ModuleConfig& module = job.modules[m].config;
     const GroupRegistry registry(module.layout, job.rank, RegistryUse::kForbidden);
-    basis.add(own[m], built_metadata({"judge", module, own[m], registry, job.rank}));
+    basis.add(own[m], built_metadata({GroupCaller::kJudge, module, own[m], registry, job.rank}));
   }
   return basis;
 }
 
-Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
+Basis agreed_basis(const JobData& job, GroupCaller caller, const JobGroups& given,
                    const Value* common) {
   CHECK(given.size() == job.modules.size(), given.size(), job.modules.size());
-  const bool loads = caller == "load";
+  const bool loads = caller == GroupCaller::kLoad;
   const auto choose = loads ? job.policy.load_groups : job.policy.save_groups;
   const JobGroups own = own_groups(job);
   Basis basis;

@@ -2,7 +2,6 @@
 // Finds the groups and the metadata of a job's modules. Ranks need both (a Basis) to make the
 // leaves of a save or a load.
 
-#include <string_view>
 #include <vector>
 
 #include "sim/job/data/job_data.hpp"
@@ -29,7 +28,7 @@ JobGroups given_groups(const JobData& job);
 Basis own_basis(const JobData& job, KeyForm keys);
 /// Collective over the world. Takes groups from `given`, and missing ones from the registry; all
 /// ranks agree on the result. `common` is the common state of the checkpoint to load.
-Basis agreed_basis(const JobData& job, std::string_view caller, const JobGroups& given,
+Basis agreed_basis(const JobData& job, GroupCaller caller, const JobGroups& given,
                    const Value* common);
 
 }  // namespace reprise::sim

@@ -13,7 +13,7 @@ void require_pair(const GroupCall& call) {
   if (call.given.tp.has_value() == call.given.pp.has_value()) return;
   const bool tp = call.given.tp.has_value();
   throw Error(Code::kUsage,
-              std::string(call.caller) + " was given " + (tp ? "tp_group" : "pp_group") +
+              std::string(name_of(call.caller)) + " was given " + (tp ? "tp_group" : "pp_group") +
                   " and not " + (tp ? "pp_group" : "tp_group") +
                   ": the two are a pair; hand over both of a module's, or neither",
               {.rank = call.self});
@@ -31,6 +31,23 @@ GroupSet missing_of(const GroupCall& call) {
 }
 
 }  // namespace
+
+std::string_view name_of(const RegistryUse& use) {
+  if (use == RegistryUse::kAllowed) return "allowed";
+  return use == RegistryUse::kForbidden ? "forbidden" : "partly forbidden";
+}
+
+std::string_view name_of(GroupCaller caller) {
+  switch (caller) {
+    case GroupCaller::kSave:
+      return "save";
+    case GroupCaller::kLoad:
+      return "load";
+    case GroupCaller::kJudge:
+      return "judge";
+  }
+  return "";
+}
 
 GroupRegistry::GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback)
     : layout_(layout), self_(self), fallback_(fallback) {}
@@ -59,7 +76,7 @@ CheckpointGroups resolve(const GroupCall& call) {
   require_pair(call);
   const GroupSet missing = missing_of(call);
   if (missing.none()) return call.given;
-  const CheckpointGroups global = call.registry.groups(call.caller, missing);
+  const CheckpointGroups global = call.registry.groups(name_of(call.caller), missing);
   CheckpointGroups groups = call.given;
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
     const auto group = kGroupNames.at(g).group;

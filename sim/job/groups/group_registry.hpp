@@ -2,6 +2,9 @@
 // Holds the groups of one process, like Megatron's parallel state. Only callers that pass no groups
 // to a save or a load take groups from here.
 
+#include <cstdint>
+#include <string_view>
+
 #include "sim/job/groups/groups.hpp"
 
 namespace reprise::sim {
@@ -17,6 +20,13 @@ struct RegistryUse {
 };
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
+/// Returns "allowed" or "forbidden"; "partly forbidden" if only some groups are.
+std::string_view name_of(const RegistryUse& use);
+
+/// A job's call that needs groups; its name starts the message of an error.
+enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
+/// Returns "save", "load" or "judge".
+std::string_view name_of(GroupCaller caller);
 
 /// The global groups of one process. Ranks 0 .. n-1 are in the layout's order, even if a module
 /// uses other ranks.
@@ -37,7 +47,7 @@ class GroupRegistry {
 
 /// A save or a load with the groups that it was given.
 struct GroupCall {
-  std::string_view caller;  ///< "save" or "load"; used in messages
+  GroupCaller caller;
   const CheckpointGroups& given;
   const GroupRegistry& registry;
   GlobalRank self;

@@ -153,4 +153,10 @@ CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank ra
   return groups;
 }
 
+std::string_view name_of(const GroupSource& source) {
+  if (source == GroupSource::kExplicit) return "explicit";
+  if (source == GroupSource::kFallback) return "fallback";
+  return source == GroupSource::kHalf ? "half" : "other";
+}
+
 }  // namespace reprise::sim

@@ -93,5 +93,7 @@ struct GroupSource {
 inline constexpr GroupSource GroupSource::kExplicit{};
 inline constexpr GroupSource GroupSource::kFallback{kAllGroups};
 inline constexpr GroupSource GroupSource::kHalf{GroupSet{(1U << kGroupNames.size()) - 2}};
+/// Returns "explicit", "fallback" or "half"; "other" for any other choice of groups.
+std::string_view name_of(const GroupSource& source);
 
 }  // namespace reprise::sim

@@ -133,6 +133,11 @@ std::vector<std::string_view> axes_of_ranks(bool copies) {
   return axes;
 }
 
+/// True for an axis of its own ranks that cuts dense tensors and experts alike.
+bool cuts_all_on_ranks(const LayoutField& field) {
+  return field.takes_ranks() && field.cuts == Cuts::kAll;
+}
+
 bool spans_ranks(const LayoutField& field) { return field.spread != Spread::kWithinRank; }
 
 /// True if `a` and `b` agree in all sizes for which `meant` is true.
@@ -330,6 +335,17 @@ const std::vector<std::string_view>& copy_axes() {
   return axes;
 }
 
+const std::vector<std::string_view>& expert_part_axes() {
+  static const auto axes = [] {
+    std::vector<std::string_view> found = {"etp", "ep"};
+    for (const auto& field : kLayoutFields) {
+      if (cuts_all_on_ranks(field)) found.push_back(field.name);
+    }
+    return found;
+  }();
+  return axes;
+}
+
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   check(layout);
   const std::int32_t copies = layout.dp_replicate;
@@ -337,7 +353,7 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
                    {"ep", {{"ep", layout.ep}}},
                    {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}}};
   for (const auto& field : kLayoutFields) {
-    if (!field.takes_ranks() || field.cuts != Cuts::kAll) continue;
+    if (!cuts_all_on_ranks(field)) continue;
     places.push_back({field.name, {{std::string(field.name), layout.*field.size}}});
   }
   return in_order(layout, ranks, places);

@@ -169,6 +169,9 @@ Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {})
 /// as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
+/// Returns the axes of the expert mesh whose ranks hold different parts of the experts, fastest
+/// first.
+const std::vector<std::string_view>& expert_part_axes();
 /// Returns the mesh of the experts. It has the same ranks as the dense mesh, and the axes etp, ep,
 /// edp_shard, edp_replicate and pp in the layout's order.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});

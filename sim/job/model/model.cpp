@@ -318,8 +318,6 @@ ModelSpec moe(std::string name, const MoeSizes& sizes) {
   return model;
 }
 
-std::span<const std::string_view> model_names() { return kModelNames; }
-
 ModelSpec model_named(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
   if (name == "moe-tiny") return moe("moe-tiny", {});

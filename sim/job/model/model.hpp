@@ -16,7 +16,7 @@
 
 namespace reprise::sim {
 
-/// The group of optimizer settings that a parameter uses; an index in Progress::groups.
+/// The group of optimizer settings that a parameter uses; an index in OptimizerSettings::groups.
 enum class ParameterGroup : std::uint8_t {
   kDecayed,  ///< matrices
   kPlain,    ///< vectors and scalars: no weight decay
@@ -145,13 +145,12 @@ struct MoeSizes {
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// Returns the names of the models for scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
+/// Returns the model of that name. Throws USAGE with a suggestion if there is none. There are, for
+/// scenarios, "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
 /// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
 /// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
 /// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b",
 /// "deepseek-v3".
-std::span<const std::string_view> model_names();
-/// Returns the model of that name. Throws USAGE with a suggestion if there is none.
 ModelSpec model_named(std::string_view name);
 
 /// Throws LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or

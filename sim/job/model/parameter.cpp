@@ -12,7 +12,7 @@ void initialise(LocalParameter& parameter, std::uint64_t seed) {
       maps, StartWeights{start_values(parameter.spec, seed), parameter.weight.address()});
 }
 
-std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress) {
+std::int64_t local_loss(const LocalParameter& parameter, const TrainingProgress& progress) {
   const Batch batch{progress.iteration, progress.consumed_samples, 0};
   const LossTerm term{batch.targets(parameter_stream(progress.seed, parameter.spec.full_key)),
                       live_elements(parameter.spec), parameter.copy, progress.iteration,

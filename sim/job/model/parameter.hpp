@@ -39,6 +39,6 @@ StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
 /// Returns this rank's part of the loss; each element counts once over all ranks.
-std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress);
+std::int64_t local_loss(const LocalParameter& parameter, const TrainingProgress& progress);
 
 }  // namespace reprise::sim

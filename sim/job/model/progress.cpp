@@ -32,18 +32,18 @@ OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& lo
   return settings;
 }
 
-void Progress::skip() {
+void TrainingProgress::skip() {
   ++iteration;
   consumed_samples += global_batch_size;
 }
 
-void Progress::after_step(bool stepped) {
+void TrainingProgress::after_step(bool stepped) {
   skip();
   if (stepped) schedule.num_steps += global_batch_size;
 }
 
-Progress initial_progress(std::uint64_t seed, const Schedule& schedule) {
-  Progress progress;
+TrainingProgress initial_progress(std::uint64_t seed, const Schedule& schedule) {
+  TrainingProgress progress;
   progress.seed = seed;
   progress.schedule = schedule;
   return progress;

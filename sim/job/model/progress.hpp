@@ -60,7 +60,7 @@ struct OptimizerSettings {
 /// Returns fresh settings with two groups: matrices, and vectors and scalars without weight decay.
 OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {});
 
-struct Progress {
+struct TrainingProgress {
   std::uint64_t seed = 0;  ///< seed of data and gradients
   std::int64_t iteration = 0;
   std::int64_t consumed_samples = 0;  ///< the data cursor
@@ -73,10 +73,10 @@ struct Progress {
   /// Applies an iteration that only consumes its samples and changes nothing else.
   void skip();
 
-  friend bool operator==(const Progress&, const Progress&) = default;
+  friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };
 
 /// Returns the progress before the first step.
-Progress initial_progress(std::uint64_t seed, const Schedule& schedule);
+TrainingProgress initial_progress(std::uint64_t seed, const Schedule& schedule);
 
 }  // namespace reprise::sim

@@ -27,7 +27,7 @@ struct ContentMetadata {
 
 /// A save or a load of one module, for which metadata is built.
 struct MetadataCall {
-  std::string_view caller;         ///< "save" or "load"; used in messages
+  GroupCaller caller;
   const ModuleConfig& module;      ///< module with its ranks
   const CheckpointGroups& groups;  ///< groups that the call uses
   const GroupRegistry& registry;

@@ -72,11 +72,11 @@ Value encode_schedule(const Schedule& schedule) {
               {"min_lr", schedule.min_lr},
               {"lr_warmup_steps", schedule.lr_warmup_steps},
               {"lr_decay_steps", schedule.lr_decay_steps},
-              {"lr_decay_style", schedule.lr_decay_style},
+              {"lr_decay_style", std::string(name_of(schedule.lr_decay_style))},
               {"start_wd", schedule.start_wd},
               {"end_wd", schedule.end_wd},
               {"wd_incr_steps", schedule.wd_incr_steps},
-              {"wd_incr_style", schedule.wd_incr_style},
+              {"wd_incr_style", std::string(name_of(schedule.wd_incr_style))},
               {"num_steps", schedule.num_steps}};
 }
 
@@ -151,11 +151,15 @@ void decode_schedule(const DictReader& in, Schedule& schedule) {
   in.read("min_lr", schedule.min_lr);
   in.read("lr_warmup_steps", schedule.lr_warmup_steps);
   in.read("lr_decay_steps", schedule.lr_decay_steps);
-  in.read("lr_decay_style", schedule.lr_decay_style);
+  std::string rate_decay;
+  in.read("lr_decay_style", rate_decay);
+  schedule.lr_decay_style = rate_decay_named(rate_decay);
   in.read("start_wd", schedule.start_wd);
   in.read("end_wd", schedule.end_wd);
   in.read("wd_incr_steps", schedule.wd_incr_steps);
-  in.read("wd_incr_style", schedule.wd_incr_style);
+  std::string weight_decay_rise;
+  in.read("wd_incr_style", weight_decay_rise);
+  schedule.wd_incr_style = weight_decay_rise_named(weight_decay_rise);
   in.read("num_steps", schedule.num_steps);
 }
 
@@ -196,7 +200,7 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
   Dict common = {{"args", encode_args(state)},
                  {"checkpoint_version", kCheckpointVersion},
                  {"iteration", state.progress.iteration}};
-  const std::string sharding(name_of(state.modules.front().optimizer_sharding));
+  const Sharding sharding = state.modules.front().optimizer_sharding;
   if (state.parts.optimizer) {
     if (state.is_one_model()) common.emplace_back(kOptimizer, encode({state.optimizer, sharding}));
     common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
@@ -224,7 +228,7 @@ CommonState decode_common(const Value& common) {
     if (state.is_one_model()) {
       OptimizerEntry entry = decode_optimizer(root.value(kOptimizer), root.inner(kOptimizer));
       state.optimizer = std::move(entry.settings);
-      state.modules.front().optimizer_sharding = sharding_named(entry.sharding);
+      state.modules.front().optimizer_sharding = entry.sharding;
     }
     decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Converts the common state of a checkpoint, in Megatron's form, from and to a job's Progress.
+// Converts the common state of a checkpoint, in Megatron's form, from and to a job's
+// TrainingProgress.
 //
 //   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {...}, opt_param_scheduler: {...},
 //    content_metadata: {distrib_optim_sharding_type}, reprise: {run, parent_step, engine}}
@@ -41,7 +42,7 @@ struct SaveParts {
 };
 
 struct CommonState {
-  Progress progress;
+  TrainingProgress progress;
   /// Modules of the saving job. Of their settings, only those that decide how a checkpoint is read
   /// are set.
   std::vector<ModuleConfig> modules;

@@ -21,7 +21,7 @@ AxisNames sharing_axes(MeshKind kind) {
 }
 /// Returns the axes whose ranks hold different parts of the model, fastest first.
 AxisNames part_axes(MeshKind kind) {
-  return kind == MeshKind::kDense ? sim::part_axes() : AxisNames{"etp", "ep", "pp"};
+  return kind == MeshKind::kDense ? sim::part_axes() : expert_part_axes();
 }
 
 Mesh sharing_mesh(const Mesh& mesh, MeshKind kind) {

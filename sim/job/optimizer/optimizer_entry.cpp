@@ -98,7 +98,7 @@ Value encode(const OptimizerEntry& entry) {
               {kGradScaler, Dict{{"scale", scale.scale},
                                  {"growth_tracker", scale.growth_tracker},
                                  {"growth_interval", scale.growth_interval}}},
-              {kShardingType, entry.sharding}};
+              {kShardingType, std::string(name_of(entry.sharding))}};
 }
 
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path) {
@@ -109,7 +109,9 @@ OptimizerEntry decode_optimizer(const Value& value, const std::string& path) {
   scaler.read("scale", entry.settings.loss_scale.scale);
   scaler.read("growth_tracker", entry.settings.loss_scale.growth_tracker);
   scaler.read("growth_interval", entry.settings.loss_scale.growth_interval);
-  in.read(kShardingType, entry.sharding);
+  std::string sharding;
+  in.read(kShardingType, sharding);
+  entry.sharding = sharding_named(sharding);
   return entry;
 }
 

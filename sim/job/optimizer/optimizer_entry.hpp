@@ -11,6 +11,7 @@
 
 #include "reprise/value.hpp"
 #include "sim/job/model/progress.hpp"
+#include "sim/job/optimizer/sharding.hpp"
 
 namespace reprise::sim {
 
@@ -21,14 +22,14 @@ inline constexpr const char* kShardingType = "param_state_sharding_type";
 
 struct OptimizerEntry {
   OptimizerSettings settings;
-  std::string sharding;
+  Sharding sharding = Sharding::kFullyReshardable;
 
   friend bool operator==(const OptimizerEntry&, const OptimizerEntry&) = default;
 };
 
 Value encode(const OptimizerEntry& entry);
-/// Throws NOT_STORED like DictReader, WRAPPER_MISSING if the groups have no wrapper. `path` is for
-/// messages.
+/// Throws NOT_STORED like DictReader, WRAPPER_MISSING if the groups have no wrapper, and like
+/// sharding_named() for an unknown sharding. `path` is for messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 
 /// Returns the groups without their `params`, which are indices in this rank's memory.

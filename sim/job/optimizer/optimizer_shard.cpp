@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kPadding = 0x7fdead00;
 
 Gradients gradients_of(const LocalParameter& parameter, const UpdateInputs& inputs) {
-  const Progress& at = inputs.progress;
+  const TrainingProgress& at = inputs.progress;
   const Batch batch{at.iteration, at.consumed_samples, inputs.loss};
   const Stream gradients = batch.gradients(parameter_stream(at.seed, parameter.spec.full_key));
   return {.stream = parameter.in_sync ? gradients : gradients.split("alone"),

@@ -16,7 +16,7 @@ namespace reprise::sim {
 
 /// Inputs of an update.
 struct UpdateInputs {
-  const Progress& progress;
+  const TrainingProgress& progress;
   const OptimizerSettings& settings;
   std::int64_t loss = 0;
   double clip = 1;  ///< factor for the gradients

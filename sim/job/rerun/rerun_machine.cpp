@@ -13,8 +13,6 @@
 namespace reprise::sim {
 namespace {
 
-using State = RerunState;
-
 constexpr const char* kModule = "megatron.core.rerun_state_machine";
 
 constexpr std::array kFlags = {
@@ -122,26 +120,26 @@ RerunDiagnosis found_by(RerunVotes votes) {
   return RerunDiagnosis::kNone;
 }
 
-std::string why(State state, std::int64_t iteration) {
+std::string why(RerunState state, std::int64_t iteration) {
   const std::string which = "iteration " + std::to_string(iteration);
   switch (state) {
-    case State::kRerunningInPlace:
+    case RerunState::kRerunningInPlace:
       return which + ": a fatal result did not come out again; go on from an earlier checkpoint";
-    case State::kWillRerunFromCheckpoint:
+    case RerunState::kWillRerunFromCheckpoint:
       return which +
              ": a fatal result came out again; restart from the checkpoint that is saved "
              "now, on another device, to find out more";
-    case State::kRerunningFromCheckpoint:
+    case RerunState::kRerunningFromCheckpoint:
       return which +
              ": run again from the checkpoint, which stays; each restart from it does so "
              "until the rerun machine is disabled, the layout changes or another "
              "checkpoint is loaded";
-    case State::kRerunningAgainFromCheckpoint:
+    case RerunState::kRerunningAgainFromCheckpoint:
       return which +
              ": still on the suspicious device; restart from the same checkpoint on "
              "another one";
-    case State::kNotRunningYet:
-    case State::kInitialRun:
+    case RerunState::kNotRunningYet:
+    case RerunState::kInitialRun:
       break;
   }
   return which + ": a fatal result, and the rerun machine is disabled";
@@ -156,7 +154,9 @@ RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
 }
 
 int RerunMachine::run() const {
-  return state_ == State::kRerunningInPlace || state_ == State::kRerunningFromCheckpoint ? 1 : 0;
+  return state_ == RerunState::kRerunningInPlace || state_ == RerunState::kRerunningFromCheckpoint
+             ? 1
+             : 0;
 }
 
 // --- an iteration -------------------------------------------------------------------------------
@@ -164,15 +164,15 @@ int RerunMachine::run() const {
 void RerunMachine::begin(std::int64_t iteration) {
   calls_.clear();
   world_ = {};
-  if (state_ == State::kWillRerunFromCheckpoint) {
-    state_ = State::kRerunningFromCheckpoint;
+  if (state_ == RerunState::kWillRerunFromCheckpoint) {
+    state_ = RerunState::kRerunningFromCheckpoint;
     fault_.votes = {};
     return;
   }
-  if (state_ != State::kNotRunningYet) {
+  if (state_ != RerunState::kNotRunningYet) {
     throw Error(Code::kUsage, "no iteration can begin in state " + std::string(name_of(state_)));
   }
-  state_ = State::kInitialRun;
+  state_ = RerunState::kInitialRun;
   iteration_ = iteration;
 }
 
@@ -204,7 +204,7 @@ void RerunMachine::validate_disabled(const Validation& validation) {
 }
 
 void RerunMachine::collect(const Validation& validation, const ValidationCall& call) {
-  if (state_ == State::kInitialRun) {
+  if (state_ == RerunState::kInitialRun) {
     fault_.votes.add(Vote::kRerun);
     results_.emplace_back(call, validation.value);
     return;
@@ -229,7 +229,7 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 }
 
 void RerunMachine::validate_again(const Validation& validation) {
-  const bool in_place = state_ == State::kRerunningInPlace;
+  const bool in_place = state_ == RerunState::kRerunningInPlace;
   // If no device is suspicious, the re-run in place gave another result, and the fault is already
   // diagnosed.
   if (!in_place && fault_.device.empty()) return;
@@ -261,14 +261,14 @@ void RerunMachine::validate(const Validation& validation) {
     return;
   }
   const ValidationCall call = call_of(validation.message);
-  if (state_ != State::kInitialRun && state_ != State::kRerunningInPlace &&
-      state_ != State::kRerunningFromCheckpoint) {
+  if (state_ != RerunState::kInitialRun && state_ != RerunState::kRerunningInPlace &&
+      state_ != RerunState::kRerunningFromCheckpoint) {
     throw Error(Code::kUsage,
                 "results are validated within a run, not in state " + std::string(name_of(state_)));
   }
   if (mode() == RerunMode::kReportDeterminismStats) {
     collect(validation, call);
-  } else if (state_ == State::kInitialRun) {
+  } else if (state_ == RerunState::kInitialRun) {
     validate_initial(validation, call);
   } else if (fault_.failed == call) {
     validate_again(validation);
@@ -279,7 +279,7 @@ bool RerunMachine::unexpectedly_large(std::string_view name, double value) {
   // Samples come only from valid results, that is, from initial runs without a rejection.
   if (mode() == RerunMode::kReportDeterminismStats) return false;
   if (mode() == RerunMode::kValidateResults &&
-      (state_ != State::kInitialRun || fault_.failed || !first_iteration_complete_)) {
+      (state_ != RerunState::kInitialRun || fault_.failed || !first_iteration_complete_)) {
     return false;
   }
   return large_.unexpectedly_large(name, value);
@@ -290,7 +290,7 @@ RunEnd RerunMachine::end_run(RerunVotes world) {
   calls_.clear();
   world_ = world;
   state_ = end.next;
-  if (state_ != State::kNotRunningYet) return end;
+  if (state_ != RerunState::kNotRunningYet) return end;
   fault_ = {};
   results_.clear();
   setup_.injector.settle();
@@ -309,10 +309,10 @@ std::optional<RerunExit> RerunMachine::conclude() {
 }
 
 void RerunMachine::drop() {
-  if (state_ == State::kWillRerunFromCheckpoint) {
+  if (state_ == RerunState::kWillRerunFromCheckpoint) {
     note("it is skipped; what was to be found out about it is dropped");
   }
-  state_ = State::kNotRunningYet;
+  state_ = RerunState::kNotRunningYet;
   fault_ = {};
   setup_.injector.settle();
 }
@@ -334,7 +334,7 @@ Value RerunMachine::encode_object(const std::vector<DataPosition>& data) const {
   Dict object;
   for (const auto& [name, vote] : kFlags) object.emplace_back(name, fault_.votes.has(vote));
   Value batches = NoneType{};
-  if (state_ != State::kNotRunningYet) {
+  if (state_ != RerunState::kNotRunningYet) {
     List iterators;
     for (const auto& position : data) iterators.push_back(sim::encode(position));
     batches = std::move(iterators);

@@ -97,8 +97,6 @@ class RerunMachine {
   /// Returns this rank's own diagnosis of the last rejected result.
   RerunDiagnosis diagnosis() const { return diagnosis_; }
   const FaultContext& fault() const { return fault_; }
-  bool first_iteration_complete() const { return first_iteration_complete_; }
-  const LargeValues& large_values() const { return large_; }
   const ErrorInjector& injector() const { return setup_.injector; }
   const RerunPolicy& policy() const { return policy_; }
 

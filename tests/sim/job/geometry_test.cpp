@@ -33,6 +33,9 @@ TEST(Layout, DealsTheSameRanksToDenseTensorsAndExperts) {
     }
     EXPECT_EQ(expert_mesh(layout).axis_size("ep"), layout.ep);
     EXPECT_EQ(dense_mesh(layout).axis_size("dp_shard") * layout.dp_replicate, layout.dp);
+    std::int32_t parts = 1;
+    for (const auto axis : expert_part_axes()) parts *= expert_mesh(layout).axis_size(axis);
+    EXPECT_EQ(parts, layout.expert_tp() * layout.ep * layout.pp);
   }
 }
 

@@ -279,7 +279,7 @@ TEST(GivenGroups, the_pair_and_each_other_group_falls_back_by_itself_or_is_refus
   const Layout layout = parse_layout("tp2 dp2");
   const GlobalRank self{1};
   const CheckpointGroups own = groups_of(dense_mesh(layout), expert_mesh(layout), self);
-  for (const auto caller : {"save", "load"}) {
+  for (const GroupCaller caller : {GroupCaller::kSave, GroupCaller::kLoad}) {
     for (std::size_t choice = 0; choice < 256; ++choice) {
       for (const GroupSet& forbidden : sets_to_forbid()) {
         for (const bool experts : {false, true}) {
@@ -300,7 +300,7 @@ TEST(GivenGroups, the_pair_and_each_other_group_falls_back_by_itself_or_is_refus
           ASSERT_TRUE(error.has_value());
           EXPECT_EQ(error->code(), *right.code);
           EXPECT_THAT(error->message(), HasSubstr(right.says));
-          EXPECT_TRUE(error->message().starts_with(caller)) << error->message();
+          EXPECT_TRUE(error->message().starts_with(name_of(caller))) << error->message();
           EXPECT_EQ(error->place().rank, self);
         }
       }

@@ -19,7 +19,7 @@ OptimizerEntry settings() {
   OptimizerEntry entry;
   entry.settings.groups = {{.lr = 0.5, .step = 3}, {.lr = 0.25, .wd_mult = 0, .step = 3}};
   entry.settings.loss_scale = {.scale = 128, .growth_tracker = 1, .growth_interval = 5};
-  entry.sharding = "fully_reshardable";
+  entry.sharding = Sharding::kFullyReshardable;
   return entry;
 }
 

@@ -151,7 +151,7 @@ void expect_kept(const Life& now, const Life& saved, const Kept& kept) {
       EXPECT_TRUE(tensor.data == stored.data) << "weights are always loaded";
     }
   }
-  const Progress progress = decode_common(now.state.common).progress;
+  const TrainingProgress progress = decode_common(now.state.common).progress;
   EXPECT_EQ(progress.iteration, kept.iteration);
   EXPECT_EQ(progress.consumed_samples, kept.iteration * progress.global_batch_size);
   EXPECT_EQ(progress.schedule.num_steps, kept.schedule ? 3 * progress.global_batch_size : 0);

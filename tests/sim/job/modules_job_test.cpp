@@ -234,7 +234,7 @@ TEST(ModulesJob, an_overflow_in_one_module_skips_all_updates_and_halves_that_one
     EXPECT_EQ(kept.tracker, 1) << "its own gradients were finite";
     EXPECT_EQ(halved.steps, std::set<std::int64_t>{0});
     EXPECT_EQ(kept.steps, std::set<std::int64_t>{0});
-    const Progress progress = decode_common(after.state.common).progress;
+    const TrainingProgress progress = decode_common(after.state.common).progress;
     EXPECT_EQ(progress.iteration, 1);
     EXPECT_EQ(progress.consumed_samples, progress.global_batch_size);
     EXPECT_EQ(progress.schedule.num_steps, 0);
@@ -251,7 +251,7 @@ TEST(ModulesJob, the_step_after_an_overflow_updates_all_modules_with_the_rate_th
   for (const auto* module : {"eyes", "lm"}) {
     EXPECT_EQ(scaler_of(life.state, module).steps, std::set<std::int64_t>{1});
   }
-  const Progress progress = decode_common(life.state.common).progress;
+  const TrainingProgress progress = decode_common(life.state.common).progress;
   EXPECT_EQ(progress.iteration, 2);
   EXPECT_EQ(progress.consumed_samples, 2 * progress.global_batch_size);
   EXPECT_EQ(progress.schedule.num_steps, progress.global_batch_size);

@@ -32,7 +32,7 @@ OptimizerEntry entry() {
                             .step = 11},
                            {.lr = 0.375, .wd_mult = 0, .step = 12}};
   entry.settings.loss_scale = {.scale = 4096, .growth_tracker = 2, .growth_interval = 7};
-  entry.sharding = "dp_reshardable";
+  entry.sharding = Sharding::kDpReshardable;
   return entry;
 }
 
@@ -40,6 +40,19 @@ OptimizerEntry entry() {
 
 TEST(OptimizerEntry, comes_back_as_it_was_written) {
   EXPECT_EQ(decode_optimizer(encode(entry()), "it"), entry());
+}
+
+TEST(OptimizerEntry, a_sharding_that_is_not_known_is_refused_by_its_name) {
+  Value other = encode(entry());
+  part_of(other, "param_state_sharding_type") = std::string("sharded_by_moon");
+  const auto unknown = error_of([&] { decode_optimizer(other, "it"); });
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->code(), Code::kUsage);
+  EXPECT_THAT(unknown->message(), HasSubstr("'sharded_by_moon' is not known"));
+  part_of(other, "param_state_sharding_type") = std::string("fully_sharded_bucket_space");
+  const auto older = error_of([&] { decode_optimizer(other, "it"); });
+  ASSERT_TRUE(older.has_value());
+  EXPECT_EQ(older->code(), Code::kUnsupported);
 }
 
 TEST(OptimizerEntry, has_the_fields_names) {

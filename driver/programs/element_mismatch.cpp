@@ -1,4 +1,4 @@
-#include "driver/programs/value_difference.hpp"
+#include "driver/programs/element_mismatch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -170,11 +170,11 @@ class Comparison {
   const Bytes& loaded_;
 };
 
-ValueDifference describe(const std::string& key, const WholeValues& saved, const Bytes& loaded,
+ElementMismatch describe(const std::string& key, const WholeValues& saved, const Bytes& loaded,
                          std::size_t first) {
   const Comparison compare(saved, loaded);
   const std::size_t width = size_of(saved.dtype);
-  ValueDifference found;
+  ElementMismatch found;
   found.first.key = key;
   found.first.index = place_of(saved.shape, first);
   found.first.rank = static_cast<std::int32_t>(std::max<std::int64_t>(saved.ranks[first], 0));
@@ -215,8 +215,8 @@ std::optional<Bytes> wrong_elements(const std::string& work, const WitnessFindin
 
 }  // namespace
 
-std::optional<ValueDifference> value_difference(const std::string& work, std::size_t lives,
-                                                const WitnessFinding& finding) {
+std::optional<ElementMismatch> first_mismatch(const std::string& work, std::size_t lives,
+                                              const WitnessFinding& finding) {
   if (finding.key.empty() || !finding.saved) return std::nullopt;
   std::optional<WholeValues> saved;
   for (std::size_t life = 0; life < lives && life <= finding.life; ++life) {

@@ -10,7 +10,7 @@
 
 namespace reprise::driver {
 
-struct ValueDifference {
+struct ElementMismatch {
   reports::FirstDifference first;
   /// Code of the failure; depends on where the wrong value comes from.
   RulingCode code = Code::kInternal;
@@ -21,7 +21,7 @@ struct ValueDifference {
 /// Compares the elements of the finding's tensor: those that were live at the save with those that
 /// were stored or loaded. `work` is the directory of the second run. Returns nothing if the
 /// elements are equal in that run, or if no rank reported them.
-std::optional<ValueDifference> value_difference(const std::string& work, std::size_t lives,
-                                                const WitnessFinding& finding);
+std::optional<ElementMismatch> first_mismatch(const std::string& work, std::size_t lives,
+                                              const WitnessFinding& finding);
 
 }  // namespace reprise::driver
