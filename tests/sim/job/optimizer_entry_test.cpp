@@ -36,6 +36,12 @@ OptimizerEntry entry() {
   return entry;
 }
 
+Value& part_of(Value& dict, const std::string& name) {
+  return std::find_if(dict.as<Dict>()->begin(), dict.as<Dict>()->end(),
+                      [&](const auto& part) { return part.first == Value(name); })
+      ->second;
+}
+
 // --- on disk ------------------------------------------------------------------------------------
 
 TEST(OptimizerEntry, comes_back_as_it_was_written) {
@@ -96,12 +102,6 @@ TEST(OptimizerEntry, params_that_a_checkpoint_has_all_the_same_are_not_read) {
 /// Removes the entry of that name from `dict`.
 void drop(Value& dict, const std::string& name) {
   std::erase_if(*dict.as<Dict>(), [&](const auto& part) { return part.first == Value(name); });
-}
-
-Value& part_of(Value& dict, const std::string& name) {
-  return std::find_if(dict.as<Dict>()->begin(), dict.as<Dict>()->end(),
-                      [&](const auto& part) { return part.first == Value(name); })
-      ->second;
 }
 
 TEST(OptimizerEntry, a_missing_wrapper_is_said_to_be_one) {
