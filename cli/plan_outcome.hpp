@@ -22,8 +22,8 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// A planned save: the plan, which every rank would compute alike, and its outcome. The plan is
-/// proved to cover every tensor.
+/// A save that was planned but not run. `plan` is the plan that every rank would compute; it has
+/// been proved to cover every tensor.
 struct PlannedSave {
   GlobalPlan plan;
   PlanOutcome outcome;

@@ -32,7 +32,7 @@ class CudaStream {
   CudaStreamRef ref_;
 };
 
-/// A point in a stream that other streams and the host can wait for.
+/// Marks a point in a stream. Other streams and the host can wait until all work before it is done.
 class CudaEvent {
  public:
   enum class Kind : std::uint8_t { kOrder, kTime };
