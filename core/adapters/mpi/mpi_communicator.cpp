@@ -73,8 +73,8 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
     deadline_ = &deadline;
     buffers = std::make_unique<Buffers>();
     return body(*buffers);
-    // The other ranks do not know of the error and may still use the communicator.
   } catch (const std::exception& caught) {
+    // The other ranks do not know of the error and may still use the communicator.
     broken_ = error_from(caught).within({.rank = setting_.session.rank()});
     setting_.session.abandon();
     static_cast<void>(buffers.release());  // MPI owns the buffers from here on

@@ -91,8 +91,8 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
     return std::make_shared<MpiCommunicator>(
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
-    // Other ranks may have created the communicator and wait for this rank in it.
   } catch (const std::exception&) {
+    // Other ranks may have created the communicator and wait for this rank in it.
     session_.abandon();
     throw;
   }
