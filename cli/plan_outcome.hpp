@@ -30,7 +30,8 @@ struct PlannedSave {
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans what each rank of another job reads. Throws the errors of JobLoadPlan.
+/// Plans which parts of a planned save the ranks of another job read. Throws the errors of
+/// JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Plans the load of each rank. If there are mismatches, throws the first one as an Error.

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint opened for reading: its metadata, files and items. Reads only what a caller
-// requests. For use by one thread.
+// Opens a checkpoint and reads its metadata, files and items. Reads only what a caller requests.
+// For use by one thread.
 
 #include <map>
 #include <memory>
