@@ -1,5 +1,5 @@
 #pragma once
-// The exit codes of the program, for scripts.
+// Defines the program's exit codes, on which scripts rely.
 
 namespace reprise::cli {
 

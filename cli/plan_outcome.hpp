@@ -22,15 +22,16 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// A planned save: the plan, which every rank would compute alike, and its outcome. The plan is
-/// proved to cover every tensor.
+/// A save that was planned but not run. `plan` is the plan that every rank would compute; it has
+/// been proved to cover every tensor.
 struct PlannedSave {
   GlobalPlan plan;
   PlanOutcome outcome;
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans what each rank of another job reads. Throws the errors of JobLoadPlan.
+/// Plans which parts of a planned save the ranks of another job read. Throws the errors of
+/// JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Plans the load of each rank. If there are mismatches, throws the first one as an Error.

@@ -103,7 +103,8 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Returns `code`, or another code if the output could not be written.
+  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable
+  /// instead (kInternal stays).
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

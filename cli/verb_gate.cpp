@@ -25,8 +25,8 @@ std::string text_at(const std::string& argument) {
   return std::string(as_text(read_all(*stored.store, path, kFileBytesMax)));
 }
 
-/// Returns the text without the file's name and the colon at its start. The caller prints the name
-/// itself.
+/// Removes the file's name and the colon after it from the start of the text, because the caller
+/// prints the name itself.
 std::string without_file(const std::string& text, const std::string& file) {
   return text.starts_with(file + ": ") ? text.substr(file.size() + 2) : text;
 }

@@ -75,8 +75,9 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // Scenario files given on the command line are run only with the mutants that they declare. The
-    // whole catalogue must catch all mutants.
+    // Scenario files given on the command line run only with the mutants that they declare, so
+    // mutants without a trial are dropped. The whole catalogue must catch all mutants, so there
+    // none is dropped.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -121,7 +122,7 @@ class MutantsVerb final : public Verb {
     }
   }
 
-  /// Prints the mutants that no random case caught, so that only scenarios show them.
+  /// Prints which mutants no random case caught. Only scenarios can detect these.
   static void print_properties(const Console& console,
                                const std::vector<driver::MutantOutcome>& outcomes) {
     std::size_t tried = 0;

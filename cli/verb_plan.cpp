@@ -13,10 +13,11 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
-/// Upper limit on tensor shares over all ranks. This many take a few GB and less than a minute.
+/// Upper limit on tensor shares over all ranks. Planning 100 million takes a few GB and less than a
+/// minute.
 constexpr std::uint64_t kSharesMax = 100'000'000;
-/// Upper limit on tensors times ranks for a load from a stored checkpoint. Such a load is planned
-/// in memory, rank by rank.
+/// Upper limit on the number of tensors times the number of ranks when a load from a stored
+/// checkpoint is planned. All ranks' states are held in memory.
 constexpr std::uint64_t kWishesMax = 2000000;
 
 /// Returns one line of JSON. It consists of digits and fixed words, so nothing needs escaping.

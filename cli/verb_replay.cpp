@@ -67,7 +67,8 @@ class ReplayVerb final : public Verb {
     return driver::record_of(result, options, build_info());
   }
 
-  /// Returns the options of the existing record. Options given on the command line replace them.
+  /// Returns the options to record with: those of the existing record, replaced by any given on the
+  /// command line.
   driver::LaneOptions options_to_record(const driver::Scenario& scenario) const {
     driver::LaneOptions options{.seed = kSeed};
     if (scenario.recorded) {
@@ -79,7 +80,8 @@ class ReplayVerb final : public Verb {
     return options;
   }
 
-  /// Replaces the file in one step: it has either the old text or the new text.
+  /// Runs the scenario and stores the outcome in its file. The file is replaced in one step, so an
+  /// interrupt leaves either the old text or the new text.
   ExitCode record(const driver::Scenario& scenario, const Console& console) const {
     const std::string& file = scenario.file;
     const driver::Recorded now = run_once(scenario, options_to_record(scenario), console);

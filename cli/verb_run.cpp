@@ -147,8 +147,8 @@ class RunVerb final : public Verb {
     return request;
   }
 
-  /// Throws USAGE for an option that the lane does not have. In the lane `program`, a trainer is a
-  /// program of its own, and our switches have no effect on it.
+  /// Throws USAGE for an option that has no effect in the lane. In the lane `program`, trainers are
+  /// separate programs, which our options cannot reach.
   void require_options_of(driver::LaneKind lane) const {
     const bool program = lane == driver::LaneKind::kProgram;
     if (!program && (!python_.empty() || !trainers_.empty())) {
@@ -168,8 +168,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Throws if no scenario of the given files has the tag. Looks at all scenarios of the files: the
-  /// rows selected from them may lack a tag that others have.
+  /// Throws if no scenario of the given files has the tag in `--ranks`. Scenarios that this run
+  /// leaves out count too, so that a valid tag is never called unknown.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;

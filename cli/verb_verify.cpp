@@ -20,7 +20,8 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-/// Returns what follows the verdict "whole" if something was not checked; empty if everything was.
+/// Returns the text after the verdict "whole" that says what was not checked; empty if everything
+/// was.
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";

@@ -8,7 +8,8 @@ namespace reprise::cli {
 
 StoredPath stored_path(const std::string& argument) {
   std::filesystem::path path(argument);
-  if (!path.has_filename()) path = path.parent_path();  // "ckpt/" means "ckpt"
+  // Drops a slash at the end: "ckpt/" means "ckpt".
+  if (!path.has_filename()) path = path.parent_path();
   const std::string name = path.filename().string();
   if (name.empty() || name == "." || name == "..") {
     path = resolved(argument.empty() ? "." : argument);

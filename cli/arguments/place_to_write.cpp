@@ -35,8 +35,8 @@ std::optional<std::string> moved_aside(const StoredPath& out) {
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists the user's own files in a plain DCP checkpoint whose names are those of checkpoint files,
-/// such as common.pt.
+/// Lists files that belong to the user although they have the name of a checkpoint file. For
+/// example, common.pt in a plain DCP checkpoint may be such a file.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -49,7 +49,8 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // If the checkpoint is damaged, nobody can tell which files are the user's. It may be replaced.
+    // If the checkpoint is damaged, nobody can tell which files are the user's. So none is listed,
+    // and the checkpoint may be replaced.
   }
   return names;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Checks the place to which a verb writes a checkpoint, so that nothing is lost.
+// Checks that a verb can write a checkpoint to a path without destroying anything else.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 namespace reprise::cli {
 
 /// Throws USAGE if the directories IN and OUT are the same, if one contains the other, or if IN is
-/// in a directory that a writer of OUT would move or remove. `in` is a path as the user knows it.
+/// in a directory that a writer of OUT would move or remove. `in` is the path that the user gave.
 /// Links are followed.
 void require_apart(const std::string& in, const StoredPath& out);
 
@@ -21,7 +21,8 @@ enum class Standing : std::uint8_t { kKept, kReplaced };
 /// A checkpoint that a crash left next to OUT counts as if it were at OUT.
 void require_free(const StoredPath& out, Standing standing);
 
-/// Lists the unfinished files that earlier writers of OUT left, as paths that the user knows.
+/// Lists the unfinished files that earlier writers of OUT left. The paths include the directory
+/// that the user gave, so they can be printed.
 std::vector<std::string> unfinished_of(const StoredPath& out);
 
 }  // namespace reprise::cli

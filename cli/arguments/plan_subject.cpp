@@ -22,7 +22,7 @@ std::string slot_key(sim::Slot slot, const std::string& key) {
 /// Makes the offers of the ranks of one pipeline stage.
 class Stage {
  public:
-  /// `rank` is any rank of the stage.
+  /// `rank` may be any of the ranks that share this object, because they hold the same tensors.
   Stage(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
     PlacedOffers offers;
     for (const auto kind : sim::kinds_of(model)) {
@@ -76,8 +76,8 @@ class Stage {
     offers.tensors.push_back(std::move(offer));
   }
 
-  /// Adds the offers of a fused tensor, which is cut component by component. The optimizer's share
-  /// is a part of the local tensor, so it has at most as many boxes as there are components.
+  /// Adds the offers of a fused tensor. Each of its components is cut separately, so one box of the
+  /// local tensor becomes several boxes of the whole tensor, at most one per component.
   static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
                         GlobalRank rank, std::vector<TensorOffer>& offers) {
     const sim::ParameterSpec& spec = parameter.spec;
@@ -115,7 +115,7 @@ class Stage {
   std::shared_ptr<const PlacedOffers> placed_;
 };
 
-/// Returns the number of stages that have a parameter for which `wanted` is true.
+/// Counts the pipeline stages with at least one parameter for which `wanted` returns true.
 template <class Wanted>
 std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout, Wanted wanted) {
   std::set<std::int32_t> stages;
@@ -167,7 +167,8 @@ std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layo
   const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
   if (stacked == parameters.end()) return notes;
   const std::int64_t experts = stacked->expert ? stacked->expert->of : stacked->shape[0];
-  std::int64_t idle_parts = 0;  // parts of the experts that are empty under the rule that cuts them
+  // How many of the `ep` parts get no expert when the experts are divided among them.
+  std::int64_t idle_parts = 0;
   for (std::int32_t part = 0; part < layout.ep; ++part) {
     if (ceil_chunk(experts, layout.ep, part).length() == 0) ++idle_parts;
   }
@@ -198,8 +199,8 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
       std::any_of(model.parameters.begin(), model.parameters.end(),
                   [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
   const Mesh experts = sim::expert_mesh(layout);
-  // Ranks with the same tensors have one stage and, if experts own tensors, one expert rank. These
-  // two are the key.
+  // A key is a pipeline stage and an expert rank. Ranks with the same key hold the same tensors.
+  // The expert rank is 0 for all if no expert has tensors of its own.
   std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));

@@ -1,5 +1,5 @@
 #pragma once
-// The input of `plan`: the tensors that each rank of a job would offer or request, without data.
+// Makes the input of the verb `plan`: the tensors that each rank would save or load, without data.
 
 #include <string>
 #include <vector>
@@ -13,9 +13,8 @@
 namespace reprise::cli {
 
 /// Returns the offers of each rank: weights in bfloat16, and the optimizer's three tensors in
-/// float32, as fully_reshardable jobs save them. Offers that follow from a placement are computed
-/// once per pipeline stage, and the ranks of the stage share them. The boxes of fused tensors are
-/// computed for each rank.
+/// float32, as fully_reshardable jobs save them. Most offers are computed once per pipeline stage
+/// and shared by its ranks. Only the boxes of fused tensors are computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// Returns how many shares of tensors all ranks hold together, which determines the cost of a plan.
@@ -26,8 +25,8 @@ std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 /// every rank has a part. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns a state for each rank. It has every tensor of the catalog, with dimension 0 cut into
-/// `ranks` parts. A tensor without dimensions is whole on each rank.
+/// Returns one state per rank. Each state has every tensor of the catalog, with dimension 0 cut
+/// into `ranks` parts. A tensor without dimensions is whole on each rank.
 std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks);
 
 }  // namespace reprise::cli

@@ -1,5 +1,5 @@
 #pragma once
-// The output streams of a verb, and facts about the environment that main() collected.
+// Defines what main() passes to a verb: the output streams and facts about the environment.
 
 #include <cstddef>
 #include <optional>

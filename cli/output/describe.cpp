@@ -31,8 +31,8 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
       .has_value();
 }
 
-/// Returns the optimizer's sharding type as the optimizer's own object states it, or else as the
-/// launch arguments state it. If neither does, says what the optimizer's keys show.
+/// Returns the optimizer's sharding type. It is stored with the optimizer or, failing that, in the
+/// launch arguments. If neither has it, the result describes what the optimizer's keys show.
 std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
   if (optimizer.sharding_type) return *optimizer.sharding_type;
   if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;

@@ -24,12 +24,13 @@ std::string describe_run(const Value& common);
 /// groups)", "with the whole model's", "none".
 std::string describe_optimizers(const StoredModules& modules, const StoredModule& module);
 
-/// Describes the parts that each optimizer of a module stores: "groups, scaler, type", "groups,
-/// type | nothing".
+/// Describes the parts that each optimizer of a module stores. Optimizers are separated by '|':
+/// "groups, scaler, type", "groups, type | nothing".
 std::string describe_parts(const StoredModules& modules, const StoredModule& module);
 
 std::uint64_t elements_of(const StoredTensor& tensor);
-/// Returns the size of the tensor's elements in bytes. The stored items are larger.
+/// Returns the size of the tensor's elements in bytes. Stored items also have headers and are
+/// larger.
 std::uint64_t bytes_of(const StoredTensor& tensor);
 
 }  // namespace reprise::cli

@@ -19,8 +19,8 @@ void blame(const Finding& finding, reports::ScenarioResult& result) {
   result.reason = words_of(finding);
 }
 
-/// Returns the code for a difference in presence, shape or dtype. Empty if the verdict is none of
-/// these.
+/// Returns the error code if a tensor is missing on one side or its shape or dtype differs. Empty
+/// for all other verdicts.
 std::string code_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kShape:

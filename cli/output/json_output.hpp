@@ -27,15 +27,16 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 
-/// The content that `inspect` reads in addition to the metadata.
+/// Says what `inspect` reads in addition to the metadata.
 struct InspectContent {
   bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of the items of objects
   bool values = false;   ///< values of objects and of the common state, as value_json writes them
 };
 
-/// Lists tensors with their chunks, objects and files, but only keys that the filter wants.
-/// `digest` reads and hashes the bytes. If an object or the common state cannot be read, the
-/// document has an "error" in place of its content, and the error is added to `unread`.
+/// Returns the output of `inspect`: the tensors with their chunks, the objects and the files,
+/// without the keys that the filter excludes. `digest` reads and hashes the bytes. If an object or
+/// the common state cannot be read, its content is replaced by an "error", which is also added to
+/// `unread`.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                          const InspectContent& content, driver::TensorDigest& digest,
                          Findings& unread);

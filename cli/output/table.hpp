@@ -1,6 +1,6 @@
 #pragma once
-// A table for a terminal. If the terminal is too narrow, long cells of the first column are
-// shortened in the middle. Output to a file or a pipe is never shortened.
+// Prints a table to a terminal. If the terminal is too narrow, long cells of the first column get
+// lines of their own. In output to a file or a pipe, each row is one line.
 
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ std::string shorten_middle(const std::string& text, std::size_t width);
 
 class Table {
  public:
-  /// Long cells of the first column may be shortened.
+  /// If the terminal is too narrow, long cells of the first column get lines of their own.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   /// Adds a row. It must have one cell for each column.

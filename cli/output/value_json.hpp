@@ -12,7 +12,7 @@
 //   tensor           {"tensor": {"dtype": ..., "shape": [...], "sha256": ...}}
 //   instance         {"object": {"type": ..., "new": ..., "args": [...], "state": [] or [state],
 //                                "items": [...], "entries": [[key, value], ...]}}
-//                    "new": made by __new__, else by a call
+//                    "new": true if made by __new__, false if made by a call
 
 #include <nlohmann/json_fwd.hpp>
 

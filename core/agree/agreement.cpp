@@ -11,8 +11,8 @@ enum class Tag : std::uint8_t { kBytes, kError };
 
 constexpr std::string_view kContribution = "a contribution";
 
-/// Appends the tag at the end of the message. The bytes before it can then be used without being
-/// moved.
+/// Appends the tag to the message. It comes last, so that the receiver can drop it without moving
+/// the bytes before it.
 void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
 
 Bytes encode(const Error& error) {
@@ -28,7 +28,7 @@ Bytes encode(const Error& error) {
   return wire;
 }
 
-/// Encodes the bytes or the error of a contribution. If memory runs out while the tag is added,
+/// Encodes a contribution, which is bytes or an error. If memory runs out while the tag is added,
 /// encodes that error instead.
 Bytes encode(Contribution mine) {
   if (mine.error) return encode(*mine.error);

@@ -1,5 +1,6 @@
 #pragma once
-// Makes one rank's error an error on all ranks. Ranks exchange outcomes only here.
+// Exchanges the outcomes of all ranks, so that an error on one rank becomes an error on all. Ranks
+// exchange outcomes only here.
 
 #include <functional>
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace reprise {
 
-/// What a rank brings to an agreement: bytes, or the error that prevented them.
+/// What one rank contributes to an agreement: its bytes, or the error because of which it has none.
 struct Contribution {
   Bytes bytes;
   std::optional<Error> error;
@@ -29,8 +30,8 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine);
 /// Collective. Returns the bytes or the error of every rank, in group order. For callers that can
 /// continue after an error.
 std::vector<Contribution> hear(Communicator& group, Contribution mine);
-/// Number of bytes that a message adds to the contributed bytes. Contributed bytes with this much
-/// spare capacity are sent without a copy.
+/// Number of bytes that a message adds to the contributed bytes. If a contribution has this much
+/// spare capacity, it is sent without being copied.
 constexpr std::uint64_t kClosingBytes = 1;
 
 /// Collective. Runs `work` and agrees on its outcome: if it fails on any rank, all ranks throw.

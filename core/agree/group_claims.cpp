@@ -29,7 +29,8 @@ void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
   if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
 }
 
-/// Numbers the distinct lists of ranks, so that two lists are compared once, not once per member.
+/// Numbers the distinct lists of ranks, so that two groups are equal if their numbers are.
+/// Comparing the lists again for every member would be slow.
 class Lists {
  public:
   std::size_t number_of(const Group& group) {
@@ -40,7 +41,7 @@ class Lists {
   std::map<std::vector<GlobalRank>, std::size_t> numbers_;
 };
 
-/// One rank's claim about one group, and the number of its list of ranks.
+/// One rank's claim about one group. `list` is the number that Lists gave to the group's members.
 struct Idea {
   const GroupClaim* claim = nullptr;
   std::size_t list = 0;
@@ -63,7 +64,7 @@ void judge_between(const std::map<GlobalRank, std::map<std::string, Idea>>& all,
   }
 }
 
-// --- the wire -----------------------------------------------------------------------------------
+// --- encoding of messages -----------------------------------------------------------------------
 
 void put(Bytes& wire, const Group& group) {
   append_le(wire, static_cast<std::uint64_t>(group.size()));

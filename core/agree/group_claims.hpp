@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-/// A rank's claim about one group it works with.
+/// The members of one process group, as one rank sees them.
 struct GroupClaim {
   std::string name;  ///< such as "tp_group"; the same on all ranks
   Group group;
-  /// The same group as it follows from the meshes that cut this rank's tensors.
+  /// The members that the group should have according to the meshes that cut this rank's tensors.
   Group laid_out;
 
   friend bool operator==(const GroupClaim&, const GroupClaim&) = default;

@@ -1,6 +1,7 @@
 #pragma once
-// Runs work on one rank of a group for all its ranks, for example to commit or to read metadata.
-// Leaders are identified by group rank, because a group need not contain global rank 0.
+// Runs work on one rank of a group, the leader, and gives the result to all ranks. Used for example
+// to commit or to read metadata. Leaders are identified by group rank, because a group need not
+// contain global rank 0.
 
 #include "core/agree/agreement.hpp"
 #include "core/seams/leader_seams.hpp"

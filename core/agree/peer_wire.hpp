@@ -1,6 +1,7 @@
 #pragma once
-// Encodes messages between the ranks of a job: numbers, texts (a count of 8 bytes, then the bytes)
-// and lists of texts. The reader refuses a length that exceeds the message.
+// Encodes and decodes messages between the ranks of a job. They consist of numbers, texts (a count
+// of 8 bytes, then the bytes) and lists of texts. The reader refuses a length that exceeds the
+// message.
 
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ inline void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
 }
 
 /// Reads another rank's message from start to end. Throws COLLECTIVE_MISMATCH if the message is
-/// shorter or longer than its counts say. `what` is what error messages call it; `what` and the
+/// shorter or longer than its counts say. Error messages call the message `what`. `what` and the
 /// bytes must outlive the reader.
 class PeerWire {
  public:
@@ -33,13 +34,14 @@ class PeerWire {
     return load_le<T>(bytes(sizeof(T)));
   }
   ByteSpan bytes(std::uint64_t size);
-  /// Reads the number of entries that follow. Each takes at least `each` bytes.
+  /// Reads how many entries follow. Throws if that many entries of at least `each` bytes cannot fit
+  /// in the rest of the message.
   std::uint64_t count(std::uint64_t each);
   /// Reads a count and returns that many bytes.
   ByteSpan part() { return bytes(number<std::uint64_t>()); }
   std::string text() { return std::string(as_text(part())); }
   std::vector<std::string> texts();
-  /// Throws if there are bytes left.
+  /// Throws if the message has bytes that were not read.
   void end() const;
   [[noreturn]] void refuse(const std::string& why) const;
 

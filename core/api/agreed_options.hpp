@@ -15,8 +15,8 @@ struct NamedOption {
   std::string value;
 };
 
-/// Collective. Runs `named` on each rank. If it throws on one rank, all ranks throw that error.
-/// Throws USAGE with the option's name if an option differs between ranks.
+/// Collective. `named` checks this rank's options and returns them. If it throws on one rank, all
+/// ranks throw that error. Throws USAGE with the option's name if an option differs between ranks.
 void agree_on_options(Communicator& group, const std::function<std::vector<NamedOption>()>& named);
 
 }  // namespace reprise

@@ -33,9 +33,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
-/// Throws USAGE if the directory holds checkpoints of the other form. A plain checkpoint saved over
-/// a run's directory would move all iterations away. An iteration saved below a plain checkpoint
-/// would not be found by a load.
+/// Throws USAGE if the directory is a plain checkpoint and the save is an iteration, or the other
+/// way round. A plain checkpoint saved over a run's directory would move all iterations away. An
+/// iteration saved below a plain checkpoint would not be found by a load.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -51,7 +51,7 @@ void require_same_form(Store& store, const SaveOptions& options) {
   }
 }
 
-/// Collective. All ranks refuse options that are impossible on one rank or differ between ranks.
+/// Collective. If an option is impossible on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const SaveOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     require_possible(options, state);
@@ -88,7 +88,7 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Removes the iteration from the list of damaged ones, because this save has replaced it.
+  /// Takes the iteration off the job's list of damaged iterations, because this save replaced it.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

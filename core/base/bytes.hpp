@@ -1,6 +1,6 @@
 #pragma once
-// File ranges, and little-endian access to byte buffers. All files that this program reads or
-// writes are little-endian.
+// Defines file ranges, and reads and writes little-endian numbers in buffers. All files that this
+// program reads or writes are little-endian.
 
 #include <bit>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
-// Codes of errors that the engine passes on but never raises itself. The job that uses the engine
-// throws them, or an implementation of a port does. The public enumeration leaves out their
-// numbers.
+// Defines codes of errors that the engine never raises itself but only passes on. They are thrown
+// by the job that uses the engine, or by an implementation of a port. The public enumeration does
+// not name them.
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +13,11 @@ namespace reprise {
 
 namespace passed_on {
 
-/// Two groups have the same name.
+/// Two parameter groups of an optimizer have the same settings and cannot be told apart.
 inline constexpr Code kGroupCollision{28};
-/// An outer level of a nested state is missing.
+/// The state should be nested in an outer level, but that level is missing.
 inline constexpr Code kWrapperMissing{29};
-/// Groups came from the global registry where that is forbidden.
+/// A process group was taken from the global registry although the job forbids that.
 inline constexpr Code kGlobalFallback{30};
 /// A state that must never be stored was about to be saved.
 inline constexpr Code kIllegalStatePersisted{31};
@@ -25,12 +25,12 @@ inline constexpr Code kIllegalStatePersisted{31};
 inline constexpr Code kForeignCheckpoint{35};
 /// All ranks wait for each other and none can proceed.
 inline constexpr Code kHang{39};
-/// A derived copy does not match its source.
+/// A copy that is derived from other state does not match it, such as a rounded weight.
 inline constexpr Code kStaleDerived{41};
 
 }  // namespace passed_on
 
-/// True if an Error may carry the code, be it public or passed on.
+/// True if an Error may carry the code, whether the code is public or one of the above.
 bool is_error(Code code);
 /// Returns the code whose printed name is `name`; empty if there is none.
 std::optional<Code> code_named(std::string_view name);

@@ -16,7 +16,7 @@ struct Name {
   std::string_view text;
 };
 
-// Sorted by number, for binary search.
+// Must stay sorted by number, because lookups use binary search.
 constexpr std::array kNames = {
     Name{Code::kUsage, "USAGE"},
     Name{Code::kNotFound, "NOT_FOUND"},

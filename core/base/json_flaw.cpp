@@ -48,7 +48,8 @@ class Watch final : public nlohmann::json_sax<Json> {
   }
 
   std::size_t depth_max_;
-  std::vector<std::set<std::string>> keys_;  ///< keys of each open object or list
+  /// Keys so far of each object or list that is not closed yet.
+  std::vector<std::set<std::string>> keys_;
 };
 
 }  // namespace

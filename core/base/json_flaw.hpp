@@ -1,5 +1,6 @@
 #pragma once
-// Finds flaws that JSON parsers accept silently but evidence must not have, such as repeated keys.
+// Finds flaws such as repeated keys, which JSON parsers silently accept. A report that serves as
+// evidence must not have them.
 
 #include <cstddef>
 #include <optional>

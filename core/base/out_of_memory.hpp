@@ -1,6 +1,6 @@
 #pragma once
-// Reports that there was not enough memory for a file's content. The file is not damaged, so this
-// is not an Error.
+// Defines the exception for a file whose content does not fit in memory. The file is not damaged,
+// so the exception is not an Error.
 
 #include <cstdint>
 #include <new>

@@ -1,5 +1,6 @@
 #pragma once
-// Makes text from files, paths and peers safe for a terminal, which must not obey any part of it.
+// Makes text from files, paths and other ranks safe to print, so that a terminal obeys no part of
+// it.
 
 #include <string>
 #include <string_view>

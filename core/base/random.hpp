@@ -1,7 +1,7 @@
 #pragma once
-// The project's only random generator. It is counter-based, uses integers only, and is split by
-// name. The n-th number of a stream depends only on the seed, the names and n, so any element can
-// be generated without the others.
+// Defines the project's only random generator. It is counter-based and uses integers only. Streams
+// are derived by name. The n-th number of a stream depends only on the seed, the names and n, so
+// any element can be generated without the others.
 
 #include <cstdint>
 #include <string_view>

@@ -53,8 +53,9 @@ class Finder {
     }
   }
 
-  /// Returns the reason why an empty entry is not a file; nothing if it is one. Stores open only
-  /// files. Every entry that is no file has size 0, so only empty entries are opened here.
+  /// Tries to open an empty entry, which may be a pipe or a device instead of a file. Returns the
+  /// error if it cannot be opened; nothing if it is a file. Entries that are no files have size 0,
+  /// so all others are files.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {
@@ -69,8 +70,9 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are part of the checkpoint and not copied: a save writes them
-  /// anew, or an earlier save left them.
+  /// True for top-level files that are part of the checkpoint itself and therefore not copied: a
+  /// new save writes such files itself. Files that an earlier save left are also listed in
+  /// `left_out`.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;
@@ -90,7 +92,7 @@ class Finder {
   Store& store_;
   std::string root_;
   std::set<std::string> payload_;
-  bool of_all_ranks_;  ///< true if one file has the metadata of all ranks
+  bool of_all_ranks_;  ///< true if one `.metadata` describes the files of all ranks
   bool manifest_;
   BesidePayload found_;
 };

@@ -15,7 +15,8 @@ struct BesidePayload {
     std::string name;  ///< relative to the checkpoint's directory; may contain '/'
     std::uint64_t bytes = 0;
   };
-  std::vector<std::string> directories;  ///< relative to that directory; each follows its parent
+  /// Relative to the checkpoint's directory; parents come first.
+  std::vector<std::string> directories;
   std::vector<File> files;
   /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
   /// an earlier save.
@@ -31,8 +32,8 @@ struct BesidePayload {
   std::vector<std::string> names() const;
 };
 
-/// True if there is an integrity.json that is, or may have been, a manifest. An integrity.json in
-/// another form belongs to the user.
+/// True if integrity.json exists and is a manifest, intact or damaged. An integrity.json in any
+/// other form belongs to the user.
 bool has_manifest(const Checkpoint& checkpoint);
 /// Throws like read_integrity, naming the file, if there is a manifest that cannot be read.
 void require_readable_manifest(const Checkpoint& checkpoint);

@@ -48,7 +48,7 @@ class HalfReadFile final : public ReadFile {
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     if (!at_hand_.read(index_, offset, out)) inner_->read_at(offset, out);
   }
-  /// All parts belong to one record, which is either in memory as a whole or not at all.
+  /// All parts lie in one stored item, which is in memory either completely or not at all.
   void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
     if (parts.empty() || !at_hand_.read(index_, offset, parts.front())) {
       return inner_->read_parts(offset, parts);
@@ -75,7 +75,8 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   if (checksums == nullptr) return;
   SpanSource source(item, place);
   checksums->add(source, place.key);
-  checksums->require_no_damage();  // report this first: a changed byte may be why parsing failed
+  // Comes before parsing: if a changed byte makes parsing fail, the checksum says why.
+  checksums->require_no_damage();
 }
 
 }  // namespace
@@ -215,7 +216,7 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    // The file is too large to read, but it may be whole.
+    // The code must not suggest damage: a file that is too large to read may be intact.
     throw Error(Code::kUnsupported, error.message(), error.place());
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint opened for reading: its metadata, files and items. Reads only what a caller
-// requests. For use by one thread.
+// Opens a checkpoint and reads its metadata, files and items. Reads only what a caller requests.
+// For use by one thread.
 
 #include <map>
 #include <memory>
@@ -42,7 +42,8 @@ class Checkpoint {
   /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
   static Checkpoint open(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
-  /// `files` is the hash_of() of the metadata files, if they were read from the store.
+  /// `files` is hash_of() the metadata files. Without it, nothing checks whether these files change
+  /// while the checkpoint is read.
   Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
              std::optional<std::uint64_t> files = {});
 
@@ -70,7 +71,7 @@ class Checkpoint {
   /// Reads the item's header and checks it against the metadata (DTYPE_DRIFT,
   /// EXTENT_MISMATCH).
   TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
-  /// Does the same for a chunk whose archive is already open.
+  /// Like the other tensor_item(), but for a chunk whose archive is already open.
   static TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
                                 Archive& archive);
   Bytes object_bytes(const StoredObject& object);
@@ -82,9 +83,10 @@ class Checkpoint {
   /// that name may belong to the user.
   bool has_backend_file() const;
 
-  /// The common state: from `common.pt`, otherwise from the object `common_state/shard_0_1`;
-  /// nothing if the checkpoint has neither (plain DCP). Its value is a dict unless the item is
-  /// opaque. In plain DCP, a `common.pt` without common state belongs to the user and is ignored.
+  /// The common state. It is read from `common.pt` or, if there is no such file, from the object
+  /// `common_state/shard_0_1`. A plain DCP checkpoint has neither. The value is a dict unless the
+  /// item is opaque. In plain DCP, a `common.pt` without common state belongs to the user and is
+  /// ignored.
   struct Common {
     std::string source;  ///< file or key that the value was read from
     BytesItem item;

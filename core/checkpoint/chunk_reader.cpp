@@ -12,14 +12,16 @@ namespace {
 /// Limit on the number of remembered shapes; few are needed, because shapes repeat from layer to
 /// layer.
 constexpr std::size_t kFramesMax = 32;
-/// After this many consecutive items with another frame, the reader stops expecting the usual one.
+/// After this many consecutive items that do not have the usual frame, the reader parses all
+/// further items.
 constexpr int kMissesMax = 8;
-/// Size of one read. The bytes of a read are still in the CPU's cache when their checksum is
-/// computed. An item with at most this many element bytes may be read in one go; its head and tail
-/// are checked only afterwards.
+/// Number of bytes read at a time. It is small enough for the bytes to be still in the CPU's cache
+/// when their checksum is computed. An item with at most this many element bytes may be read in one
+/// go; its head and tail are then checked afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
-/// Returns the memory if one target takes the whole chunk, row-major; null otherwise.
+/// If the only target takes the whole chunk in row-major order, returns the target's memory;
+/// otherwise null.
 std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
   if (targets.size() != 1 || !(targets.front().region == chunk.box)) return nullptr;
   const StridedView& target = targets.front().target;
@@ -56,8 +58,8 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Returns null if the chunk's item must be parsed. An item with a frame is read only once, so its
-/// bytes cannot change between check and delivery.
+/// Returns the usual frame for a chunk of this shape; null if the chunk's item must be parsed. An
+/// item with a frame is read only once, so its bytes cannot change between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
@@ -111,7 +113,7 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   return frame.data_bytes();
 }
 
-/// Reads the elements into place and returns their checksum.
+/// Reads all elements directly into `out` and returns their checksum.
 std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   Crc32 crc;
   for (std::uint64_t done = 0; done < item.frame.data_bytes();) {
@@ -174,7 +176,8 @@ void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t 
 
 std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                                        std::span<const RegionTarget> targets) {
-  if (resources_.checksums != nullptr) {  // count first: a changed byte may be why parsing fails
+  // Comes before parsing: if a changed byte makes parsing fail, the checksum says why.
+  if (resources_.checksums != nullptr) {
     const auto slice = resources_.checkpoint.slice(tensor.key, chunk.file, chunk.range);
     resources_.checksums->add(*slice, tensor.key);
     resources_.checksums->require_no_damage();

@@ -18,8 +18,8 @@ namespace reprise {
 /// Resources a reader uses; all of them outlive it.
 struct ReaderResources {
   Checkpoint& checkpoint;
-  Device& device;                      ///< device whose memory is read into
-  MutableByteSpan staging;             ///< staging; its size bounds the memory used by one read
+  Device& device;           ///< the targets are in the memory of this device
+  MutableByteSpan staging;  ///< buffer between file and targets; its size limits one read
   ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole and counted here
 };
 
@@ -30,8 +30,9 @@ class ChunkReader {
   /// Uses `staging` for all further reads.
   void go_through(MutableByteSpan staging) { resources_.staging = staging; }
 
-  /// Fills the targets, see read_regions(). Throws like Checkpoint::tensor_item and read_regions; a
-  /// wrong checksum goes to the tally. Returns the number of element bytes read.
+  /// Fills the targets like read_regions() and returns the number of element bytes read. Throws
+  /// like Checkpoint::tensor_item and read_regions. A wrong checksum is counted in the tally. It is
+  /// also thrown, unless the file's checksums may be switched off.
   ///
   /// Items in the usual frame (TensorFrame) are not parsed: the needed part is read once, and
   /// checksums are computed from the very bytes delivered. Other items cost an extra read of about
@@ -40,7 +41,7 @@ class ChunkReader {
                      std::span<const RegionTarget> targets);
 
  private:
-  /// A chunk, its open file, and its frame if it has the usual one.
+  /// A chunk that should have the usual frame, with this frame and the open file.
   struct Framed {
     const StoredTensor& tensor;
     const StoredChunk& chunk;

@@ -32,7 +32,7 @@ class CopiedFile {
   /// Appends the content of `source` with the patches applied. Returns the range of the file that
   /// it occupies.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
-  /// Syncs, closes and confirms the file. May be called once.
+  /// Syncs and closes the file, and reads it back to confirm its content. May be called once.
   WrittenContent finish();
 
  private:
@@ -44,7 +44,7 @@ class CopiedFile {
   std::uint64_t bytes_ = 0;
 };
 
-/// A whole file of a store as an item source; the constructor opens the file.
+/// Reads a whole file of a store as an item source. The constructor opens the file.
 class WholeFile final : public ItemSource {
  public:
   WholeFile(Store& store, const std::string& path);
@@ -57,7 +57,7 @@ class WholeFile final : public ItemSource {
   std::unique_ptr<ReadFile> file_;
 };
 
-/// A range of another item source.
+/// Reads a range of another item source.
 class PartOf final : public ItemSource {
  public:
   /// Error messages give `place` as the position of the range. `whole` is borrowed.

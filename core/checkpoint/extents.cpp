@@ -22,7 +22,7 @@ std::vector<StoredItem> items_by_place(const Catalog& catalog) {
 }
 
 std::optional<Overlap> find_overlap(std::span<const StoredItem> items, std::uint64_t file_size) {
-  const StoredItem* longest = nullptr;  // item that reaches farthest so far
+  const StoredItem* longest = nullptr;  // of the items so far, the one that ends last
   const auto end_of = [](const StoredItem& item) { return item.range.offset + item.range.size; };
   std::optional<Overlap> found;
   for (const StoredItem& item : items) {

@@ -31,12 +31,12 @@ struct Overlap {
   std::size_t count = 0;  ///< number of items that begin within another
 };
 
-/// Checks the items of one file, which are sorted by offset; skips empty items and those past
-/// `file_size`. O(n).
+/// Finds overlapping items in one file; returns nothing if there are none. The items must be sorted
+/// by offset. Skips empty items and items that do not fit within `file_size`. O(n).
 std::optional<Overlap> find_overlap(
     std::span<const StoredItem> items,
     std::uint64_t file_size = std::numeric_limits<std::uint64_t>::max());
-/// Returns the overlap in words, beginning with overlap.item.
+/// Describes the overlap for an error message about overlap.item.
 std::string words_of(const Overlap& overlap);
 
 /// Throws EXTENT_MISMATCH for the first file in which two items share bytes, with both keys, file

@@ -1,5 +1,5 @@
 #pragma once
-// Findings of a checkpoint examination.
+// Makes and counts findings, the results of examining a checkpoint.
 
 #include <cstdint>
 #include <optional>

@@ -12,8 +12,8 @@ namespace reprise {
 struct Generation {
   Step step;
   std::string directory;  ///< directory within the store; may end in `.replaced` or `.saving`
-  /// True if the directory has metadata under a name that a load accepts. False if it is being
-  /// written, or was being written when its writer died.
+  /// True if the directory has metadata and a load would use it. False for an unfinished directory,
+  /// and for an old copy if the checkpoint that replaced it is there.
   bool committed = false;
 
   friend bool operator==(const Generation&, const Generation&) = default;

@@ -70,7 +70,8 @@ bool in_natural_order(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-/// True for the name of a directory that is being written or removed, or was when its writer died.
+/// True for the names of directories that are being written or removed. A writer that dies leaves
+/// such a directory.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
@@ -82,7 +83,7 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
   try {
     entries = store.list(path);
   } catch (const Error&) {
-    return;  // an unreadable directory does not matter here
+    return;  // a directory that cannot be read is skipped
   }
   for (const Entry& entry : entries) {
     if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// The result of resolving a path.
+/// Says where locate() found a checkpoint.
 struct Location {
   std::string directory;               ///< directory of the `.metadata`, within the store
   std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
@@ -18,9 +18,10 @@ struct Location {
 };
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
-/// or a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
-/// crash left `<directory>.replaced`, returns the latter. Throws NOT_FOUND, INCOMPLETE_SELECTED
-/// (payload without metadata) or TRACKER_DANGLING if there is none.
+/// or a root whose latest_checkpointed_iteration.txt names such a directory. If the directory is
+/// missing and a crash left `<directory>.replaced`, returns the latter. If there is no checkpoint,
+/// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata) or TRACKER_DANGLING (the
+/// tracker names a missing directory).
 Location locate(Store& store, const std::string& path);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
 /// tracker nor anything that was a checkpoint. Leftovers of a save that died do not count.

@@ -43,8 +43,8 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// Returns the piece of a chunk as it is stored: `local` and the strides count elements of the
-/// item's storage.
+/// Converts a piece of a chunk to the item's storage: `local` and the strides of the result count
+/// elements of that storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {
     piece.local = item.storage_offset;
@@ -67,9 +67,9 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-/// Shortest run that is read straight into its target. If several shorter runs are adjacent
-/// in the file, reading them as a block and copying is faster than one request that lists
-/// them.
+/// Runs of at least this many bytes are read straight into their target. Shorter runs that are
+/// adjacent in the file are faster to read as one block, from which they are copied, than with one
+/// request that lists them.
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
 /// Maximum number of runs per request.
 constexpr std::size_t kPartsMax = 16;
@@ -170,7 +170,8 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      // Number of unwanted elements beyond the allowed ones that each further step adds, times 20.
+      // Each further step adds strides[d] elements to the span and block.elements wanted elements.
+      // `loss` is 20 times the number of unwanted elements by which a step exceeds the limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
@@ -181,7 +182,7 @@ class AtomReader {
     return block;
   }
 
-  /// Returns the longest run without gaps in both file and target.
+  /// Returns the longest run that has no gaps, neither in the file nor in the target.
   static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
                           const Order& order) {
     Block run{.extents = Dims::filled(extents.size(), 1)};

@@ -24,10 +24,10 @@ struct RegionTarget {
   StridedView target;
 };
 
-/// Reads the regions' bytes and scatters them through `device`, which must have finished using the
-/// targets; they are filled on return, in host byte order. Returns the number of bytes read from
-/// the file. If given, `seen` receives the stored bytes of all delivered elements, with their
-/// position in the item's record.
+/// Reads the regions' bytes and scatters them through `device`. The device must have finished using
+/// the targets. On return, the targets are filled, in host byte order. Returns the number of bytes
+/// read from the file. If given, `seen` receives the stored bytes of all delivered elements, with
+/// their position in the item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,

@@ -65,9 +65,10 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if the list shows the old mark and no other entries but marks. A store's list may lag, but
-/// the old mark is created after all other files: a list that shows it hides none of them. If the
-/// old mark is missing, creates it, so that the list of a later save can show it.
+/// True if `entries` has the old mark and nothing but marks. The directory then contains no other
+/// files, even if the store's lists lag: the old mark is created after all other files, so a list
+/// that shows it shows all of them. If the old mark is missing, creates it, so that the list of a
+/// later save can show it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -187,7 +188,8 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
   if (!is_directory(store.stat(directory))) return;
   try {
     store.create(join_path(directory, old_mark_of(token)))->close();
-    store.sync_directory(directory);  // a power cut must not leave the new name without its mark
+    // A power cut could otherwise leave a renamed directory without its mark.
+    store.sync_directory(directory);
   } catch (const Error&) {
     // The directory may belong to another user. If this writer then dies, nobody removes the
     // directory, because it lacks the mark.

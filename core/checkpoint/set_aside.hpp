@@ -1,16 +1,17 @@
 #pragma once
-// Directories next to a checkpoint's final path: new ones being written, old ones moved away, and
-// ones being removed. Their names end in the token of the lock they were made under, so that two
-// writers never use the same one.
+// Manages directories next to a checkpoint's final path: new ones being written, old ones moved
+// away, and ones being removed. Each name ends in the token of the writer's lock, so that two
+// writers never use the same directory.
 //
 //   iter_0000010.saving-0123456789abcdef     being written, or the old one after an exchange
 //   iter_0000010.replaced-0123456789abcdef   the old one, if a store cannot exchange
 //   iter_0000002.removing-0123456789abcdef   being removed by retention
 //   latest_checkpointed_iteration.txt.tmp-0123456789abcdef   the next tracker
 //
-// Each contains a mark, a small file whose name has the token and tells new from old. A directory
-// without a mark or without a token in its name comes from an earlier version or from a user. It is
-// read only if there is nothing else, and never moved or removed.
+// Each directory contains a mark. This is a small file whose name has the token and tells whether
+// the checkpoint is new or old. A directory without a mark or without a token in its name comes
+// from an earlier version or from a user. It is read only if there is nothing else, and never moved
+// or removed.
 
 #include <optional>
 #include <string>
@@ -45,11 +46,11 @@ struct Aside {
 };
 /// Lists set-aside directories of `path` that have a token.
 std::vector<Aside> asides_of(Store& store, const std::string& path);
-/// Returns where the old checkpoint of `directory` is now, if a crash interrupted its replacement;
-/// nothing if there is no copy. If there are several copies, returns the newest that has metadata.
-/// A copy without a token is returned only if no other has metadata.
+/// If a crash interrupted the replacement of the checkpoint at `directory`, returns the path of the
+/// old copy; nothing if there is none. Of several copies, returns the newest that has metadata. A
+/// copy without a token is returned only if no other has metadata.
 std::optional<std::string> replaced_copy(Store& store, const std::string& directory);
-/// Does the same, but considers only copies with this program's mark.
+/// Like replaced_copy(), but considers only copies with this program's mark.
 std::optional<Aside> own_replaced_copy(Store& store, const std::string& directory);
 
 /// Returns the name of the file that marks a directory as being written by the lock's holder. The
@@ -67,8 +68,8 @@ bool is_unconfirmed(Store& store, const std::string& directory);
 /// Marks a checkpoint that is about to be moved away, if possible. Never writes through a link.
 void mark_as_old(Store& store, const std::string& directory, const std::string& token);
 /// True if the directory contains either mark with the directory's own token. An empty directory
-/// counts as well, because marks are added first and removed last; in a store whose lists lag it
-/// does not count.
+/// counts as well, because marks are added first and removed last. If the store's lists lag, a list
+/// without entries proves nothing and does not count.
 bool is_own(Store& store, const Aside& aside);
 
 /// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks
@@ -79,14 +80,14 @@ void unmark(Store& store, const std::string& directory);
 /// is removed, but its target is left alone. If lists lag, the marks stay until a list shows
 /// nothing else.
 std::vector<std::string> discard(Store& store, const std::string& directory);
-/// Writes `names` into the mark of `directory`: files that its writer is about to add and whose
-/// names do not show that they belong to a checkpoint. The names are paths within the directory,
-/// each directory before its contents.
+/// Records `names` in the mark of `directory`, so that discard_unfinished() can remove these files.
+/// The writer is about to add them, and their names do not show that they belong to a checkpoint.
+/// The names are paths within the directory, each directory before its contents.
 void note_beside(Store& store, const std::string& directory, const std::string& token,
                  const std::vector<std::string>& names);
-/// Removes an unfinished directory with that token: recorded files, files that belong to a
-/// checkpoint by name, and last the mark. Returns what remains, like discard(). Does nothing if the
-/// mark is missing.
+/// Removes an unfinished directory that was written under `token`: the recorded files, the files
+/// that belong to a checkpoint by name, and last the mark. Returns what remains, like discard().
+/// Does nothing if the mark is missing.
 std::vector<std::string> discard_unfinished(Store& store, const std::string& directory,
                                             const std::string& token);
 

@@ -11,8 +11,8 @@ namespace reprise {
 
 /// Returns the tracker of `root`. Throws like Store::open and read_tracker(), naming the file.
 Tracker stored_tracker(Store& store, const std::string& root);
-/// Returns the iteration that the tracker of `root` names; nothing if it has none or cannot be
-/// read.
+/// Returns the iteration that the tracker of `root` names; nothing if the tracker names none, is
+/// missing or cannot be read.
 std::optional<Step> tracked_step(Store& store, const std::string& root);
 
 }  // namespace reprise

@@ -43,7 +43,8 @@ class View {
   std::vector<std::size_t> dims_;  ///< dimensions, sorted by stride, largest first
 };
 
-/// Adds the bytes that no element of the view covers. Most items have no such bytes.
+/// Adds to `crc` the bytes of the storage that belong to no element of the item's view. Most items
+/// have no such bytes.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
   constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of every element's width
   if (crc.seen() == item.data_bytes) return;
@@ -80,8 +81,8 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Counts the checksums of all records but the elements' own. They are computed from the same bytes
-/// from which the item was parsed.
+/// Checks and counts all records of the item but the one with the elements. The checksums are
+/// computed from the same bytes from which the item was parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {
@@ -111,7 +112,8 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   return found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
 }
 
-/// Judges the chunk's checksum once all its elements have been delivered.
+/// Compares the checksum of the chunk's elements with the stored one, once all elements have been
+/// delivered.
 void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
   if (!opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
   const StoredChunk& stored = tensor_.chunks[chunk];

@@ -17,8 +17,8 @@ class TensorReader {
  public:
   /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH, naming the key and `.metadata`'s
   /// directory, if the chunks do not tile the tensor. If checksums are wanted, they are computed
-  /// from the very bytes delivered; a chunk's checksum enters the tally once all of its elements
-  /// have been delivered, each exactly once.
+  /// from the very bytes delivered. A chunk's checksum is counted in the tally once each of its
+  /// elements has been delivered exactly once.
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
 
   /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.

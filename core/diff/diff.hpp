@@ -27,9 +27,8 @@ enum class DiffVerdict : std::uint8_t {
   kDtype,  ///< element types differ; nothing was compared
   kOnlyLeft,
   kOnlyRight,
-  kNotComparable,  ///< the item is bound to a layout and the layouts differ, so its content is
-                   ///< unknown
-  kNotKnown,       ///< bytes that are not interpreted differ; the content may still be equal
+  kNotComparable,  ///< the item is bound to a layout, and the layouts differ
+  kNotKnown,       ///< the bytes differ, but they are not interpreted: the content may be equal
 };
 /// Returns "same", "different", "shape differs", ...
 std::string_view name_of(DiffVerdict verdict);
@@ -39,15 +38,15 @@ bool counts_as_different(DiffVerdict verdict);
 struct TensorDiff {
   struct Side {
     DType dtype = DType::kFloat32;
-    Dims shape;  ///< shape as a job knows it
+    Dims shape;  ///< shape of the tensor in the job, even if it is stored flat
   };
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
   std::optional<Side> left;  ///< empty if this side lacks the key
   std::optional<Side> right;
-  Comparison comparison;      ///< `first` is a row-major index
+  Comparison comparison;      ///< comparison.first is a row-major index
   std::optional<Dims> first;  ///< global index of the first difference
-  std::string first_left;     ///< value and bits there, on each side
+  std::string first_left;     ///< value and bits of the first difference, on the left side
   std::string first_right;
   std::string reason;  ///< reason for kNotComparable; used in messages
 };
@@ -64,11 +63,10 @@ struct ObjectDiff {
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
 
-/// Says if state that is bound to a layout, and was not compared for that reason, affects the
-/// verdict.
+/// Says how the verdict treats state that was not compared because it is bound to a layout.
 enum class LayoutBound : std::uint8_t {
-  kDecides,   ///< it affects the verdict: not everything was compared
-  kAccepted,  ///< it does not: the caller accepts that it was not compared
+  kDecides,   ///< the verdict can say that not everything was compared
+  kAccepted,  ///< the verdict ignores it, because the caller accepts that
 };
 
 struct DiffReport {
@@ -104,10 +102,12 @@ struct DiffOptions {
   /// Returns true for differences inside the common state to ignore, for example at the path
   /// "common_state['args']['lr']". If empty, none is ignored.
   std::function<bool(std::string_view path)> path_ignored;
-  /// Size of the blocks read from each side; the comparison uses as much memory again.
+  /// Size of the blocks read from each side. The comparison uses three buffers of this size: one
+  /// for each side, and one for staging.
   std::uint64_t block_bytes = std::uint64_t{2} << 20U;
   std::size_t differences_max = 8;  ///< upper limit per object
-  /// If true, each record that is read is compared with its checksum. This reads payloads twice.
+  /// If true, each record that is read is compared with its checksum. Objects and files are then
+  /// read twice; tensors are not.
   bool checksums = true;
 };
 

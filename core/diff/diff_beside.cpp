@@ -79,7 +79,7 @@ WholeValue value_of(ItemSource& file, bool of_megatron) {
     return read_whole_pickle(file);
   } catch (const Error& error) {
     if (error.code() == Code::kIo) throw;
-    return opaque(error.message());  // the file need not be a torch file at all
+    return opaque(error.message());  // no error: the user's file may have any format
   }
 }
 
@@ -189,7 +189,7 @@ class BesideDiffer {
   Names left_;
   Names right_;
   bool has_backend_file_;  ///< true if a side has Megatron's metadata.json
-  bool has_manifests_;     ///< true if both sides have a manifest; manifests are not content
+  bool has_manifests_;     ///< true if both sides have a manifest; manifests are then not compared
   const DiffOptions& options_;
   DiffReport& report_;
 };

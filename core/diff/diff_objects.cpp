@@ -26,7 +26,7 @@ std::string base_of(const std::string& key) {
   return parsed ? parsed->key : key;
 }
 
-/// Returns the grids that the shards of one key claim.
+/// Reads the shard grid from the key of each shard of `base`, and returns the different grids.
 std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) {
   std::set<std::string> grids;
   const std::string prefix = base + "/";

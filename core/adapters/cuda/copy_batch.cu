@@ -4,7 +4,8 @@
 namespace reprise {
 namespace {
 
-/// Enough blocks to keep the bus busy: 256 KiB are then in flight. The job has the rest of the GPU.
+/// Enough blocks to keep the bus busy: 256 KiB are then being copied at any time. All other blocks
+/// of the GPU stay available to the job.
 constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace

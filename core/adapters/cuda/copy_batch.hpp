@@ -1,6 +1,6 @@
 #pragma once
-// Strided copies that one kernel makes. This header contains no vendor types; only this folder
-// includes it.
+// Collects strided copies, which one kernel then makes. This header contains no vendor types; only
+// this folder includes it.
 
 #include <cstddef>
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace reprise {
 
-/// A table of copies, which the host fills and the device reads, and the work that follows when the
-/// copies are done. A batch is reused; filling it allocates nothing, except for deliveries to
-/// unpinned memory.
+/// A table of copies, which the host fills and the device reads, and the deliveries that the host
+/// makes after the copies. A batch is reused; filling it allocates memory only for deliveries.
 class CopyBatch {
  public:
-  /// A copy from pinned memory to its destination. The host makes it once the batch is done.
+  /// A copy from pinned memory to unpinned memory, which the device cannot reach. The host makes it
+  /// once the batch is done.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;
@@ -27,7 +27,7 @@ class CopyBatch {
 
   explicit CopyBatch(int device);
 
-  /// Adds a copy, which must not be empty, between two places that the device can reach.
+  /// Adds a copy between two addresses that the device can reach. The copy must not be empty.
   void add(const StridedCopy& copy);
   /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery, which
   /// the host makes once the batch is done.
@@ -44,8 +44,8 @@ class CopyBatch {
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// These limits are large enough to make the cost of the launch negligible, and small enough for
-  /// the device to begin early.
+  /// A batch is full at either limit. The limits are large, so the cost of the launch is
+  /// negligible, yet small enough for the device to begin early.
   static constexpr std::int64_t kCopiesMax = 256;
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 

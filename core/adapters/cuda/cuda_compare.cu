@@ -27,8 +27,7 @@ __device__ DifferenceSum sum_of_warp(DifferenceSum sum) {
 using Word = unsigned long long;  // CUDA's atomics take no std::uint64_t
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// Combines the sums, maxima and minima of `sum` with those of `total`. The order of such calls
-/// does not matter.
+/// Merges `sum` into `total` with atomic operations, so the threads may call this in any order.
 __device__ void add_to(DifferenceSum* total, const DifferenceSum& sum) {
   if (sum.mismatches == 0) return;
   atomicAdd(reinterpret_cast<Word*>(&total->mismatches), sum.mismatches);

@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-/// From this size on, a copy engine is as fast as a kernel, and it needs no multiprocessors.
+/// Contiguous copies of at least this size use a copy engine instead of a kernel. The engine is
+/// then just as fast and needs no multiprocessors.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
 /// A batch of this size takes half a millisecond at 50 GB/s, so a wait of about 10 us is
@@ -34,7 +35,7 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// Each batch has a range of events. Batches and their events have the same order:
+/// Events are numbered. Each batch covers a range of these numbers, in the same order:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
 ///   batches  queued        | open: filled, not queued yet (gathers only)
@@ -86,7 +87,8 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    CopyBatch& batch = open_batch();  // the end of this batch also covers direct copies
+    // Opened for large copies too, because their event ends with it.
+    CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));

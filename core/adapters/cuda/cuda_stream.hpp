@@ -1,5 +1,6 @@
 #pragma once
-// CUDA streams and events. This header contains no vendor types, so every folder may include it.
+// Wraps CUDA streams and events. This header contains no vendor types, so every folder may include
+// it.
 
 #include <cstdint>
 #include <utility>
@@ -32,7 +33,7 @@ class CudaStream {
   CudaStreamRef ref_;
 };
 
-/// A point in a stream that other streams and the host can wait for.
+/// Marks a point in a stream. Other streams and the host can wait until all work before it is done.
 class CudaEvent {
  public:
   enum class Kind : std::uint8_t { kOrder, kTime };

@@ -1,5 +1,5 @@
 #pragma once
-// A few numbers that kernels accumulate and that the host reads afterwards.
+// Brings a few numbers that kernels compute back to the host.
 
 #include <array>
 #include <cstddef>

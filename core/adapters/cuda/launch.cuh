@@ -13,7 +13,8 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// A multiprocessor holds this many blocks of that size at once. More blocks would only wait.
+/// A multiprocessor holds this many blocks of kThreadsPerBlock threads at once. More would only
+/// wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {
@@ -51,10 +52,9 @@ __global__ void for_each_index(std::int64_t count, Body body) {
 }
 
 /// Queues body(i) for each i in [0, count), in any order. `Body` is a small struct with `REPRISE_HD
-/// void operator()(std::int64_t) const`, and it is copied to the device. Memory that it points to
-/// must be device or pinned memory that lives until the stream has passed the launch. Nothing is
-/// launched if `count` is 0. Uses at most `blocks_max` blocks; if that is 0, all that the device
-/// can hold.
+/// void operator()(std::int64_t) const`, and it is copied to the device. It may point only to
+/// device or pinned memory, which must live until the calls are done. Nothing is launched if
+/// `count` is 0. Uses at most `blocks_max` blocks; if that is 0, as many as the device can hold.
 template <class Body>
 void launch(CudaStreamRef stream, std::int64_t count, const Body& body,
             std::int64_t blocks_max = 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// A fabric with only one rank.
+// Implements a fabric that has only one rank.
 
 #include "reprise/fabric.hpp"
 

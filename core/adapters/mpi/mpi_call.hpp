@@ -1,6 +1,6 @@
 #pragma once
-// Checks MPI's results; no other place does. Also has the MPI details that other headers hide. Only
-// this folder's sources include this header.
+// Checks the results of MPI calls; no other file does. Also defines MpiWorld. Only this folder's
+// sources include this header.
 
 #include <mpi.h>
 
@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-/// The type behind MpiSession::world(), which other headers only declare.
+/// Contains the communicator behind MpiSession::world(). Headers without MPI types only declare
+/// this struct.
 struct MpiWorld {
   MPI_Comm comm = MPI_COMM_NULL;
 };

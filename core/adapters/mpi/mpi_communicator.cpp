@@ -48,7 +48,8 @@ MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Freeing is collective, and after a failure of any communicator another rank may not take part.
+  // MPI_Comm_free is collective. After any communicator has failed, another rank may never call it,
+  // and this rank would wait forever.
   if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
 }
 
@@ -72,7 +73,8 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
     deadline_ = &deadline;
     buffers = std::make_unique<Buffers>();
     return body(*buffers);
-  } catch (const std::exception& caught) {  // the other ranks continue without this rank
+  } catch (const std::exception& caught) {
+    // The other ranks do not know of the error and may still use the communicator.
     broken_ = error_from(caught).within({.rank = setting_.session.rank()});
     setting_.session.abandon();
     static_cast<void>(buffers.release());  // MPI owns the buffers from here on
@@ -119,7 +121,8 @@ std::vector<Bytes> MpiCommunicator::all_gather(ByteSpan mine) {
   });
 }
 
-// Receives from the members in turn, because MPI's displacements are too small for all of the data.
+// Receives from one member after another. Receiving all parts at once would need displacements, and
+// MPI's are too small for this many bytes.
 std::vector<Bytes> MpiCommunicator::gather_in_turn(Buffers& buffers) {
   std::vector<Bytes> parts;
   for (std::int32_t member = 0; member < group_.size(); ++member) {

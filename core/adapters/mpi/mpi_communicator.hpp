@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over MPI. Only this folder's sources include this header.
+// Implements a communicator with MPI. Only this folder's sources include this header.
 
 #include <mpi.h>
 
@@ -44,8 +44,8 @@ class MpiCommunicator final : public Communicator {
   using Start = std::function<int(MPI_Request*)>;
   struct Buffers;
 
-  // Counts the call and runs `body`. Throws if the communicator is broken; breaks it if `body`
-  // throws.
+  // Counts the call and runs `body`. If `body` throws, the communicator is broken from then on.
+  // Throws if the communicator was already broken.
   template <class Body>
   auto call(const char* operation, Body&& body);
   // Starts one MPI operation and waits for it with finish_mpi.

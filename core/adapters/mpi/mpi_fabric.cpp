@@ -13,8 +13,9 @@
 namespace reprise {
 namespace {
 
-constexpr int kTag = 7100;      // tag of MPI_Comm_create_group's own messages
-constexpr int kMeetTag = 7101;  // tag of meet()'s messages, which precede those
+constexpr int kTag = 7100;  // tag of MPI_Comm_create_group's own messages
+// Tag of meet()'s messages, which precede those of MPI_Comm_create_group.
+constexpr int kMeetTag = 7101;
 
 // Owns an MPI_Group of global ranks.
 class RankGroup {
@@ -90,7 +91,8 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
     return std::make_shared<MpiCommunicator>(
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
-  } catch (const std::exception&) {  // other ranks may succeed and wait for this rank
+  } catch (const std::exception&) {
+    // Other ranks may have created the communicator and wait for this rank in it.
     session_.abandon();
     throw;
   }

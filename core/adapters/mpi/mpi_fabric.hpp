@@ -28,8 +28,8 @@ struct MpiLimits {
 /// and it is never freed.
 class MpiFabric final : public Fabric {
  public:
-  /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE for
-  /// limits that no call could meet.
+  /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE if
+  /// `limits` has no usable deadline or a piece size that MPI cannot send.
   MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits);
 
   GlobalRank rank() const override { return session_.rank(); }
@@ -37,7 +37,8 @@ class MpiFabric final : public Fabric {
   /// Creates a communicator of the group. Throws USAGE if this rank is not a member.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// Returns when all members have arrived. Throws like any other call; the errors mention `what`.
+  /// Returns when all members have called it. Throws like any other call; error messages contain
+  /// `what`.
   void meet(const Group& group, const std::string& what);
 
  private:

@@ -12,14 +12,14 @@
 namespace reprise {
 namespace {
 
-/// The fabric of a rank, and the objects that the fabric needs.
+/// Owns the fabric of one rank and the objects that the fabric needs.
 struct MpiRank {
   explicit MpiRank(std::uint64_t deadline_ns)
       : session(deadline_ns), fabric(session, clock, {.deadline_ns = deadline_ns}) {}
   MpiRank(const MpiRank&) = delete;
   MpiRank& operator=(const MpiRank&) = delete;
-  /// MPI finalises only when all ranks arrive, however long that takes. So the ranks meet first. If
-  /// a rank does not arrive, MPI is not finalised.
+  /// MPI finalises only once all ranks have arrived, and may wait for them forever. So the ranks
+  /// first meet here with a deadline. If one of them does not arrive, MPI is not finalised.
   ~MpiRank() {
     if (!session.finalizes()) return;
     try {

@@ -23,8 +23,8 @@ class MpiSession {
  public:
   /// Collective over MPI_COMM_WORLD. Throws DEADLINE if a rank does not arrive.
   explicit MpiSession(std::uint64_t deadline_ns = kDefaultDeadlineNs);
-  /// Finalises MPI, unless a communicator was abandoned. After another rank has failed, finalising
-  /// could wait forever; the process should then write its record and leave by _Exit.
+  /// Finalises MPI, unless abandon() was called. After another rank has failed, finalising could
+  /// wait forever. The process should then write its record and leave by _Exit.
   ~MpiSession();  // NOLINT(performance-trivially-destructible): in no_mpi.cpp it does nothing
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -37,10 +37,11 @@ class MpiSession {
   /// ranks.
   NodePlace node_place() const;
 
-  /// Returns the session's own communicator of all ranks. It cannot intercept messages of the
-  /// program, and it returns errors whatever error handler the program uses.
+  /// Returns the session's own communicator of all ranks. It is separate from the program's, so it
+  /// never receives the program's messages, and its errors do not reach the program's error
+  /// handler.
   const struct MpiWorld& world() const { return *world_; }
-  /// True if the end of the session waits for all ranks, without a deadline.
+  /// True if the destructor will finalise MPI. Finalising waits for all ranks, without a deadline.
   bool finalizes() const { return own_ && !abandoned_; }
 
   /// Called by a communicator that failed. MPI is not finalised after that.

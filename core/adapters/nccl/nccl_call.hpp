@@ -1,5 +1,6 @@
 #pragma once
-// Checks NCCL's results; no other place does. Only this folder's sources include this header.
+// Checks the results of NCCL calls; no other file does. Only this folder's sources include this
+// header.
 
 #include <nccl.h>
 
@@ -10,8 +11,9 @@
 
 namespace reprise {
 
-/// Returns UNSUPPORTED if NCCL refuses the request (for example two ranks on one device),
-/// PEER_FAILED if NCCL reports the loss of another rank, and INTERNAL for errors of this rank.
+/// Converts NCCL's result to a code. Returns UNSUPPORTED if NCCL refuses the request (for example
+/// two ranks on one device), PEER_FAILED if NCCL reports the loss of another rank, and INTERNAL for
+/// errors of this rank.
 inline Code code_of(ncclResult_t failure) {
   switch (failure) {
     case ncclInvalidUsage:

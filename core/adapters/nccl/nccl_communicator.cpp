@@ -31,8 +31,8 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::
   link_->set_idle(false);
 }
 
-// A call that did not finish leaves the link out of step with the other ranks; such a link is not
-// reused.
+// If a call did not finish, this rank and the others may expect different calls next on the link.
+// Such a link is not reused.
 NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
 
 std::string NcclCommunicator::describe() const {
@@ -85,7 +85,8 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
   return sizes;
 }
 
-// Uses one staging memory for the parts of all members. Each part is broadcast in place.
+// Broadcasts the parts of a round, each from its member to all others. All parts lie in one staging
+// memory and are received there in place.
 void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over NCCL. Only this folder's sources include this header.
+// Implements a communicator with NCCL. Only this folder's sources include this header.
 
 #include <memory>
 #include <optional>
@@ -30,8 +30,8 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
 
  private:
-  // Counts the call and runs `body`. Throws if the communicator is broken; breaks it if
-  // `body(deadline)` throws.
+  // Counts the call and runs `body(deadline)`. If `body` throws, the communicator is broken from
+  // then on. Throws if the communicator was already broken.
   template <class Body>
   auto call(const char* operation, Body&& body);
   std::string describe() const;
@@ -46,7 +46,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclLink> link_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  bool within_call_ = false;  ///< stays true if a call did not return
+  bool within_call_ = false;  ///< true during a call, and forever after a call that failed
   std::optional<Error> broken_;
 };
 

@@ -23,8 +23,9 @@ std::string making(const Group& group) {
   return text.str();
 }
 
-// Returns an id that the group's first member makes and sends to all. If it cannot make one, it
-// sends an empty message, so that the other members learn of the failure without waiting.
+// Returns an id for the new NCCL communicator. The group's first member makes the id and sends it
+// to all. If it cannot make one, it sends an empty message, so that the other members learn of the
+// failure at once.
 ncclUniqueId shared_id(Communicator& members, const CallDeadline& deadline) {
   ncclUniqueId id = {};
   ncclResult_t made = ncclSuccess;
@@ -66,8 +67,9 @@ Communicator& NcclFabric::introduced(const Group& group) {
   return *members;
 }
 
-// Returns the first of the group's links that no member uses any more. All members have created the
-// same links in the same order, but each may have stopped using different ones.
+// Returns the first of the group's links that is idle on every member; null if there is none. All
+// members have created the same links in the same order, but a link may be idle on one member and
+// still in use on another.
 std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator& members) {
   std::vector<std::shared_ptr<NcclLink>> known;
   std::vector<std::int64_t> idle;

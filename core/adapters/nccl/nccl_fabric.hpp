@@ -17,8 +17,8 @@ class NcclLink;
 
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  /// Buffers are cut into pieces of this size, at least 8. It limits the staging of a communicator
-  /// in pinned memory and on the device.
+  /// Limit on the bytes that are sent at a time, at least 8. Larger buffers are cut. This limits
+  /// the size of a communicator's staging in pinned memory and on the device.
   std::uint64_t piece_bytes = 1U << 26U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
@@ -39,7 +39,8 @@ class NcclFabric final : public Fabric {
   /// a CUDA index. Throws UNSUPPORTED if the device cannot be used or if the program was built
   /// without NCCL.
   NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device);
-  /// Frees NCCL resources only if close() was called. Otherwise the process should end by _Exit.
+  /// Frees NCCL resources only if close() was called before. Without close(), the process should
+  /// end by _Exit.
   ~NcclFabric() override;
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
@@ -50,10 +51,12 @@ class NcclFabric final : public Fabric {
   /// errors of the bootstrap fabric.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// True if a communicator failed or could not be created. Nothing may wait for its members then.
+  /// True if a communicator failed or could not be created. Another member may then never arrive,
+  /// so nothing may wait for the members.
   bool abandoned() const;
-  /// Frees all NCCL resources. Collective over the members of each group that had a communicator;
-  /// all communicators must be gone. Does nothing after a failure. Throws like a call.
+  /// Frees all NCCL resources. Collective over the members of each group that had a communicator.
+  /// All communicators must have been destroyed before. Does nothing after a failure. Throws like a
+  /// call.
   void close();
 
  private:

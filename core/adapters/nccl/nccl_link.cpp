@@ -11,10 +11,12 @@
 namespace reprise {
 namespace {
 
-// Number of multiprocessors to use, out of about a hundred. Little data passes here, and the job
-// needs the other multiprocessors. Each one also costs buffers on the device.
+// Limit on the number of multiprocessors that NCCL uses. A GPU has about a hundred, and the job
+// needs them. A few are enough for the little data that passes here, and each one costs buffers on
+// the device.
 constexpr int kProcessorsMost = 4;
-constexpr std::uint64_t kStagingLeast = 1U << 16U;  // large enough for most calls, which are small
+// Large enough for most calls, so the memory rarely has to grow.
+constexpr std::uint64_t kStagingLeast = 1U << 16U;
 
 }  // namespace
 
@@ -60,8 +62,8 @@ ncclResult_t NcclLink::state(const CallDeadline& deadline) const {
   return state;
 }
 
-// Waits for work that NCCL may still be preparing in its own thread. Nothing else may be queued
-// before that.
+// Waits until NCCL has queued its work, which it may still be doing in its own thread. Until then,
+// nothing else may be queued on the stream.
 void NcclLink::settle(CallDeadline& deadline) {
   deadline.until([&] { return state(deadline) != ncclInProgress; });
 }
@@ -81,8 +83,8 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // run() also copies the gaps between parts back to the host. They are cleared here, because
-    // memory checkers report a copy of uninitialised memory.
+    // The parts of a round have gaps between them, and run() copies these back to the host too.
+    // They are cleared here, because memory checkers report a copy of uninitialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
   return memory_->host.bytes();
@@ -106,8 +108,8 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
   });
 }
 
-// ncclCommDestroy blocks, but it waits for no other rank: all ranks took part in ncclCommFinalize,
-// and settle() has seen the end of that.
+// ncclCommDestroy blocks, but it waits for no other rank. All ranks took part in ncclCommFinalize
+// before, and settle() waited until that was done.
 void NcclLink::close(CallDeadline& deadline) {
   check(ncclCommFinalize(comm_), deadline);
   settle(deadline);
@@ -115,9 +117,9 @@ void NcclLink::close(CallDeadline& deadline) {
   memory_.reset();
 }
 
-// ncclCommAbort first stops the device and NCCL's own threads. Then it waits for them, and for
-// ranks on the same node that may never arrive. So it runs in a thread of its own, and nothing
-// waits for that thread.
+// ncclCommAbort stops the device and NCCL's own threads and waits for both. It also waits for ranks
+// on the same node, which may never arrive. So it runs in a thread of its own, and nothing waits
+// for that thread.
 void NcclLink::abandon() {
   abandoned_ = true;
   if (comm_ != nullptr) {

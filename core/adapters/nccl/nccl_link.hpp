@@ -1,6 +1,6 @@
 #pragma once
-// The NCCL resources of one communicator, and the memory through which its bytes pass. Only this
-// folder's sources include this header.
+// Holds the NCCL resources of one communicator, and the memory through which its bytes pass. Only
+// this folder's sources include this header.
 
 #include <nccl.h>
 
@@ -34,7 +34,7 @@ class NcclLink {
 
   /// `self` must be a member. Creates memory and stream, but no connection yet.
   NcclLink(Setting setting, Group group, GlobalRank self);
-  /// Frees nothing and does not abort, unless close() came first.
+  /// Aborts nothing. Frees the memory only if the link was never connected or was closed.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -43,7 +43,7 @@ class NcclLink {
   GroupRank rank() const { return *group_.rank_of(self_); }
   GlobalRank self() const { return self_; }
   const NcclLimits& limits() const { return setting_.limits; }
-  /// Returns the deadline of a call that begins now. Messages contain what `describe` returns.
+  /// Starts the deadline of a call. Error messages contain the text that `describe` returns.
   CallDeadline deadline(std::function<std::string()> describe) const;
 
   /// Connects the members with an id that one of them created. Collective over the group.
@@ -51,10 +51,10 @@ class NcclLink {
   /// Returns pinned memory of at least `bytes` bytes. If the memory has to grow, its content is
   /// lost.
   MutableByteSpan staging(std::uint64_t bytes);
-  /// Collective. Copies the range `up` of staging to the device, runs the work that `start` queues,
-  /// and copies [0, down) back. Returns when all of that is done. Throws like CallDeadline and
-  /// check_nccl. Also throws PEER_FAILED if NCCL reports another failure but the watch says that a
-  /// member has ended.
+  /// Collective. Copies the range `up` of staging to the device, calls `start` to queue the NCCL
+  /// work, waits until that work is done, and copies [0, down) back. Throws like CallDeadline and
+  /// check_nccl. If NCCL reports any failure after the watch has reported the end of a member, the
+  /// code is PEER_FAILED.
   void run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline);
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);

@@ -1,5 +1,6 @@
 #pragma once
-// Cuts buffers that are larger than the staging memory into rounds. Pure; does not use NCCL.
+// Cuts buffers that are larger than the staging memory into rounds. Only computes; does not use
+// NCCL.
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +29,8 @@ struct Round {
   friend bool operator==(const Round&, const Round&) = default;
 };
 
-/// Parts begin at multiples of this. From other offsets, devices copy byte by byte.
+/// Each part begins at a multiple of this offset in staging memory. At other offsets, devices would
+/// copy byte by byte.
 inline constexpr std::uint64_t kPartAlignment = 16;
 
 /// Places the members' buffers back to back into rounds of at most `piece_bytes` bytes. `sizes` has

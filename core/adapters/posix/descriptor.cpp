@@ -13,7 +13,8 @@ Descriptor::~Descriptor() {
 int Descriptor::release() { return std::exchange(fd_, -1); }
 
 void Descriptor::close(const CallSite& site) {
-  // Linux frees the descriptor even if close() is interrupted, so it must not be called again.
+  // Linux frees the descriptor even if close() is interrupted. So close() is not repeated: the
+  // number may already belong to another file.
   if (::close(release()) == -1 && errno != EINTR) fail(site, errno);
 }
 

@@ -56,7 +56,8 @@ class OpenFile final : public ReadFile {
         offset += parts.front().size();
       }
       if (got == 0) continue;
-      read_at(offset + got, parts.front().subspan(got));  // the read ended within this part
+      // This part was read only partly, so reads its rest.
+      read_at(offset + got, parts.front().subspan(got));
       offset += parts.front().size();
       parts = parts.subspan(1);
     }
@@ -111,8 +112,8 @@ class CreatedFile final : public WriteFile {
   }
 
  private:
-  /// Makes the disk start writing the data before `end`, so that sync() has little left to wait
-  /// for. If that fails, sync() reports the error.
+  /// Makes the disk start writing the data before offset `end`, so that a later sync() waits less.
+  /// If the writing fails, sync() reports the error.
   void send_off(std::uint64_t end) {
     constexpr std::uint64_t kStretch = std::uint64_t{16} << 20U;
     if (end < sent_ + kStretch) return;
@@ -123,7 +124,7 @@ class CreatedFile final : public WriteFile {
 
   Descriptor fd_;
   std::string path_;
-  std::uint64_t sent_ = 0;  ///< the disk was told to write the data before this offset
+  std::uint64_t sent_ = 0;  ///< the disk was asked to write the data before this offset
 };
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
@@ -161,7 +162,8 @@ std::unique_ptr<ReadFile> open_file(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
   require_regular(status, path);  // checked first, because opening a device may have side effects
-  // With O_NONBLOCK, open() does not wait for a writer if a pipe has replaced the file.
+  // The file may have been replaced by a pipe since the check. With O_NONBLOCK, open() then does
+  // not wait for the pipe's writer.
   auto fd = Descriptor::adopt(checked(
       {"open", path}, [&path] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   checked({"fstat", path}, [&] { return ::fstat(fd.get(), &status); });

@@ -1,5 +1,5 @@
 #pragma once
-// The files that a PosixStore opens.
+// Opens the files of a PosixStore.
 
 #include <sys/stat.h>
 

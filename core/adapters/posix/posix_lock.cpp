@@ -59,7 +59,7 @@ std::string new_token(const std::string& file) {
   return hex(value);
 }
 
-/// True if `file` is the path of the open file `fd`.
+/// True if the path `file` still leads to the open file `fd`, so nobody has removed or replaced it.
 bool stands_at(int fd, const std::string& file) {
   struct stat open = {};
   struct stat named = {};
@@ -77,7 +77,8 @@ bool stands_at(int fd, const std::string& file) {
               {.file = held});
 }
 
-/// Locks an open file. Returns nothing on success, and the reason if this file system has no locks.
+/// Locks the open file `fd`. Returns a warning if this file system has no locks; nothing if the
+/// lock was taken.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
@@ -97,7 +98,7 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
   return std::nullopt;
 }
 
-/// Throws USAGE if the file is not one of our lock files. Files of other programs are left alone.
+/// Throws USAGE if the file's text shows that another program wrote it. Such a file is left alone.
 void require_of_ours(std::string_view text, const std::string& file) {
   if (text.empty() || text.starts_with(kHeldBy)) return;
   throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
@@ -137,9 +138,9 @@ std::string user_of(uid_t id) {
 
 bool is_of_rights(int error) { return error == EACCES || error == EPERM; }
 
-/// Removes another user's lock file if its lock is free because the holder died. This process
-/// cannot sign that file, but write access to the directory is enough to remove it. Otherwise
-/// throws, and the message says who holds the lock.
+/// Removes another user's lock file if nobody holds its lock any more. This process may not write
+/// to that file, but it can remove it if it may write to the directory. Otherwise throws, and the
+/// message says who holds the lock.
 void remove_foreign(const std::string& file, const std::string& held) {
   const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1 && errno == ENOENT) return;
@@ -154,8 +155,8 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
 }
 
-/// Opens the lock file, and creates it if needed. If it was another user's file, removes the file
-/// and returns nothing.
+/// Opens the lock file, and creates it if needed. Returns nothing if it was another user's file and
+/// has been removed; then the caller tries again.
 std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
   for (;;) {
     const int fd =
@@ -177,8 +178,8 @@ class FileLock final : public StoreLock {
       : StoreLock(new_token(file), std::move(warning)),
         fd_(std::move(fd)),
         file_(std::move(file)) {}
-  /// Removes the lock file while the lock is held. A process that has the file open will then
-  /// notice.
+  /// Removes the lock file while still holding its lock. A process that has opened the file in the
+  /// meantime then sees that it is gone and creates a new one.
   ~FileLock() override {
     if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
   }
@@ -195,7 +196,8 @@ std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string&
     auto fd = open_to_lock(file, held);
     if (!fd) continue;
     const auto warning = get_lock(fd->get(), file, held);
-    if (!stands_at(fd->get(), file)) continue;  // the previous holder has just removed the file
+    // The previous holder removed the file before this process locked it.
+    if (!stands_at(fd->get(), file)) continue;
     sign(fd->get(), file);
     return std::make_unique<FileLock>(std::move(*fd), file, warning.value_or(""));
   }

@@ -36,8 +36,8 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
-// Returns the entry of that name; nothing if there is none. Links are followed; a dangling link is
-// an entry itself.
+// Returns the entry named `name` in a directory; nothing if there is none. For a link, the entry
+// has the type and size of the link's target; for a dangling link, those of the link itself.
 std::optional<Entry> entry_at(int directory_fd, const std::string& name, const std::string& path) {
   struct stat status = {};
   if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -70,7 +70,7 @@ std::vector<std::string> names_in(DIR* stream, const std::string& path) {
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
-    // Each stream is used by one thread only, which is all that readdir requires.
+    // readdir() requires only that no two threads use the same stream. No stream here is shared.
     const dirent* entry = ::readdir(stream);  // NOLINT(concurrency-mt-unsafe)
     if (entry == nullptr) break;
     names.emplace_back(entry->d_name);
@@ -150,7 +150,7 @@ void PosixStore::make_directory(const std::string& path) {
 void PosixStore::rename(const std::string& from, const std::string& to) {
   check_store_entry(from);
   check_store_entry(to);
-  // Without this check, rename(2) would replace an empty directory.
+  // Refuses any directory at `to`, because rename(2) would silently replace an empty one.
   if (const auto there = stat(to); there && there->directory) {
     throw Error(Code::kIo, "rename: a directory is in the way; remove or exchange it first",
                 {.file = display(to)});
@@ -177,7 +177,8 @@ void PosixStore::replace(const NameChange& change) {
   }
   if (swap_names(display(a), display(b)) == 0) return;
   const int error = errno;
-  // EINVAL comes from the file system here, since neither directory lies within the other.
+  // EINVAL can mean that one directory lies within the other, which is not the case here. So it
+  // means that the file system cannot exchange.
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
     throw Error(Code::kUnsupported, "exchange: this file system cannot swap two directories",
                 {.file = display(a)});

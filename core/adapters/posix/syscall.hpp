@@ -1,5 +1,5 @@
 #pragma once
-// Checks the results of system calls; no other place does.
+// Checks the results of system calls; no other file does.
 
 #include <cerrno>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace reprise::posix {
 
-/// A system call, its file and the offset, for error messages.
+/// Describes a system call in error messages.
 struct CallSite {
   const char* call = "";
   std::string path = {};                     ///< path as the user knows it

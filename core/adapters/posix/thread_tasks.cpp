@@ -33,7 +33,7 @@ class ThreadTask final : public Task {
 
  private:
   const std::shared_future<void> result_;
-  std::atomic<bool> asked_ = false;  // set when wait() has rethrown the work's exception
+  std::atomic<bool> asked_ = false;  // true once wait() was called; only the first wait() rethrows
 };
 
 }  // namespace

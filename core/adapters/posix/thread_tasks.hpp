@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Runs work in the order in which it was started, `thread_count` pieces at a time. A piece may
-/// start others, but it must not wait for a piece that is not running yet: it would occupy the
-/// thread that the other one needs. The destructor first runs all work that was started.
+/// Runs pieces of work on `thread_count` threads, in the order in which they were started. A piece
+/// may start others. It must not wait for a piece that is not running yet, because it occupies the
+/// thread that the other may need. The destructor first runs all work that was started.
 class ThreadTasks final : public Tasks {
  public:
   explicit ThreadTasks(int thread_count);
