@@ -1,7 +1,7 @@
 #pragma once
-// The digest of a tensor's content. With it a program shows which values it holds
-// (docs/witness.md). Digests of disjoint boxes add up, modulo 2^64, to the digest of the tensor,
-// whatever the sharding.
+// Computes the digest of a tensor's content. A program prints digests to show which values it holds
+// (docs/witness.md). The digests of the boxes that make up a tensor add up, modulo 2^64, to the
+// digest of the tensor, so every sharding of a tensor gives the same digest.
 
 #include <cstdint>
 #include <string_view>

@@ -16,8 +16,8 @@ enum class ByteOrder { kLittle, kBig };
 /// Checks the record `.data/version`, or `version` if there is no such record. Throws UNSUPPORTED
 /// unless it says 1 to 10, and TORN_FILE if both records are missing.
 void check_version(Archive& archive);
-/// Returns the byte order of the storages. If the archive does not state it (torch before 2.1),
-/// that is little-endian. Throws UNSUPPORTED for words that are neither byte order.
+/// Returns the byte order of the storages. Archives of torch before 2.1 do not state it; they count
+/// as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
 ByteOrder byte_order_of(Archive& archive);
 
 /// Returns the place of the pickle that begins at byte `offset` of the slice, for messages.

@@ -48,9 +48,9 @@ struct Record {
 
 /// The validated central directory of an item: every record lies within the slice, none overlap,
 /// all are stored uncompressed under one prefix, and no name occurs twice (ignoring case) or
-/// contains "..". If PyTorch's reader and Python's zipfile would read different bytes, or one of
-/// them refuses the archive, it is refused. Takes two reads for a usual item (tail, head) and one
-/// for a small one; never allocates by claimed sizes.
+/// contains "..". Refuses an archive that PyTorch's reader or Python's zipfile refuses, or from
+/// which the two read different bytes. Reads a usual item in two steps, its tail and its head, and
+/// a small item in one. Never allocates as much memory as an unchecked size in the file claims.
 class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the
