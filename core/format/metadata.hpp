@@ -58,8 +58,8 @@ struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// Returns a single `.metadata`, or for each rank a `__<rank>.metadata` that contains what the rank
-/// knew.
+/// Returns a single `.metadata`. If ranks wrote their own metadata, returns instead a
+/// `__<rank>.metadata` for each of them, with the items that this rank had in its metadata.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -91,7 +91,7 @@ void settle_numpy_array(Object& object) {
   if (auto* elements = state->items[4].as<Bytes>()) {
     const auto shape = shape_of(state->items[1]);
     if (!shape || !make_row_major(*shape, *elements)) return;
-  } else if (state->items[4].as<List>() == nullptr) {  // Python objects are always row-major
+  } else if (state->items[4].as<List>() == nullptr) {  // a list of Python objects is row-major
     return;
   }
   *fortran = false;

@@ -62,8 +62,8 @@ struct Chain {
   std::uint32_t last = kNoNode;
 };
 
-/// The result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed; the node has the
-/// instructions.
+/// The result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed; an Instance only records what
+/// Python would call to construct the object, and with which arguments, state and items.
 struct Instance {
   bool called = false;  ///< true for REDUCE, false for NEWOBJ
   NodeId type = kNoNode;
@@ -106,8 +106,9 @@ class Graph {
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
-  /// Freezes `node` and everything that it contains; none of it may be changed later. Called for
-  /// arguments, states and keys, which Python copies or computes from when it meets them.
+  /// Marks `node` and everything that it contains as no longer changeable. Called for arguments,
+  /// states and keys: Python may copy them when it reads them, and a later change in the pickle
+  /// does not reach the copy.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 
