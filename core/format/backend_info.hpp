@@ -35,10 +35,10 @@ struct BackendInfo {
 enum class BackendFile : std::uint8_t {
   /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is not
   /// a
-  /// JSON object but contains "_backend", a part of all four keys.
+  /// valid JSON object but contains "_backend", a part of all four keys.
   kMegatron,
-  /// Not a JSON object, and without "_backend". Such a file may be Megatron's file overwritten with
-  /// other bytes, or a user's file.
+  /// The file is not a valid JSON object and does not contain "_backend". It may be Megatron's file
+  /// overwritten with other bytes, or a user's file.
   kGarbled,
   /// A user wrote the file: it is a JSON object with none of the four keys.
   kOwn,

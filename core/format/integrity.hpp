@@ -1,6 +1,6 @@
 #pragma once
-// integrity.json: the checksums of all other files that lie directly in a checkpoint's directory.
-// Megatron-Core 0.18 and later write it on request.
+// Reads and writes integrity.json. This manifest lists the checksums of all other files that are
+// directly in a checkpoint's directory. Megatron-Core 0.18 and later write it on request.
 //
 //   {"algorithm": "sha256", "files": {"<name>": "<64 lower-case hexadecimal digits>"}}
 

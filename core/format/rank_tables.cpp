@@ -28,9 +28,9 @@ class Copy {
   }
 
   /// Adds the pieces of `more` to this copy. Returns false and adds nothing if the pieces do not
-  /// fit: shape or dtype differs, a box of `more` is stored elsewhere in this copy, or the copy is
-  /// complete and lacks a box of `more`. If only one of the two has storage for a box, the copy
-  /// uses that storage.
+  /// fit: dtype or shapes differ, this copy has one of the boxes from another position in the
+  /// files, or this copy is complete without one of the boxes. If only one of the two has storage
+  /// for a box, the copy uses that storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {

@@ -1,5 +1,6 @@
 #pragma once
-// The records that every item of torch.save has in addition to its pickle and storages.
+// Reads and writes the records that every item of torch.save has in addition to its pickle and
+// storages.
 
 #include <cstdint>
 #include <string_view>

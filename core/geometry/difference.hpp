@@ -1,6 +1,6 @@
 #pragma once
-// The difference of two elements. Comparisons on the host and in kernels compute it for each pair
-// of elements.
+// Computes the difference of two elements. Comparisons on the host and in kernels use it for each
+// pair of elements.
 
 #include <bit>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
-// A piece maps a region of a local tensor to a box of the global tensor. A local tensor is a list
-// of pieces: a plain shard has one, SwiGLU halves have two, stacked experts have several, and a
-// flattened optimizer range has up to 2n-1 for n dimensions.
+// Defines pieces. A piece maps a region of a local tensor to a box of the global tensor. A local
+// tensor is a list of pieces: a plain shard has one, SwiGLU halves have two, stacked experts have
+// several, and a flattened optimizer range has up to 2n-1 for n dimensions.
 
 #include <vector>
 

@@ -75,7 +75,8 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
-    // Without a tracker, `path` is the checkpoint itself. "release" has no older iterations.
+    // Without a tracker, `path` is the checkpoint itself. A tracker that says "release" names no
+    // iteration, so no other iteration is older or newer.
     if (!first.tracker || !first.step) return found;
     found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;

@@ -141,8 +141,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round from the ranks of the group. A rank that could not read its
-/// share sends its error instead. Returns false if the collective call failed.
+/// Receives the shares of a whole round from `ranks`. A rank that has failed sends its error
+/// instead of a share. Returns false if the collective call failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};

@@ -1,6 +1,7 @@
 #pragma once
-// The result of reading a pickle: an array of inert nodes. Text is a span of the input, shared
-// nodes stay shared, and memory is a small multiple of the number of opcodes.
+// Defines the graph that is the result of reading a pickle: an array of nodes that contain no code.
+// Text is not copied but refers to the input. An object that the pickle shares is one node. Memory
+// is a small multiple of the number of opcodes.
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// The names that are refused in every pickle.
+// Defines which names are refused in every pickle.
 
 #include <algorithm>
 #include <array>
