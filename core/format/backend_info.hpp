@@ -33,8 +33,7 @@ struct BackendInfo {
 /// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
 /// their own.
 enum class BackendFile : std::uint8_t {
-  /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is not
-  /// a
+  /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is no
   /// valid JSON object but contains "_backend", a part of all four keys.
   kMegatron,
   /// The file is not a valid JSON object and does not contain "_backend". It may be Megatron's file

@@ -50,8 +50,8 @@ Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::str
 /// one planner entry per key. If planner_data lacks a key, its path is the key itself.
 Bytes write_metadata(const Metadata& metadata);
 
-/// Returns the metadata as one rank sees it: without the items of other ranks, and with its own
-/// items under the names that the job knows. Shared items keep all their parts.
+/// Returns the metadata for one rank of the job. Leaves out items that belong to other ranks, and
+/// removes the rank from the keys of the rank's own items. Shared items keep all their parts.
 Metadata seen_by(const Metadata& all, std::int32_t rank);
 
 struct MetadataFile {

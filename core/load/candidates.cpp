@@ -60,7 +60,7 @@ bool is_damage(Code code, LoadStage stage) {
     case Code::kTrackerDangling:
     case Code::kChecksum:
       return stage != LoadStage::kKeys;
-    case Code::kNotStored:   // the common state is missing where there must be one
+    case Code::kNotStored:   // the format requires a common state, but it is missing
     case Code::kDtypeDrift:  // an item does not match the metadata
     case Code::kShapeDrift:
       return stage == LoadStage::kContent;

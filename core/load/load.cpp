@@ -153,7 +153,7 @@ class Loading {
     std::optional<Value> value;
     ChecksumTally tally;  ///< checksums of the records of the common state
   };
-  /// Data gathered by a reading rank.
+  /// What this rank is to read, and what it has read so far.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
