@@ -49,8 +49,8 @@ bool has_common_object(const Checkpoint& checkpoint) {
   return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// True if the common state is read from a file although there is an object for it too. The object
-/// then counts as an ordinary one.
+/// True if the checkpoint has both a file and an object with the common state. The file is then
+/// read as the common state, and the object is compared like any other object.
 bool has_common_twice(const Checkpoint& checkpoint) {
   return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
@@ -89,9 +89,9 @@ class ObjectDiffer {
     return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// False if both sides have the key, but with different grids, so that equal coordinates mean
-  /// different places. This is decided and listed once for all shards of the key. A key that only
-  /// one side has is compared like any other.
+  /// False if both sides have the key, but with different grids: equal coordinates then mean
+  /// different places. In this case the first call for the key adds one entry to the report, which
+  /// stands for all shards of the key. True if only one side has the key.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
@@ -160,8 +160,8 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
-  /// Reports a common state that is missing. Nobody knows what was lost, even if both sides lack
-  /// it.
+  /// Reports as damage each side whose common state is missing. If it is missing on both sides, the
+  /// checkpoints still do not count as equal, because the lost values may have differed.
   void note_lost_common() {
     for (const Checkpoint* side : {&left_, &right_}) {
       if (!side->lost_common()) continue;
@@ -179,8 +179,8 @@ class ObjectDiffer {
   bool ignored(const ValueDifference& difference) const {
     return options_.path_ignored && options_.path_ignored(full_path(difference.path));
   }
-  /// True for a layout argument that both sides have. An argument that only one side has was lost
-  /// or added.
+  /// True for a layout argument that both sides have. If only one side has the argument, it was
+  /// lost or added, and that is an ordinary difference.
   static bool is_bound(const ValueDifference& difference) {
     return is_layout_argument(difference.path) && !difference.one_sided;
   }
@@ -199,7 +199,7 @@ class ObjectDiffer {
     if (!options_.path_ignored) return;
     differences(left, right, 1, [this](const ValueDifference& difference) {
       if (ignored(difference)) ++report_.ignored_differences;
-      return false;  // continue, to count all of them
+      return false;  // false continues the search, so that all differences are counted
     });
   }
 

@@ -14,7 +14,7 @@ LayoutsApart DiffSides::layouts_apart() {
     if (!is_layout_argument(difference.path)) return false;
     layouts_apart_->in_any_way = true;
     if (!is_data_parallel_argument(difference.path)) layouts_apart_->model_parallel = true;
-    return false;  // no difference needs to be kept
+    return false;  // false continues the search, so that all layout arguments are seen
   };
   differences(*one->item.value, *other->item.value, 1, note);
   return *layouts_apart_;

@@ -1,5 +1,6 @@
 #pragma once
-// The two checkpoints of a diff, and facts about both that the comparison finds out on the way.
+// Holds the two checkpoints of a diff, how their layouts differ, and what the comparison has seen
+// of their checksums so far.
 
 #include <optional>
 

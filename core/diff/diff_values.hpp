@@ -27,8 +27,8 @@ struct ReadItem {
 /// differences.
 void judge_items(const ReadItem& left, const ReadItem& right, const DiffOptions& options,
                  ObjectDiff& result);
-/// Changes the verdict "same" to "not known" if an item contains anything other than the compared
-/// value and the bytes of the items differ.
+/// Changes the verdict "same" to "not known" if the bytes of the items differ and at least one item
+/// contains more than the compared value.
 void doubt_left_out(const ReadItem& left, const ReadItem& right, ObjectDiff& result);
 
 }  // namespace reprise

@@ -34,8 +34,9 @@ constexpr std::array<std::string_view, 8> kModelParallelArguments = {
 
 constexpr std::string_view kRanks = "ranks";  // a module's list of ranks, or a path below it
 
-/// Returns "data_parallel_size" for "['args']['data_parallel_size']" and for the same argument of a
-/// module. Returns kRanks for a module's list of ranks. Empty for all other paths.
+/// Returns the name of the launch argument at `path`: "data_parallel_size" for
+/// "['args']['data_parallel_size']", and also for the argument of that name of a module. Returns
+/// kRanks for a module's list of ranks, and empty text if `path` is not the path of an argument.
 std::string_view argument_of(std::string_view path) {
   if (!take(path, "['args']['")) return {};
   if (take(path, "modules']['")) {

@@ -7,12 +7,14 @@
 
 namespace reprise {
 
-/// True if `key` is the key of such state: the key of a tensor, or an object's key without its
-/// coordinate and grid. Prefixes for modules and chained optimizers may precede the name.
+/// True if `key` is the key of state that belongs to the ranks of one layout. `key` is the key of a
+/// tensor, or the key of an object without its coordinate and grid. Prefixes for modules and
+/// chained optimizers may precede the name of the state.
 bool is_layout_bound(std::string_view key);
 
-/// True for state that a distributed optimizer stores for each data-parallel group. Its positions
-/// refer to buckets, and another model-parallel layout cuts those differently.
+/// True if `key` is the key of state that a distributed optimizer stores for each data-parallel
+/// group. Positions in this state are positions in the optimizer's buckets. Another model-parallel
+/// layout has other buckets.
 bool is_optimizer_group(std::string_view key);
 
 /// True if `path` within the common state, such as "['args']['tensor_model_parallel_size']", is a

@@ -26,7 +26,7 @@ struct Both {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;
   }
-  /// Returns the item's key as a job knows it.
+  /// Returns the key by which a training job knows the item: without a rank.
   std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
 };
 

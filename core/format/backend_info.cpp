@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kInfoSizeMax = std::uint64_t{1} << 20U;
-// This is formatted like the output of Python's json.dump.
+// Content of a metadata.json that Reprise writes, formatted as Python's json.dump formats it.
 constexpr std::string_view kWritten =
     R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, )"
     R"("common_backend": "torch", "common_backend_version": 1})";

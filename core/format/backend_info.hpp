@@ -33,9 +33,14 @@ struct BackendInfo {
 /// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
 /// their own.
 enum class BackendFile : std::uint8_t {
-  kMegatron,  ///< a JSON object with one of the four keys, or other text with traces of them
-  kGarbled,   ///< not a JSON object and no traces: an overwritten file, or a user's
-  kOwn,       ///< a JSON object with none of the four keys, so it is a user's
+  /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is no
+  /// valid JSON object but contains "_backend", a part of all four keys.
+  kMegatron,
+  /// The file is not a valid JSON object and does not contain "_backend". It may be Megatron's file
+  /// overwritten with other bytes, or a user's file.
+  kGarbled,
+  /// A user wrote the file: it is a JSON object with none of the four keys.
+  kOwn,
 };
 BackendFile backend_file_of(ByteSpan bytes);
 

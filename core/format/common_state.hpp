@@ -1,9 +1,9 @@
 #pragma once
-// The common state: a dict that is the same on all ranks and is stored once.
+// Reads and writes the common state, a dict that is the same on all ranks and is stored once. If a
+// checkpoint has it in both of these forms, common.pt is read:
 //
 //   Megatron-Core <= 0.18   file common.pt = torch.save(dict), records under "common/"
-//   0.19 and later          object common_state/shard_0_1 = torch.save([dict]); common.pt is
-//                           preferred where it exists
+//   0.19 and later          object common_state/shard_0_1 = torch.save([dict])
 
 #include <string_view>
 

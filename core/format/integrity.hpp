@@ -1,6 +1,6 @@
 #pragma once
-// integrity.json: the checksums of all other files that lie directly in a checkpoint's directory.
-// Megatron-Core 0.18 and later write it on request.
+// Reads and writes integrity.json. This manifest lists the checksums of all other files that are
+// directly in a checkpoint's directory. Megatron-Core 0.18 and later write it on request.
 //
 //   {"algorithm": "sha256", "files": {"<name>": "<64 lower-case hexadecimal digits>"}}
 
@@ -30,9 +30,9 @@ struct IntegrityManifest {
   const FileDigest* find(std::string_view name) const;
 };
 
-/// False if the file must be a user's own file of that name: a JSON object without 'algorithm' and
-/// 'files', or a complete JSON document that is not an object. Invalid JSON may be a damaged
-/// manifest.
+/// True if the bytes of a file named integrity.json may be a manifest, perhaps a damaged one. False
+/// if they must be a user's own file: a JSON object with neither 'algorithm' nor 'files', or valid
+/// JSON that is not an object. Invalid JSON may be a damaged manifest.
 bool may_be_integrity(ByteSpan bytes);
 
 /// Reads a manifest. Throws TORN_FILE with the offset for other JSON or a malformed digest,

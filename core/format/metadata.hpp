@@ -1,5 +1,5 @@
 #pragma once
-// `.metadata`: the pickle in which a torch_dist checkpoint describes itself.
+// Reads and writes `.metadata`, the pickle in which a torch_dist checkpoint describes itself.
 
 #include <optional>
 #include <span>
@@ -50,16 +50,16 @@ Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::str
 /// one planner entry per key. If planner_data lacks a key, its path is the key itself.
 Bytes write_metadata(const Metadata& metadata);
 
-/// Returns the metadata as one rank sees it: without the items of other ranks, and with its own
-/// items under the names that the job knows. Shared items keep all their parts.
+/// Returns the metadata for one rank of the job. Leaves out items that belong to other ranks, and
+/// removes the rank from the keys of the rank's own items. Shared items keep all their parts.
 Metadata seen_by(const Metadata& all, std::int32_t rank);
 
 struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// Returns a single `.metadata`, or for each rank a `__<rank>.metadata` that contains what the rank
-/// knew.
+/// Returns a single `.metadata`. If ranks wrote their own metadata, returns instead a
+/// `__<rank>.metadata` for each of them, with the items that this rank had in its metadata.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -13,8 +13,8 @@
 
 namespace reprise::pickle {
 
-/// Upper limit on the attributes of an object; real ones have at most 7. If many objects shared one
-/// huge dict, it would be searched for each of them.
+/// Upper limit on the attributes of an object; real objects have at most 7. The limit bounds the
+/// work for a hostile file, in which many objects share one huge dict of attributes.
 inline constexpr std::size_t kAttributesMax = 64;
 
 class Objects {

@@ -80,7 +80,7 @@ class TextIndex {
 
  private:
   Texts& texts_;
-  std::vector<std::optional<std::uint32_t>> values_;  ///< values by the text's number
+  std::vector<std::optional<std::uint32_t>> values_;  ///< one per number that `texts_` gives a text
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -295,7 +295,8 @@ std::uint32_t TablesReader::next_place() const {
   return static_cast<std::uint32_t>(tables_.tensors.size() + tables_.objects.size());
 }
 
-/// True for a member of the enum, given by number or, in some Python versions, by name.
+/// True if the node is a member of torch's enum of memory formats. A pickle refers to the member by
+/// its number, or by its name in some Python versions.
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);

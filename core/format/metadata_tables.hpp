@@ -1,5 +1,5 @@
 #pragma once
-// The tables that a single `.metadata` contains.
+// Reads a single `.metadata` into tables of its tensors, objects and files.
 
 #include <functional>
 #include <map>

@@ -27,9 +27,10 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// Adds the tensor's pieces. Returns false and adds nothing if the same box has its bytes at
-  /// another place in this copy. If one side has no storage for a box, the other side's storage is
-  /// used.
+  /// Adds the pieces of `more` to this copy. Returns false and adds nothing if the pieces do not
+  /// fit: dtype or shapes differ, this copy has one of the boxes from another position in the
+  /// files, or this copy is complete without one of the boxes. If only one of the two has storage
+  /// for a box, the copy uses that storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -146,7 +147,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// For each rank's key, the key that it got in the catalog.
+/// Maps the key and the rank that wrote it to the key's new name in the catalog.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>

@@ -16,8 +16,8 @@
 namespace reprise {
 
 /// Merges the tables of distinct ranks in ascending order. Throws SHAPE_DRIFT or DTYPE_DRIFT if
-/// ranks disagree on a tensor that is split between them. Throws UNSUPPORTED if a key equals the
-/// name given to another rank's own item.
+/// ranks disagree on a tensor that is split between them. Throws UNSUPPORTED if a stored key equals
+/// a new name, such as "rng@rank0", that the merge gives to an item of one rank.
 Metadata merge_rank_tables(std::vector<MetadataTables> tables, FileNames names, Notes notes);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// Reads values and says what else is in their bytes. Two files may be compared by value alone only
-// if nothing else is in them.
+// Reads the value in a file, and reports what the file contains besides the value. Two files may be
+// compared by their values alone only if both contain nothing else.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
+// Loads blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,7 @@ REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) 
   return block;
 }
 
-/// A range of memory that may be read. Memory outside the range may not be read.
+/// A range of memory that may be read. Memory outside the range must not be read.
 struct Readable {
   const std::byte* begin;
   const std::byte* end;

@@ -1,5 +1,5 @@
 #pragma once
-// Half-open n-d regions of a global tensor.
+// Defines boxes: regions of a global tensor, given by offset and extent in each dimension.
 //
 //        offset[1]   offset[1]+extent[1]
 //            |           |

@@ -1,7 +1,7 @@
 #pragma once
-// Boxes that form a grid: the product of one list of intervals per dimension. Meshes cut tensors
-// into such grids. Tests for tiling and for intersection with a region then treat each dimension
-// separately.
+// Recognizes boxes that form a grid: each dimension has one list of intervals, and there is a box
+// for every combination of intervals. Meshes cut tensors into such grids. In a grid, tests for
+// tiling and for intersection with a region can treat each dimension separately.
 //
 //        [0:3]  [3:5]
 //   [0:2]  0      1        region [1:3, 2:4] meets [0:2] and [2:4] along dimension 0,

@@ -10,10 +10,10 @@
 
 namespace reprise {
 
-/// An index of boxes, which must be non-empty and have equal ndim. It copies what it needs of them.
-/// If the boxes form a grid, it finds them by binary search in each dimension. Otherwise it
-/// searches only the dimension in which the boxes differ most: that is fast for slabs, and needs a
-/// short scan for other boxes.
+/// An index of boxes, which must be non-empty and have equal ndim. The boxes need not outlive the
+/// index. If the boxes form a grid, the index finds them by binary search in each dimension.
+/// Otherwise it searches only the dimension in which the boxes have the most distinct starts. This
+/// is exact and fast for slabs. For other boxes, it also visits some that do not meet the region.
 class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);

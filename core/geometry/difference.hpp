@@ -1,6 +1,6 @@
 #pragma once
-// The difference of two elements. Comparisons on the host and in kernels compute it for each pair
-// of elements.
+// Computes the difference of two elements. Comparisons on the host and in kernels use it for each
+// pair of elements.
 
 #include <bit>
 #include <cmath>
@@ -235,7 +235,8 @@ struct CompareBlocks {
   template <int count>
   REPRISE_HD void add_some(std::int64_t block, std::int64_t step, DifferenceSum& sum) const {
     bool same = true;
-    // Makes all loads before the one branch.
+    // Loads and compares all blocks before the only branch, so that the loads need not wait for one
+    // another.
     for (int k = 0; k < count; ++k) same &= equal(block + k * step);
     if (same) return;
     for (int k = 0; k < count; ++k) add(block + k * step, sum);

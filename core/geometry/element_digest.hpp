@@ -1,7 +1,7 @@
 #pragma once
-// The contribution of one element to the digest of a tensor's content. A digest is a sum modulo
-// 2^64 over all elements, each hashed from the tensor's key, the element's global index and its
-// bits. It is therefore the same under every sharding.
+// Computes what one element contributes to the digest of a tensor's content: a hash of the tensor's
+// key, the element's global index and its bits. The digest is the sum of all contributions, modulo
+// 2^64. It is therefore the same under every sharding.
 
 #include <cstdint>
 #include <cstring>

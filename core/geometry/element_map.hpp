@@ -1,6 +1,6 @@
 #pragma once
-// Maps elements to positions, as nested loops over offsets. A kernel gets a piece in this form, and
-// the host loops over the same elements with it.
+// Describes the elements of a piece as nested loops over offsets. Kernels and the host use this
+// description to visit the same elements.
 //
 //   global [4, 6], box [1:3, 0:6], local [2, 6]: dimensions contiguous on both sides, so one loop
 //     12 times   global 6 + i   local i
@@ -71,8 +71,8 @@ ElementMap element_map(const Dims& extents, const Strided& global, const Strided
 /// Returns the map of `elements` elements that are adjacent on all sides and start at 0.
 ElementMap line_map(std::int64_t elements);
 
-/// Returns one map per box. `a` and `b` are equal lists of boxes of a tensor of `shape`, with their
-/// positions in two local arrays. Empty boxes are left out.
+/// Returns one map per box. `a` and `b` list the same boxes of a tensor of `shape`, but each gives
+/// their positions in its own local array. Empty boxes are left out.
 std::vector<ElementMap> element_maps(const Dims& shape, const std::vector<Piece>& a,
                                      const std::vector<Piece>& b);
 

@@ -1,7 +1,7 @@
 #pragma once
-// A piece maps a region of a local tensor to a box of the global tensor. A local tensor is a list
-// of pieces: a plain shard has one, SwiGLU halves have two, stacked experts have several, and a
-// flattened optimizer range has up to 2n-1 for n dimensions.
+// Defines pieces. A piece maps a region of a local tensor to a box of the global tensor. A local
+// tensor is a list of pieces: a plain shard has one, SwiGLU halves have two, stacked experts have
+// several, and a flattened optimizer range has up to 2n-1 for n dimensions.
 
 #include <vector>
 
@@ -24,8 +24,8 @@ std::int64_t local_offset(const Piece& piece, const Dims& index);
 /// Returns a row-major piece that lies at the start of the local buffer.
 Piece contiguous_piece(const Box& box);
 
-/// Returns the boxes that make up elements [begin, end) of `box` in row-major order. They are in
-/// order, and at most 2 * ndim - 1. A rank of a flattened optimizer holds such boxes.
+/// Returns, in order, the boxes that make up elements [begin, end) of `box`, counted in row-major
+/// order. Returns at most 2 * ndim - 1 boxes. A rank of a flattened optimizer holds such boxes.
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 /// Returns the same boxes as pieces of a local buffer that contains only this range.
 std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);

@@ -1,7 +1,7 @@
 #pragma once
-// A placement is an ordered list of splits; a split says that axis A splits dimension D. Each split
-// cuts the part that the earlier splits left, by the ceil-chunk rule of torch.chunk, so the order
-// matters.
+// Defines placements. A placement is an ordered list of splits; a split says that mesh axis A
+// splits dimension D of a tensor. Each split cuts the part that the earlier splits produced, by the
+// rule of torch.chunk (parts of ceil(length / parts)), so the order of the splits matters.
 //
 //   dimension of 10, tp 2 then fsdp 2            dimension of 10, fsdp 2 then tp 2
 //   tp 0: 0..5   fsdp 0: 0..3  fsdp 1: 3..5      fsdp 0: 0..5   tp 0: 0..3   tp 1: 3..5

@@ -22,8 +22,8 @@ void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   copy.dim[copy.dims++] = outer;
 }
 
-/// Returns the largest number of parts of any run. It is exact if all runs have the same alignment;
-/// otherwise it is an upper bound.
+/// Returns how many parts a run of the copy has at most. The number is exact if all runs start at
+/// the same offset from a 16-byte boundary of the target; otherwise it may be too large.
 std::int64_t parts_of_run(const StridedCopy& copy) {
   if (copy.run_bytes <= kBlockBytes) return 1;
   bool alike = true;

@@ -89,7 +89,8 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
 
 /// Moves part number `part` of a copy. Part p of a run is the part of the run in the p-th aligned
 /// 16 bytes of the target; the first and the last part may have fewer bytes, or none. A run of up
-/// to 16 bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole lines.
+/// to 16 bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole cache
+/// lines.
 REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   const RunPlace run = run_place(copy, part / copy.run_parts);
   if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
@@ -110,7 +111,7 @@ struct CopyTable {
   std::int64_t count = 0;
 
   REPRISE_HD void operator()(std::int64_t part) const {
-    std::int64_t low = 0;  // the copy is in [low, high)
+    std::int64_t low = 0;  // the copy that contains `part` has an index in [low, high)
     std::int64_t high = count;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;

@@ -92,7 +92,8 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
 
 namespace {
 
-/// Finds a gap. Each level of the recursion looks at the boxes in the dimensions from `dim` on.
+/// Finds a region that no box covers. The recursion starts at dimension 0; each level goes one
+/// dimension further, and continues only with the boxes that cover the slab found so far.
 class GapFinder {
  public:
   explicit GapFinder(const Box& whole) : whole_(whole), gap_(whole) {}

@@ -8,8 +8,8 @@
 //                budget.
 //   the corners  are used if the budget is spent. Each box counts +1 or -1 at its corners, and the
 //                whole tensor counts the opposite; the boxes tile the tensor if and only if all
-//                counts cancel. If p is the first corner that remains, every element before p
-//                is covered once, and element p is covered 1 + count(p) times.
+//                counts cancel. If p is the first corner with a sum other than 0, every element
+//                before p is covered once, and element p is covered 1 + sum(p) times.
 //
 //            +1----------1       A and B are boxes of a whole tensor W. Each corner of A and B
 //             |    A     |       counts +1 or -1, and each corner of W the opposite. Where A and B
@@ -33,9 +33,9 @@ struct TilingFault {
 };
 
 /// Returns nothing if every element of `whole` is in exactly one box. The boxes must be non-empty
-/// and lie within `whole`. `sweep_steps` is the sweep's budget. O(n log n); for boxes made to
-/// exhaust the budget O(n * 2^r * log n), where r is the number of dimensions that are cut. Throws
-/// LIMIT if there are more corners than kCornersMax, which takes many boxes cut in five or more
+/// and lie within `whole`. `sweep_steps` is the sweep's budget. O(n log n); if the budget is spent,
+/// O(n * 2^r * log n), where r is the number of dimensions that are cut. Throws LIMIT if there are
+/// more corners than kCornersMax. So many corners need many boxes that are cut in five or more
 /// dimensions.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes,
                                         std::uint64_t sweep_steps);

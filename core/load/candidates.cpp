@@ -23,7 +23,8 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns no iterations if the root cannot be listed: the load works without them.
+/// Returns the iterations below the root. Returns none if the root cannot be listed, because they
+/// only serve for messages and the load does not depend on them.
 std::vector<Generation> listed(Store& store, const std::string& root) {
   try {
     return generations(store, root);
@@ -59,7 +60,7 @@ bool is_damage(Code code, LoadStage stage) {
     case Code::kTrackerDangling:
     case Code::kChecksum:
       return stage != LoadStage::kKeys;
-    case Code::kNotStored:   // the common state is missing where there must be one
+    case Code::kNotStored:   // the format requires a common state, but it is missing
     case Code::kDtypeDrift:  // an item does not match the metadata
     case Code::kShapeDrift:
       return stage == LoadStage::kContent;
@@ -74,7 +75,9 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
-    if (!first.tracker || !first.step) return found;  // explicit path
+    // Without a tracker, `path` is the checkpoint itself. A tracker that says "release" names no
+    // iteration, so no other iteration is older or newer.
+    if (!first.tracker || !first.step) return found;
     found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;
   } catch (const Error& error) {

@@ -32,7 +32,8 @@ bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
   std::vector<Location> locations;  ///< in the order in which to try them
-  /// Reasons why the list lacks the tracker's iteration; empty if it has it.
+  /// Reasons why `locations` lacks the iteration that the tracker names; empty if `locations` has
+  /// that iteration.
   std::vector<std::string> passed_over;
   /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
   /// load that fell back may have left them, or somebody changed the tracker.
@@ -41,7 +42,7 @@ struct Candidates {
 
 /// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
 /// all committed iterations older than the tracker's; if the tracker is unreadable or missing, adds
-/// all committed iterations. Throws like locate() if there is none.
+/// all committed iterations. If there is no checkpoint at all, throws like locate().
 Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 
 /// Checks every `ranks`-th payload file, starting at number `rank`. Throws NOT_FOUND if the file

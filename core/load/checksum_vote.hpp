@@ -1,14 +1,14 @@
 #pragma once
-// The ranks' joint verdict on the checksums that each of them saw.
+// Decides on all ranks together whether the checksum mismatches that the ranks saw are damage.
 
 #include "core/checkpoint/checksum_tally.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {
 
-/// Collective. Throws CHECKSUM if any rank saw a mismatch that is damage. It is no damage if the
-/// counts of all ranks together show that the writer of the file had checksums switched off.
-/// Returns true if that is the case for any file.
+/// Collective. Adds up the counts of all ranks for each file. A mismatch is not damage if the
+/// counts of its file show that the writer had checksums switched off. Throws CHECKSUM if any rank
+/// saw a mismatch that is damage. Otherwise returns true if there were any mismatches.
 bool judge_checksums(Communicator& group, const ChecksumTally& mine);
 
 }  // namespace reprise

@@ -133,8 +133,9 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state to show it to the job; the load later delivers the same value. Also
-  /// checks its checksums if the load checks any. Returns null if there is no common state.
+  /// Reads the common state to show it to the job; the load later delivers the same value. If the
+  /// load verifies checksums, also counts those of the common state. Returns null if there is no
+  /// common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -152,7 +153,7 @@ class Loading {
     std::optional<Value> value;
     ChecksumTally tally;  ///< checksums of the records of the common state
   };
-  /// Data gathered by a reading rank.
+  /// What this rank is to read, and what it has read so far.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
@@ -187,7 +188,8 @@ class Loading {
     return report;
   }
 
-  /// Remembers the metadata for the next load and the plan for the next save.
+  /// Remembers the metadata. The next load uses it again, and the next save starts its plan from
+  /// it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
@@ -321,10 +323,10 @@ class Loading {
     }
   }
 
-  /// Collective. Throws if the checkpoint was replaced during reading, even briefly: the data read
-  /// would be a mixture, although nothing is damaged. First one rank checks the metadata, then each
-  /// rank checks the files that it opened. The order matters: if the metadata is the original, the
-  /// files now in place are the original ones as well.
+  /// Collective. Throws if another checkpoint was at this path at any time during reading, even if
+  /// the original is back: some of the data may then come from the other checkpoint. First one rank
+  /// checks that the metadata is the original, then each rank checks the files that it opened. The
+  /// order matters: if the metadata is the original, so are the files that are at the path now.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -336,9 +338,9 @@ class Loading {
     });
   }
 
-  /// Returns null if each rank reads for itself. Otherwise it is collective: every rank allocates
-  /// what it needs to take part, and if that fails on one rank, all throw. The communicators are
-  /// created after that.
+  /// Returns null, without communication, if each rank reads for itself. Otherwise collective:
+  /// every rank first allocates what it needs for the exchange. If this fails on one rank, all
+  /// ranks throw. Only then are the communicators created.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {

@@ -48,9 +48,9 @@ struct LoadReport {
   /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
   /// within a call.
   std::uint64_t bound_staging = 0;
-  /// Like bound_staging, but for a rank without tensor parts other than single-element tensors: its
-  /// largest object plus a constant. If records are read once for all ranks, also includes this
-  /// rank's part of the exchange.
+  /// The limit that replaces bound_staging for a rank that needs no tensors, except tensors of a
+  /// single element: its largest object plus a constant. If records are read once for all ranks,
+  /// this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
@@ -78,7 +78,7 @@ struct Wanted {
   std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
 /// A checkpoint that the load tries, as shown to the job before the job makes its request. Valid
-/// only during that call.
+/// only during the call of Ask.
 struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if the checkpoint has no common state
@@ -95,8 +95,9 @@ using Ask = std::function<Wanted(const Candidate&)>;
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
-/// Fallback::kNewestWhole, damage leads to the next candidate instead, which fills the same tensors
-/// (NOT_STORED if it lacks one); if none is undamaged, throws the first candidate's error.
+/// Fallback::kNewestWhole, the load continues after damage with the next candidate, which must fill
+/// all tensors that were poisoned (otherwise NOT_STORED). If all candidates are damaged, throws the
+/// error of the first one.
 ///
 /// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
 /// offset), with one exception: if all ranks together saw only 0 as the checksums of elements and
@@ -104,7 +105,7 @@ using Ask = std::function<Wanted(const Candidate&)>;
 /// EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
-/// Does the same for a job that already knows its request.
+/// Loads in the same way, but takes the job's request as `into` instead of asking for it.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options);
 

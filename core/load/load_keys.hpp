@@ -11,7 +11,7 @@
 namespace reprise {
 
 /// Collective. A stored key counts as not requested only if no rank requests it. A requested key
-/// counts as not stored if any rank misses it. `not_stored` is this rank's list.
+/// counts as not stored if it is in any rank's list `not_stored`.
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
                           const std::vector<std::string>& not_stored);
 

@@ -9,13 +9,13 @@
 
 namespace reprise {
 
-/// Does the same as load, with seams.
+/// Loads like load() in load.hpp, but makes the decisions in `seams` as `seams` says.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask, const LoadSeams& seams);
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options, const LoadSeams& seams);
 
-/// Does the same as read_common, with seams.
+/// Reads like read_common() in load.hpp, but chooses the leader as `seams` says.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const LeaderSeams& seams);
 

@@ -89,7 +89,8 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  // Finds errors on any rank before ranks wait for each other in smaller groups.
+  // All ranks agree here that none has failed. Otherwise, the ranks of a smaller group would later
+  // wait for a member that has failed.
   agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
@@ -140,8 +141,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round. A rank that has no share because of an error sends the
-/// error instead. Returns false if the call itself failed.
+/// Receives the shares of a whole round from `ranks`. A rank that has failed sends its error
+/// instead of a share. Returns false if the collective call failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};

@@ -35,8 +35,8 @@ class RecordExchange final : public BytesAtHand {
   /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
   /// rank of `group` must call it. If a rank fails, it keeps taking part, so that nobody waits for
   /// it, and throws at the end. The ranks that need its shares throw at the end too. If a
-  /// collective call fails, this rank takes part in no more rounds: the lost rank may belong to
-  /// several groups, and in each of them this rank would wait for a deadline.
+  /// collective call fails because another rank is lost, this rank takes part in no more rounds.
+  /// Otherwise it would wait for a deadline in every group to which the lost rank belongs.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
   /// Returns the bytes this rank read from storage.

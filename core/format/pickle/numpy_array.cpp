@@ -59,7 +59,7 @@ bool make_row_major(const Dims& shape, Bytes& elements) {
 void settle_buffer(Object& object) {
   if (!is(object, "numpy._core.numeric", "_frombuffer") || object.args.size() != 4) return;
   Value* buffer = &object.args[0];
-  if (auto* array = buffer->as<Object>()) {  // a bytearray
+  if (auto* array = buffer->as<Object>()) {  // only a bytearray is accepted, not other objects
     if (!is(*array, "builtins", "bytearray") || array->args.size() != 1) return;
     buffer = &array->args[0];
   }
@@ -91,7 +91,7 @@ void settle_numpy_array(Object& object) {
   if (auto* elements = state->items[4].as<Bytes>()) {
     const auto shape = shape_of(state->items[1]);
     if (!shape || !make_row_major(*shape, *elements)) return;
-  } else if (state->items[4].as<List>() == nullptr) {  // Python objects are always row-major
+  } else if (state->items[4].as<List>() == nullptr) {  // a list of Python objects is row-major
     return;
   }
   *fortran = false;

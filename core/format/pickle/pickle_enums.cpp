@@ -1,4 +1,5 @@
-// The members of the listed enums, with the values of torch 2.15 and megatron-core 0.16.
+// Lists the members of the enums that are on the closed list of names, with the values that they
+// have in torch 2.15 and megatron-core 0.16.
 
 #include <algorithm>
 #include <array>

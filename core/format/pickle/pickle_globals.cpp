@@ -115,8 +115,9 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Throws unless the callee may be called. Python may call the result of getattr or of an unlisted
-/// class, because nested classes and methods are pickled that way.
+/// Checks a call of something that is not a name. Pickles of nested classes and methods call what
+/// getattr or an unlisted class returned: a bytes item with such a call becomes opaque, and any
+/// other pickle is refused. Calls of anything else are refused in every pickle.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

@@ -1,5 +1,6 @@
 #pragma once
-// Decides how the machine may use names. Each use is checked against the rule of the name.
+// Decides how a pickle may use the names of classes and functions. Checks each use against the rule
+// for the name in the closed list (pickle_names.hpp).
 
 #include <map>
 #include <set>
@@ -42,11 +43,12 @@ class Globals {
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
-  /// Refuses builtins.getattr inside a container, because code could take it out and call it
-  /// unseen.
+  /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could fetch it
+  /// from there and call it, and the machine would not see that call.
   void check_parts(std::span<const NodeId> items) const;
-  /// Refuses to change an object that a call, a state or a key has used. Python may have copied the
-  /// object, and the copy would not change.
+  /// Refuses to change an object that was used before as an argument of a call, in a state, or as a
+  /// key. Python may have copied the object at that use, and a later change does not reach the
+  /// copy.
   void check_unused(NodeId target);
 
   /// Throws if a listed name is used against its rule. The message says "may not be <how>".
@@ -66,8 +68,8 @@ class Globals {
   /// Resolves the arguments of builtins.getattr. Done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
   NamePath check_attribute(NodeId args);
-  /// Returns the path by which getattr's object was reached. Its module is empty if the path does
-  /// not start at a name.
+  /// Returns the path from a name to the object that getattr is called on. The module of the path
+  /// is empty if the object was not reached from a name.
   NamePath path_of(NodeId object) const;
   bool is_getattr(NodeId node) const;
   void unlisted(const std::string& name);

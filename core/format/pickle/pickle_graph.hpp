@@ -1,6 +1,7 @@
 #pragma once
-// The result of reading a pickle: an array of inert nodes. Text is a span of the input, shared
-// nodes stay shared, and memory is a small multiple of the number of opcodes.
+// Defines the graph that is the result of reading a pickle: an array of nodes that contain no code.
+// Text is not copied but refers to the input. An object that the pickle shares is one node. Memory
+// is a small multiple of the number of opcodes.
 
 #include <cstdint>
 #include <functional>
@@ -62,8 +63,8 @@ struct Chain {
   std::uint32_t last = kNoNode;
 };
 
-/// The result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed; the node has the
-/// instructions.
+/// The result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed; an Instance only records what
+/// Python would call to construct the object, and with which arguments, state and items.
 struct Instance {
   bool called = false;  ///< true for REDUCE, false for NEWOBJ
   NodeId type = kNoNode;
@@ -106,8 +107,9 @@ class Graph {
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
-  /// Freezes `node` and everything that it contains; none of it may be changed later. Called for
-  /// arguments, states and keys, which Python copies or computes from when it meets them.
+  /// Marks `node` and everything that it contains as no longer changeable. Called for arguments,
+  /// states and keys: Python may copy them when it reads them, and a later change in the pickle
+  /// does not reach the copy.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 

@@ -65,9 +65,10 @@ class PickleMachine {
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
-  /// Returns the object to which the opcode adds `items`. It lies below them on the stack.
+  /// Returns the stack entry right below `items`: the container to which the opcode adds `items`.
   NodeId below(std::span<const NodeId> items);
-  /// Settles every `step`th item, which becomes the key of a dict or an item of a set.
+  /// Settles items 0, step, 2 * step and so on: the keys among the keys and values of a dict (step
+  /// 2), or all items of a set (step 1).
   void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);

@@ -1,6 +1,7 @@
 #pragma once
-// The closed list of names: the globals that a pickle may mention, in which kinds of pickle it may
-// do so, and what it may do with each. Any other name is refused or makes the pickle opaque.
+// Defines the closed list of names. For each class or function that a pickle may mention, the list
+// states which kinds of pickle may mention it and what they may do with it. Any other name is
+// refused or makes the pickle opaque.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,7 @@ enum class Args : std::uint8_t {
   kNever,
   kEmpty,
   kText,        ///< one str
-  kScalar,      ///< one int or str, for an enum by its value
+  kScalar,      ///< one int or str, the value of an enum's member
   kExtents,     ///< one tuple of ints
   kTexts,       ///< any number of str
   kEnumMember,  ///< getattr(enum on this list, 'MEMBER')
@@ -44,8 +45,8 @@ struct NameRule {
   BuildState state = BuildState::kNever;
   Items items = Items::kNone;
 
-  /// True for a class whose instances compare by content that can change. Python does not accept
-  /// such an instance as a key or in a set.
+  /// True for a class such as list, whose content can change and decides if two instances are
+  /// equal. Python does not accept its instances as keys or in sets.
   bool changeable() const;
   bool allowed_in(Grammar grammar) const {
     return (grammars & static_cast<std::uint8_t>(grammar)) != 0;

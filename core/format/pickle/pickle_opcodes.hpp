@@ -1,5 +1,5 @@
 #pragma once
-// The 68 opcodes of pickle protocols 0 to 5 and a rule for each.
+// Lists the 68 opcodes of pickle protocols 0 to 5, with a rule for each.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace reprise::pickle {
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
   kTextMode,  ///< used in protocols 0 and 1 only; no writer of these files uses it
-  kNames,     ///< refers to or makes a class in a way that no writer of these files uses
+  kNames,     ///< INST, OBJ and EXT: uses a class as no writer of these files does
   kOutside,   ///< refers to objects or buffers outside the pickle
 };
 

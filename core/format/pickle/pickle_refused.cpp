@@ -1,4 +1,4 @@
-// The names that are refused in every pickle.
+// Defines which names are refused in every pickle.
 
 #include <algorithm>
 #include <array>
@@ -150,8 +150,8 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused in every module. If a module has such a name, it has imported the module
-/// of that name.
+/// Names that are refused as a member of any module. Such a member is a refused module that the
+/// module has imported, such as "_os" in "random._os", or gives access to one.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
@@ -225,9 +225,9 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if `path` leads, from `begin` on, into a module that runs code. "torch.hub.load" does so
-/// from 0, and "torch.nn.torch.hub.load" from 9, because a member of a module may itself be a
-/// module.
+/// True if the part of `path` from position `begin` on is a refused name or has one at its start.
+/// Examples are "torch.hub.load" from 0, and "torch.nn.torch.hub.load" from 9. The second is the
+/// same function: the module torch.nn has the module torch as a member.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;
        dot = path.find('.', dot + 1)) {

@@ -1,5 +1,6 @@
 #pragma once
-// Tensors in a pickle's graph: the calls of torch._utils that rebuild tensors from a storage.
+// Reads tensors in a pickle's graph. A tensor is pickled as a call of one of these functions of
+// torch._utils, which rebuild it from a storage:
 //
 //   _rebuild_tensor     (storage, offset, size, stride)
 //   _rebuild_tensor_v2  (storage, offset, size, stride, requires_grad, hooks [, metadata])

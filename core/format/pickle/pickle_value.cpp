@@ -19,8 +19,9 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
-/// Upper limit on the number of copies of shared parts, because one pickled part can be shared any
-/// number of times. Parts that are not shared cannot outnumber the pickle's bytes.
+/// Upper limit on the number of copies of shared parts. A limit is needed because a pickle can
+/// share one part any number of times, and the tree of values has a copy for each. Parts that are
+/// not shared cannot outnumber the pickle's bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
 /// Thrown if the pickle is valid, but must not be interpreted.

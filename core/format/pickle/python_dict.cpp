@@ -38,8 +38,8 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends a text that is the same for all keys equal to this one. False if the key equals no other
-/// key.
+/// Appends a text for the key to `form`; equal keys have the same text. False if the key counts as
+/// equal to no other key.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';
@@ -71,7 +71,7 @@ bool add_form(std::string& form, const Value& key) {
   return true;
 }
 
-/// Appends a text that does not depend on the order of the set's items.
+/// Appends a text for the set to `form`; the order of the items makes no difference to the text.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// A dict with Python's rules for insertion. If a key is set again, its position and its first form
-// stay, and the value is replaced.
+// Builds a dict by Python's rules for insertion. If an equal key is set again, for example 1.0
+// after 1, the dict keeps the first key (1) at its position and replaces only the value.
 
 #include <map>
 #include <string>
@@ -11,8 +11,9 @@ namespace reprise {
 
 /// Compares keys as Python does if they are None, numbers within int64 (1, 1.0 and True are one
 /// key), larger integers, text, bytes, names, or tuples and frozensets of these. All other keys
-/// count as distinct: Python accepts none of them from a checkpoint, or cannot compare them before
-/// they are constructed. O(log n) per entry and O(1) per byte of a key, for any keys.
+/// count as distinct. Python either does not accept them as keys, or must construct them before it
+/// can compare them, and nothing is constructed here. O(log n) per entry and O(1) per byte of a
+/// key, for any keys.
 class PythonDict {
  public:
   void reserve(std::size_t entries) { entries_.reserve(entries); }

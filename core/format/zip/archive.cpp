@@ -61,9 +61,9 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// A 32-bit field that is all ones stands for a value in the ZIP64 extra field. That field contains
-// the values of such fields only, in the order of `fields`. Replaces each field by its value. False
-// if a value is missing.
+// Replaces each of `fields` that is all ones (0xffffffff) by its 64-bit value, which is in the
+// ZIP64 extra field. That extra field contains only the values of the fields that are all ones, in
+// the order of `fields`. False if a value is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -81,9 +81,9 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
-// True if the extra field is a sequence of id (2 bytes), length (2 bytes) and content, without a
-// rest. If there is a rest, the field's total length is wrong, and so is the position of what
-// follows.
+// True if the extra field consists of entries (2 bytes of id, 2 bytes of length, content) and of
+// nothing else. Bytes after the last entry show that the stated length of the extra field is wrong.
+// The position of the data after the extra field is then wrong too.
 bool well_formed_extra(ByteSpan extra) {
   while (extra.size() >= 4) {
     const std::size_t length = u16(extra, 2);
@@ -243,7 +243,8 @@ Archive::End Archive::read_end() {
     end = wide;
     limit = *wide_at;
   }
-  // Readers treat a gap differently: Python's shifts every record by its length.
+  // The directory must end where the end record begins. Readers disagree about a gap between the
+  // two: Python's zipfile, for example, expects every record later by the length of the gap.
   if (!end.directory.fits(limit) || end.directory.offset + end.directory.size != limit) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
@@ -341,7 +342,7 @@ void Archive::check_storable(const Record& record, ByteSpan entry, std::uint64_t
   const std::uint16_t method = u16(entry, 10);
   const bool encrypted = (flags & zip::kFlagEncrypted) != 0;
   if (method == zip::kMethodDeflated || encrypted) {
-    // The header's position is checked only after all entries are read.
+    // The header's position is not yet known to be valid. It is checked after all entries are read.
     const ByteRange header{record.header_offset, zip::kLocalBytes};
     const ByteSpan local = header.fits(source_.size()) ? fetch(header) : ByteSpan();
     if (local.empty() || u16(local, 8) != method ||

@@ -1,13 +1,14 @@
 #pragma once
-// One item of a payload file: a zip archive of stored records, as torch.save writes it.
+// Reads one item of a payload file. The item is a zip archive of uncompressed records, as
+// torch.save writes it.
 //
 //   local header | name | extra | content | descriptor     per record
 //   central header ...                                     one per record: the only trusted list
 //   ZIP64 end (56) | its locator (20) | end record (22)
 //
-// PyTorch leaves sizes and checksums in local headers 0, so records are found only through the
-// central directory; the local header is needed to locate the content, because its extra field
-// (padding to 64 bytes) differs from the central one.
+// PyTorch writes sizes and checksums in local headers as 0, so records are found only through the
+// central directory. The local header is needed to locate the content: its extra field contains
+// padding to 64 bytes, which the extra field in the central header does not.
 
 #include <cstdint>
 #include <optional>
@@ -48,9 +49,9 @@ struct Record {
 
 /// The validated central directory of an item: every record lies within the slice, none overlap,
 /// all are stored uncompressed under one prefix, and no name occurs twice (ignoring case) or
-/// contains "..". If PyTorch's reader and Python's zipfile would read different bytes, or one of
-/// them refuses the archive, it is refused. Takes two reads for a usual item (tail, head) and one
-/// for a small one; never allocates by claimed sizes.
+/// contains "..". Refuses an archive that PyTorch's reader or Python's zipfile refuses, or from
+/// which the two read different bytes. Reads a usual item in two steps, its tail and its head, and
+/// a small item in one. Never allocates as much memory as an unchecked size in the file claims.
 class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the

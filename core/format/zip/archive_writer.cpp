@@ -34,8 +34,8 @@ void append_zeros(Bytes& out, std::size_t count) {
   out.insert(out.end(), count * sizeof(T), std::byte{0});
 }
 
-// Returns the ZIP64 field of a record. The field contains the sizes if they exceed 32 bits, and the
-// header offset if it does. Empty if neither does.
+// Returns the ZIP64 field of a record: the two sizes if `size` does not fit into 32 bits, then the
+// header offset if it does not fit. Empty if both fit.
 Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
   Bytes field;
   if (is_wide(size)) {

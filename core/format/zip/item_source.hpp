@@ -1,6 +1,7 @@
 #pragma once
-// Random access to the bytes of one item of a payload file. core/format opens no files. The engine
-// implements this interface for a range of an open file; tests and small files use SpanSource.
+// Defines the interface through which core/format reads the bytes of one item of a payload file, at
+// any offset. core/format opens no files itself. The engine implements the interface for a range of
+// an open file; SpanSource implements it for bytes in memory.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Constants of the zip format (PKWARE's APPNOTE 6.3) that both the reader and the writer use.
+// Defines the constants of the zip format (PKWARE's APPNOTE 6.3) for the reader and the writer.
 
 #include <cstddef>
 #include <cstdint>
