@@ -1,5 +1,5 @@
 #pragma once
-// The exit codes of the program, for scripts.
+// Defines the exit codes of the program, for scripts.
 
 namespace reprise::cli {
 

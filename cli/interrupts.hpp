@@ -1,6 +1,6 @@
 #pragma once
-// Records SIGINT and SIGTERM, so that the program can ask later. A second signal ends the program
-// at once.
+// Records the arrival of SIGINT or SIGTERM, so that long work can check for it and stop cleanly. A
+// second signal ends the program at once.
 
 namespace reprise::cli {
 

@@ -22,8 +22,8 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// A planned save: the plan, which every rank would compute alike, and its outcome. The plan is
-/// proved to cover every tensor.
+/// A planned save: the plan and its outcome. The plan is the one that each rank of the job
+/// computes. It is proved to cover every tensor.
 struct PlannedSave {
   GlobalPlan plan;
   PlanOutcome outcome;

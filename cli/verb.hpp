@@ -1,5 +1,5 @@
 #pragma once
-// A verb of the program. Each verb has its own file; verbs.cpp lists them.
+// Defines the interface of a verb. Each verb has its own file; verbs.cpp lists them.
 
 #include <memory>
 #include <string_view>

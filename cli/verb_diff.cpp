@@ -223,7 +223,7 @@ class DiffVerb final : public Verb {
         console.out << "nothing was compared: " << counts << '\n';
         return;
       case DiffOutcome::kDamaged:
-        return;  // the findings already show it
+        return;  // the list of findings already reports the damage
     }
   }
 

@@ -75,8 +75,9 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // Scenario files given on the command line are run only with the mutants that they declare. The
-    // whole catalogue must catch all mutants.
+    // Scenario files given on the command line are run only with the mutants that they declare, so
+    // mutants without a run are dropped here. Without such files, no mutant is dropped, and each
+    // must be caught.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -121,7 +122,8 @@ class MutantsVerb final : public Verb {
     }
   }
 
-  /// Prints the mutants that no random case caught, so that only scenarios show them.
+  /// Prints how many mutants the random cases caught, and names the others, which only scenarios
+  /// can catch.
   static void print_properties(const Console& console,
                                const std::vector<driver::MutantOutcome>& outcomes) {
     std::size_t tried = 0;

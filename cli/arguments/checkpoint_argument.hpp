@@ -1,6 +1,7 @@
 #pragma once
-// A checkpoint given on the command line: a directory with `.metadata` (or one per rank), an
-// iteration directory, or a root with latest_checkpointed_iteration.txt.
+// Finds the checkpoint that a command-line argument names. The argument may be a directory with
+// `.metadata` (or with one metadata file per rank), an iteration directory, or a root with
+// latest_checkpointed_iteration.txt.
 
 #include <filesystem>
 #include <memory>

@@ -29,14 +29,15 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// Returns the path to which a crash moved the checkpoint at OUT, if nothing is at OUT now.
+/// If nothing is at OUT because a crash interrupted a writer that had moved the old checkpoint
+/// away, returns the path of that old checkpoint.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists the user's own files in a plain DCP checkpoint whose names are those of checkpoint files,
-/// such as common.pt.
+/// Lists files of a plain DCP checkpoint that have the name of a checkpoint file, such as
+/// common.pt, but belong to the user.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -49,7 +50,7 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // If the checkpoint is damaged, nobody can tell which files are the user's. It may be replaced.
+    // A damaged checkpoint does not show which files are the user's. It may be replaced.
   }
   return names;
 }

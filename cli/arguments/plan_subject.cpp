@@ -166,7 +166,7 @@ std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layo
   const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
   if (stacked == parameters.end()) return notes;
   const std::int64_t experts = stacked->expert ? stacked->expert->of : stacked->shape[0];
-  std::int64_t idle_parts = 0;  // parts of the experts that are empty under the rule that cuts them
+  std::int64_t idle_parts = 0;  // number of parts that ceil_chunk leaves without an expert
   for (std::int32_t part = 0; part < layout.ep; ++part) {
     if (ceil_chunk(experts, layout.ep, part).length() == 0) ++idle_parts;
   }
@@ -197,8 +197,8 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
       std::any_of(model.parameters.begin(), model.parameters.end(),
                   [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
   const Mesh experts = sim::expert_mesh(layout);
-  // Ranks with the same tensors have one stage and, if experts own tensors, one expert rank. These
-  // two are the key.
+  // Ranks with the same tensors share one Stage. The tensors of a rank depend on its pipeline stage
+  // and, if each expert is a tensor of its own, on its ep coordinate. These two are the key.
   std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));

@@ -1,5 +1,6 @@
 #pragma once
-// The output streams of a verb, and facts about the environment that main() collected.
+// Defines what a verb may use to talk to the user: output streams, and facts about the environment
+// that main() collected.
 
 #include <cstddef>
 #include <optional>

@@ -29,7 +29,7 @@ std::string describe_optimizers(const StoredModules& modules, const StoredModule
 std::string describe_parts(const StoredModules& modules, const StoredModule& module);
 
 std::uint64_t elements_of(const StoredTensor& tensor);
-/// Returns the size of the tensor's elements in bytes. The stored items are larger.
+/// Returns the size in bytes of the tensor's elements alone. The stored items also have headers.
 std::uint64_t bytes_of(const StoredTensor& tensor);
 
 }  // namespace reprise::cli

@@ -19,8 +19,7 @@ void blame(const Finding& finding, reports::ScenarioResult& result) {
   result.reason = words_of(finding);
 }
 
-/// Returns the code for a difference in presence, shape or dtype. Empty if the verdict is none of
-/// these.
+/// Returns the error code for a verdict about presence, shape or dtype. Empty for other verdicts.
 std::string code_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kShape:

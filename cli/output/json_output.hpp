@@ -27,7 +27,7 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 
-/// The content that `inspect` reads in addition to the metadata.
+/// Selects what `inspect` reads in addition to the metadata.
 struct InspectContent {
   bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of the items of objects
   bool values = false;   ///< values of objects and of the common state, as value_json writes them

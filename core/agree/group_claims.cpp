@@ -29,7 +29,8 @@ void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
   if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
 }
 
-/// Numbers the distinct lists of ranks, so that two lists are compared once, not once per member.
+/// Gives each distinct list of ranks a number. Two claims are then compared by number, not member
+/// by member.
 class Lists {
  public:
   std::size_t number_of(const Group& group) {

@@ -40,7 +40,8 @@ Bytes from_leader(Communicator& group, const LeaderSeams& seams,
     Bytes answer;
     if (group.rank() != leader) return answer;
     answer = work();
-    answer.push_back(std::byte{1});  // an answer is never empty
+    // An empty answer would mean that this rank did not do the leader's work.
+    answer.push_back(std::byte{1});
     return answer;
   });
   require_one_answer(group.group(), leader, all);

@@ -1,6 +1,6 @@
 #pragma once
-// Hashes. Hash64 is for signatures, event hashes and content digests: it detects accidents, not
-// attacks (integrity manifests use SHA-256, see core/format).
+// Computes hashes. Hash64 is for signatures, event hashes and content digests: it detects
+// accidents, not attacks (integrity manifests use SHA-256, see core/format).
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
-// The project's only random generator. It is counter-based, uses integers only, and is split by
-// name. The n-th number of a stream depends only on the seed, the names and n, so any element can
-// be generated without the others.
+// Generates the project's random numbers; there is no other generator. It is counter-based, uses
+// integers only, and is split by name. The n-th number of a stream depends only on the seed, the
+// names and n, so any element can be generated without the others.
 
 #include <cstdint>
 #include <string_view>
@@ -16,7 +16,7 @@ class Stream {
  public:
   constexpr explicit Stream(std::uint64_t seed) : key_(mix64(seed)) {}
 
-  /// Returns an independent stream for one part of the work.
+  /// Returns a stream that is independent of this one; a name or an index identifies it.
   Stream split(std::string_view name) const { return Stream(mix64(key_, hash_of(name)), 0); }
   constexpr Stream split(std::uint64_t index) const { return Stream(mix64(key_, ~index), 0); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Strided copies that one kernel makes. This header contains no vendor types; only this folder
-// includes it.
+// Collects strided copies that one kernel makes. This header contains no vendor types; only this
+// folder includes it.
 
 #include <cstddef>
 #include <vector>
@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-/// A table of copies, which the host fills and the device reads, and the work that follows when the
-/// copies are done. A batch is reused; filling it allocates nothing, except for deliveries to
-/// unpinned memory.
+/// A table of copies, and the deliveries that follow when the copies are done. The host fills the
+/// table and the device reads it. A batch is reused; filling it allocates nothing, except for
+/// deliveries to unpinned memory.
 class CopyBatch {
  public:
   /// A copy from pinned memory to its destination. The host makes it once the batch is done.

@@ -86,7 +86,8 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    CopyBatch& batch = open_batch();  // the end of this batch also covers direct copies
+    // A direct copy needs a batch too, because the batch's end event covers it.
+    CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
@@ -169,7 +170,8 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  std::optional<CudaStream> own;  ///< the device's own compute stream; empty if the job has one
+  /// The device's own compute stream; empty if the job supplied its stream.
+  std::optional<CudaStream> own;
   CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;

@@ -1,5 +1,5 @@
 #pragma once
-// Owners of device memory and of pinned host memory. This header contains no vendor types.
+// Owns device memory and pinned host memory. This header contains no vendor types.
 
 #include <cstddef>
 #include <utility>

@@ -1,5 +1,6 @@
 #pragma once
-// CUDA streams and events. This header contains no vendor types, so every folder may include it.
+// Wraps CUDA streams and events. This header contains no vendor types, so every folder may include
+// it.
 
 #include <cstdint>
 #include <utility>

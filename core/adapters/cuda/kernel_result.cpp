@@ -8,7 +8,7 @@ KernelResult::KernelResult(int device)
     : device_(device, kBytes), host_(device, kBytes), done_(device) {}
 
 void* KernelResult::begin_bytes(CudaStreamRef stream, const void* first, std::size_t size) {
-  done_.wait();  // in case the previous use has not finished
+  done_.wait();  // the previous use may still be copying from or to host_
   std::memcpy(host_.data(), first, size);
   copy_bytes(stream, host_.data(), device_.data(), size);
   done_.record(stream);

@@ -1,5 +1,5 @@
 #pragma once
-// A few numbers that kernels accumulate and that the host reads afterwards.
+// Passes a few numbers, which kernels accumulate, from the device to the host.
 
 #include <array>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Serves one use at a time: call begin(), queue kernels that use the address it returns, call
-/// end().
+/// One calculation at a time may use it: call begin(), queue kernels that use the address it
+/// returns, call end(). Only then may begin() be called again.
 class KernelResult {
  public:
   explicit KernelResult(int device);

@@ -13,7 +13,8 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// A multiprocessor holds this many blocks of that size at once. More blocks would only wait.
+/// A multiprocessor runs this many blocks of kThreadsPerBlock threads at once. More blocks would
+/// only wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {

@@ -1,5 +1,5 @@
 #pragma once
-// A fabric with only one rank.
+// Implements the fabric (reprise/fabric.hpp) for a single rank.
 
 #include "reprise/fabric.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Checks MPI's results; no other place does. Also has the MPI details that other headers hide. Only
-// this folder's sources include this header.
+// Checks the results of MPI calls for the whole program. Also declares MPI types that other headers
+// hide. Only this folder's sources include this header.
 
 #include <mpi.h>
 

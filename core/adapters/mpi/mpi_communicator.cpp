@@ -48,7 +48,8 @@ MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Freeing is collective, and after a failure of any communicator another rank may not take part.
+  // Freeing waits for the other ranks. After any communicator has failed, a rank may be gone, so
+  // nothing is freed then.
   if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over MPI. Only this folder's sources include this header.
+// Implements a communicator with MPI. Only this folder's sources include this header.
 
 #include <mpi.h>
 

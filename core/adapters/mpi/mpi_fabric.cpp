@@ -14,7 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr int kTag = 7100;      // tag of MPI_Comm_create_group's own messages
-constexpr int kMeetTag = 7101;  // tag of meet()'s messages, which precede those
+constexpr int kMeetTag = 7101;  // tag of meet()'s messages
 
 // Owns an MPI_Group of global ranks.
 class RankGroup {

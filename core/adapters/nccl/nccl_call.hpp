@@ -1,5 +1,6 @@
 #pragma once
-// Checks NCCL's results; no other place does. Only this folder's sources include this header.
+// Checks the results of NCCL calls for the whole program. Only this folder's sources include this
+// header.
 
 #include <nccl.h>
 

@@ -31,8 +31,8 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::
   link_->set_idle(false);
 }
 
-// A call that did not finish leaves the link out of step with the other ranks; such a link is not
-// reused.
+// After a call that did not finish, the ranks may have queued different operations on the link.
+// Such a link is not reused.
 NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
 
 std::string NcclCommunicator::describe() const {

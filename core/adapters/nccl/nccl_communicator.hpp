@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over NCCL. Only this folder's sources include this header.
+// Implements a communicator with NCCL. Only this folder's sources include this header.
 
 #include <memory>
 #include <optional>

@@ -60,8 +60,8 @@ ncclResult_t NcclLink::state(const Patience& patience) const {
   return state;
 }
 
-// Waits for work that NCCL may still be preparing in its own thread. Nothing else may be queued
-// before that.
+// Waits until NCCL has finished preparing work in its own thread. Until then, nothing else may be
+// queued on the communicator.
 void NcclLink::settle(Patience& patience) {
   patience.until([&] { return state(patience) != ncclInProgress; });
 }

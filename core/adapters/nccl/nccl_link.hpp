@@ -1,6 +1,6 @@
 #pragma once
-// The NCCL resources of one communicator, and the memory through which its bytes pass. Only this
-// folder's sources include this header.
+// Holds the NCCL resources of one communicator, and the memory through which its bytes pass. Only
+// this folder's sources include this header.
 
 #include <nccl.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The version of the NCCL library in use.
+// Reports the version of the NCCL library in use.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// An owner of a file descriptor.
+// Owns a file descriptor.
 
 #include "core/adapters/posix/syscall.hpp"
 

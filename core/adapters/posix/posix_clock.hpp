@@ -1,5 +1,5 @@
 #pragma once
-// The machine's monotonic clock.
+// Implements the clock with the machine's monotonic clock.
 
 #include "core/ports/clock.hpp"
 

@@ -123,7 +123,7 @@ class CreatedFile final : public WriteFile {
 
   Descriptor fd_;
   std::string path_;
-  std::uint64_t sent_ = 0;  ///< the disk was told to write the data before this offset
+  std::uint64_t sent_ = 0;  ///< the kernel was asked to write out the data before this offset
 };
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {

@@ -36,8 +36,8 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
-// Returns the entry of that name; nothing if there is none. Links are followed; a dangling link is
-// an entry itself.
+// Returns the entry named `name` of the directory; nothing if there is none. Links are followed; a
+// dangling link is an entry itself.
 std::optional<Entry> entry_at(int directory_fd, const std::string& name, const std::string& path) {
   struct stat status = {};
   if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// A store in a directory of the machine's file system.
+// Implements a store in a directory of the machine's file system.
 
 #include <optional>
 #include <string>

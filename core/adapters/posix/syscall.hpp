@@ -1,5 +1,5 @@
 #pragma once
-// Checks the results of system calls; no other place does.
+// Checks the results of system calls for the whole program.
 
 #include <cerrno>
 #include <cstdint>
