@@ -69,8 +69,8 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are part of the checkpoint and not copied: a save writes them
-  /// anew, or an earlier save left them.
+  /// True for top-level files that belong to the checkpoint's format. They are not copied: a save
+  /// writes new ones, or they are leftovers of an earlier save.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

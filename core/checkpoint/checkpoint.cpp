@@ -215,7 +215,7 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    // The file is too large to read, but it may be whole.
+    // A file that is too large to read is not known to be damaged, so the error is UNSUPPORTED.
     throw Error(Code::kUnsupported, error.message(), error.place());
   }
 }

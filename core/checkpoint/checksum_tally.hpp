@@ -40,8 +40,8 @@ class ChecksumTally {
   /// 1.6 has no records. Throws like Archive if the item is damaged or not an archive. Ignores
   /// records without content.
   void add(ItemSource& item, const std::string& key);
-  /// Counts a record with content that was checked elsewhere. Calls `place` for the record's
-  /// position only if it does not match.
+  /// Counts a record that has content and whose checksum the caller has compared; `matches` is the
+  /// result. If it does not match, calls `place` for the record's position.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);
   /// Counts records that were found to match their checksums. They must have content but no

@@ -12,14 +12,15 @@ namespace {
 /// Limit on the number of remembered shapes; few are needed, because shapes repeat from layer to
 /// layer.
 constexpr std::size_t kFramesMax = 32;
-/// After this many consecutive items with another frame, the reader stops expecting the usual one.
+/// After this many consecutive items without the usual frame, the reader parses all further items.
 constexpr int kMissesMax = 8;
 /// Size of one read. The bytes of a read are still in the CPU's cache when their checksum is
 /// computed. An item with at most this many element bytes may be read in one go; its head and tail
 /// are checked only afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
-/// Returns the memory if one target takes the whole chunk, row-major; null otherwise.
+/// If the only target takes the whole chunk in row-major order, returns the target's memory; null
+/// otherwise.
 std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
   if (targets.size() != 1 || !(targets.front().region == chunk.box)) return nullptr;
   const StridedView& target = targets.front().target;
@@ -56,8 +57,8 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Returns null if the chunk's item must be parsed. An item with a frame is read only once, so its
-/// bytes cannot change between check and delivery.
+/// Returns the usual frame of an item with this chunk's dtype and shape; null if the item must be
+/// parsed. A framed item is read only once, so its bytes cannot change between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {

@@ -18,9 +18,10 @@ namespace reprise {
 /// Resources a reader uses; all of them outlive it.
 struct ReaderResources {
   Checkpoint& checkpoint;
-  Device& device;                      ///< device whose memory is read into
-  MutableByteSpan staging;             ///< staging; its size bounds the memory used by one read
-  ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole and counted here
+  Device& device;           ///< device whose memory is read into
+  MutableByteSpan staging;  ///< staging; its size bounds the memory used by one read
+  /// If given, records are read whole, and the results of their checksums are counted here.
+  ChecksumTally* checksums = nullptr;
 };
 
 class ChunkReader {

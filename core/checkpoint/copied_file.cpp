@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kCopyStep = std::uint64_t{1} << 20U;
 
-/// Copies the part of the patch that lies within `block`, which begins at `at`.
+/// Copies into `block`, which begins at file offset `at`, the part of the patch that lies within
+/// it.
 void put(const Archive::Patch& patch, std::uint64_t at, MutableByteSpan block) {
   Bytes value;
   append_le(value, patch.value);

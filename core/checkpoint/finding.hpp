@@ -1,5 +1,5 @@
 #pragma once
-// Findings of a checkpoint examination.
+// Makes and counts the findings of a checkpoint's examination.
 
 #include <cstdint>
 #include <optional>

@@ -70,7 +70,8 @@ bool in_natural_order(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-/// True for the name of a directory that is being written or removed, or was when its writer died.
+/// True for the names that a directory has only while it is being written or removed. If the writer
+/// dies, the directory keeps such a name.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);

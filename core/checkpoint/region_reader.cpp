@@ -170,7 +170,8 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      // Number of unwanted elements beyond the allowed ones that each further step adds, times 20.
+      // Each further step along this dimension adds unwanted elements. `loss` is 20 times the
+      // number of them that exceeds one for every twenty wanted elements.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
@@ -181,7 +182,7 @@ class AtomReader {
     return block;
   }
 
-  /// Returns the longest run without gaps in both file and target.
+  /// Returns the longest run that is contiguous both in the file and in the target.
   static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
                           const Order& order) {
     Block run{.extents = Dims::filled(extents.size(), 1)};

@@ -17,7 +17,7 @@ StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std
   return {local + static_cast<std::size_t>(element) * width, piece.strides};
 }
 
-/// The elements of a storage that belong to the item's view, which may have gaps.
+/// Tells which elements of a storage belong to the item's view. The view may leave gaps.
 class View {
  public:
   explicit View(const TensorItem& item) : item_(item) {
@@ -80,8 +80,8 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Counts the checksums of all records but the elements' own. They are computed from the same bytes
-/// from which the item was parsed.
+/// Counts the checksum results of all records except the record with the elements. The item was
+/// parsed from the same bytes from which these checksums are computed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {

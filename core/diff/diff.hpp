@@ -45,9 +45,9 @@ struct TensorDiff {
   DiffVerdict verdict = DiffVerdict::kSame;
   std::optional<Side> left;  ///< empty if this side lacks the key
   std::optional<Side> right;
-  Comparison comparison;      ///< `first` is a row-major index
+  Comparison comparison;  ///< comparison of the elements; `comparison.first` is a row-major index
   std::optional<Dims> first;  ///< global index of the first difference
-  std::string first_left;     ///< value and bits there, on each side
+  std::string first_left;     ///< value and bits of the first different element, on the left side
   std::string first_right;
   std::string reason;  ///< reason for kNotComparable; used in messages
 };
@@ -64,11 +64,11 @@ struct ObjectDiff {
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
 
-/// Says if state that is bound to a layout, and was not compared for that reason, affects the
-/// verdict.
+/// Says how the outcome of a diff treats state that was not compared because it is bound to a
+/// layout.
 enum class LayoutBound : std::uint8_t {
-  kDecides,   ///< it affects the verdict: not everything was compared
-  kAccepted,  ///< it does not: the caller accepts that it was not compared
+  kDecides,   ///< the outcome cannot be "same", because not everything was compared
+  kAccepted,  ///< the caller accepts that such state was not compared
 };
 
 struct DiffReport {

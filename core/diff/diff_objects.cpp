@@ -49,8 +49,8 @@ bool has_common_object(const Checkpoint& checkpoint) {
   return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// True if the common state is read from a file although there is an object for it too. The object
-/// then counts as an ordinary one.
+/// True if the common state is stored both as a file and as an object. It is read from the file,
+/// and the object is compared like any other object.
 bool has_common_twice(const Checkpoint& checkpoint) {
   return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
@@ -160,8 +160,8 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
-  /// Reports a common state that is missing. Nobody knows what was lost, even if both sides lack
-  /// it.
+  /// Reports each side whose common state is missing. It is damage even if both sides lack it,
+  /// because nobody knows what was lost.
   void note_lost_common() {
     for (const Checkpoint* side : {&left_, &right_}) {
       if (!side->lost_common()) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// The two checkpoints of a diff, and facts about both that the comparison finds out on the way.
+// Holds the two checkpoints of a diff, and facts about both that the comparison finds.
 
 #include <optional>
 

@@ -7,8 +7,9 @@
 
 namespace reprise {
 
-/// True if `key` is the key of such state: the key of a tensor, or an object's key without its
-/// coordinate and grid. Prefixes for modules and chained optimizers may precede the name.
+/// True if `key` is the key of state that is bound to a layout: the key of a tensor, or an object's
+/// key without its coordinate and grid. Prefixes for modules and chained optimizers may precede the
+/// name.
 bool is_layout_bound(std::string_view key);
 
 /// True for state that a distributed optimizer stores for each data-parallel group. Its positions

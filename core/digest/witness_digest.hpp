@@ -1,5 +1,5 @@
 #pragma once
-// The digest of a tensor's content. With it a program shows which values it holds
+// Computes the digest of a tensor's content, with which a program shows which values it holds
 // (docs/witness.md). Digests of disjoint boxes add up, modulo 2^64, to the digest of the tensor,
 // whatever the sharding.
 

@@ -33,9 +33,9 @@ struct BackendInfo {
 /// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
 /// their own.
 enum class BackendFile : std::uint8_t {
-  kMegatron,  ///< a JSON object with one of the four keys, or other text with traces of them
-  kGarbled,   ///< not a JSON object and no traces: an overwritten file, or a user's
-  kOwn,       ///< a JSON object with none of the four keys, so it is a user's
+  kMegatron,  ///< a JSON object with one of the four keys, or other text that contains "_backend"
+  kGarbled,   ///< any other text that is no JSON object: maybe overwritten, maybe a user's file
+  kOwn,       ///< a JSON object without any of the four keys, so it belongs to a user
 };
 BackendFile backend_file_of(ByteSpan bytes);
 

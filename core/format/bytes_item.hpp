@@ -1,6 +1,6 @@
 #pragma once
-// A bytes item: the output of torch.save for a value that is not a tensor; tensors may occur inside
-// the value. common.pt has the same format.
+// Reads and writes bytes items. A bytes item is the output of torch.save for a value that is not a
+// tensor; tensors may occur inside the value. common.pt has the same format.
 
 #include <cstdint>
 #include <optional>

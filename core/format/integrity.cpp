@@ -10,7 +10,7 @@ namespace reprise {
 
 namespace {
 
-// This is enough for half a million files at one line per file.
+// At one line per file, this is enough for half a million files.
 constexpr std::uint64_t kManifestSizeMax = std::uint64_t{64} << 20U;
 constexpr std::string_view kAlgorithm = "sha256";
 
@@ -64,8 +64,8 @@ bool may_be_integrity(ByteSpan bytes) {
     const nlohmann::json document = parse_json_object(bytes, {}, kManifestSizeMax);
     return document.contains("algorithm") || document.contains("files");
   } catch (const Error&) {
-    // Lists and numbers are complete documents. Damage does not turn a manifest into a
-    // list or a number.
+    // A JSON list or number cannot be a damaged manifest: damage does not turn an object into
+    // complete JSON of another kind.
     const std::string_view text = as_text(bytes);
     const auto first = text.find_first_not_of(" \t\r\n");
     return first == std::string_view::npos || text[first] == '{' || !nlohmann::json::accept(text);

@@ -1,5 +1,5 @@
 #pragma once
-// `.metadata`: the pickle in which a torch_dist checkpoint describes itself.
+// Reads and writes `.metadata`, the pickle in which a torch_dist checkpoint describes itself.
 
 #include <optional>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// The tables that a single `.metadata` contains.
+// Defines the tables that a single `.metadata` contains.
 
 #include <functional>
 #include <map>

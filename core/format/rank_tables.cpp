@@ -27,9 +27,10 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// Adds the tensor's pieces. Returns false and adds nothing if the same box has its bytes at
-  /// another place in this copy. If one side has no storage for a box, the other side's storage is
-  /// used.
+  /// Adds the tensor's pieces. Returns false and adds nothing if they do not fit into this copy:
+  /// dtype or shape differ, a box is here already with its bytes at another place, or a box is new
+  /// although the copy is complete. If one side has no storage for a box, the other side's storage
+  /// is used.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {

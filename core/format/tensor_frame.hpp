@@ -1,6 +1,6 @@
 #pragma once
-// The bytes before and after the elements in the item of a row-major tensor, as torch (2.7 and
-// later) and Reprise write them. Element type and shape determine these bytes, except for two
+// Knows the bytes before and after the elements in the item of a row-major tensor, as torch (2.7
+// and later) and Reprise write them. Element type and shape determine these bytes, except for two
 // checksums and the 40 digits of the serialization id. An item with this frame needs no parsing.
 
 #include <cstdint>
@@ -23,9 +23,10 @@ class TensorFrame {
   std::uint64_t tail_bytes() const { return layout_.tail_bytes(); }
   static constexpr std::uint64_t kRecords = 7;  ///< number of records in the item
 
-  /// Compares `head` and `tail` (of the lengths above) with this frame. Returns the item if they
-  /// match; nothing if the item must be parsed. A match also proves the stored checksums of all
-  /// records but two: the elements and the serialization id are not checked.
+  /// Compares `head` and `tail`, which have head_bytes() and tail_bytes() bytes, with this frame.
+  /// Returns the item if they match; nothing if the item must be parsed. A match also proves that
+  /// all records match their stored checksums, except the elements and the serialization id, which
+  /// are not checked.
   std::optional<TensorItem> match(ByteSpan head, ByteSpan tail) const;
   /// For a `tail` that matched: id_crc() returns the stored checksum of the serialization id, and
   /// id_is_whole() returns true if the id has that checksum.

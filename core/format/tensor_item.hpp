@@ -1,8 +1,8 @@
 #pragma once
-// A tensor item: the archive that torch.save writes for one tensor. Its records are, in order:
-// data.pkl, .format_version "1", .storage_alignment "64", byteorder "little", data/0, version "3
-// ", .data/serialization_id (40 digits). Older files have fewer records; data.pkl, data/<key> and
-// version are always present.
+// Reads and writes a tensor item: the archive that torch.save writes for one tensor. Its records
+// are, in order: data.pkl, .format_version "1", .storage_alignment "64", byteorder "little",
+// data/0, version "3 ", .data/serialization_id (40 digits). Older files have fewer records;
+// data.pkl, data/<key> and version are always present.
 
 #include <cstdint>
 

@@ -1,5 +1,6 @@
 #pragma once
-// The records that every item of torch.save has in addition to its pickle and storages.
+// Reads and writes the records that every item of torch.save has in addition to its pickle and
+// storages.
 
 #include <cstdint>
 #include <string_view>
@@ -16,8 +17,8 @@ enum class ByteOrder { kLittle, kBig };
 /// Checks the record `.data/version`, or `version` if there is no such record. Throws UNSUPPORTED
 /// unless it says 1 to 10, and TORN_FILE if both records are missing.
 void check_version(Archive& archive);
-/// Returns the byte order of the storages. If the archive does not state it (torch before 2.1),
-/// that is little-endian. Throws UNSUPPORTED for words that are neither byte order.
+/// Returns the byte order of the storages. It is little-endian if the archive does not state it
+/// (torch before 2.1). Throws UNSUPPORTED if the record contains any other text than a byte order.
 ByteOrder byte_order_of(Archive& archive);
 
 /// Returns the place of the pickle that begins at byte `offset` of the slice, for messages.

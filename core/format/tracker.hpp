@@ -1,7 +1,7 @@
 #pragma once
-// latest_checkpointed_iteration.txt, the tracker: it refers to the newest checkpoint below a
-// directory. It contains a decimal iteration or the word "release"; white space around that is
-// allowed.
+// Reads and writes latest_checkpointed_iteration.txt, the tracker: it refers to the newest
+// checkpoint below a directory. It contains a decimal iteration or the word "release"; white space
+// around that is allowed.
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
+// Loads blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Half-open n-d regions of a global tensor.
+// Defines half-open n-d regions of a global tensor.
 //
 //        offset[1]   offset[1]+extent[1]
 //            |           |

@@ -1,7 +1,7 @@
 #pragma once
-// The contribution of one element to the digest of a tensor's content. A digest is a sum modulo
-// 2^64 over all elements, each hashed from the tensor's key, the element's global index and its
-// bits. It is therefore the same under every sharding.
+// Computes the contribution of one element to the digest of a tensor's content. A digest is a sum
+// modulo 2^64 over all elements, each hashed from the tensor's key, the element's global index and
+// its bits. It is therefore the same under every sharding.
 
 #include <cstdint>
 #include <cstring>
@@ -17,9 +17,9 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// Returns the contribution of one element; `key` identifies the tensor. The step is odd and its
-/// bits have no pattern. So moving an element to another index never has the effect of changing a
-/// few bits of its content.
+/// Returns the contribution of one element; `key` identifies the tensor. kStep is odd and its bits
+/// have no pattern. So a change of the index has another effect than a change of a few bits of the
+/// element.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;

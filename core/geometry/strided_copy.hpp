@@ -87,9 +87,9 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
   move_words<std::uint8_t>(source, target, bytes);
 }
 
-/// Moves part number `part` of a copy. Part p of a run is the part of the run in the p-th aligned
-/// 16 bytes of the target; the first and the last part may have fewer bytes, or none. A run of up
-/// to 16 bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole lines.
+/// Moves part number `part` of a copy. The parts of a run are cut at the 16-byte boundaries of the
+/// target, so the first and the last part may have fewer than 16 bytes, or none. A run of up to 16
+/// bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole lines.
 REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   const RunPlace run = run_place(copy, part / copy.run_parts);
   if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
@@ -110,7 +110,7 @@ struct CopyTable {
   std::int64_t count = 0;
 
   REPRISE_HD void operator()(std::int64_t part) const {
-    std::int64_t low = 0;  // the copy is in [low, high)
+    std::int64_t low = 0;  // [low, high) always contains the index of the copy that has this part
     std::int64_t high = count;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;

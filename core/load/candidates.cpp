@@ -23,7 +23,8 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns no iterations if the root cannot be listed: the load works without them.
+/// Returns the root's iterations; none if the root cannot be listed, because a load does not depend
+/// on the list.
 std::vector<Generation> listed(Store& store, const std::string& root) {
   try {
     return generations(store, root);
@@ -74,7 +75,9 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
-    if (!first.tracker || !first.step) return found;  // explicit path
+    // `path` is a checkpoint itself, or its tracker says "release"; neither case has older
+    // iterations to try.
+    if (!first.tracker || !first.step) return found;
     found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;
   } catch (const Error& error) {

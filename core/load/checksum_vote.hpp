@@ -1,5 +1,5 @@
 #pragma once
-// The ranks' joint verdict on the checksums that each of them saw.
+// Judges the checksums that the ranks saw, jointly for all ranks.
 
 #include "core/checkpoint/checksum_tally.hpp"
 #include "reprise/ports.hpp"

@@ -90,7 +90,7 @@ class LookFirst {
   Checkpoint& checkpoint_;
 };
 
-/// Thrown if a candidate is damaged and cannot be loaded; the same on all ranks.
+/// Thrown on all ranks, with the same error, if a candidate is damaged and cannot be loaded.
 struct Damage {
   Error error;
 };
@@ -153,7 +153,7 @@ class Loading {
     std::optional<Value> value;
     ChecksumTally tally;  ///< checksums of the records of the common state
   };
-  /// Data gathered by a reading rank.
+  /// What a rank needs to read its share, and what it has read.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
@@ -175,7 +175,8 @@ class Loading {
     Votes& votes = votes_.back();
     const bool unseen = std::none_of(votes.begin(), votes.end(),
                                      [](const auto& fault) { return fault.has_value(); });
-    // The damage was not found by the check of the files, so every rank gets the error.
+    // No rank found this damage when it checked the files. It was found later, so the error is
+    // recorded for every rank.
     if (unseen) votes.assign(votes.size(), error);
   }
 
@@ -343,9 +344,9 @@ class Loading {
     });
   }
 
-  /// Returns null if each rank reads for itself. Otherwise it is collective: every rank allocates
-  /// what it needs to take part, and if that fails on one rank, all throw. The communicators are
-  /// created after that.
+  /// Returns null if each rank reads for itself. Otherwise the call is collective: every rank first
+  /// allocates what it needs to take part, and if that fails on one rank, all ranks throw. Only
+  /// then are communicators created.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {

@@ -140,8 +140,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round. A rank that has no share because of an error sends the
-/// error instead. Returns false if the call itself failed.
+/// Collects the shares of a whole round from its ranks. A rank that has no share because of an
+/// error sends the error instead. Returns false if the collective call itself failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};

@@ -23,7 +23,7 @@ struct MpiLimits {
 /// Creates communicators with MPI_Comm_create_group, so that ranks outside a group take no part.
 /// Every call is started without blocking and tested until it is done. It fails if its deadline
 /// passes (DEADLINE) or the watch reports that a member has ended (PEER_FAILED); both errors state
-/// group, operation and rank. Only MPI_Comm_create_group blocks. So the members first wait for each
+/// group, operation and rank. MPI_Comm_create_group blocks, so the members first wait for each
 /// other with non-blocking calls, and a missing member is noticed there. After an error, a
 /// communicator throws that error for every call, and it is never freed.
 class MpiFabric final : public Fabric {

@@ -1,7 +1,7 @@
 #pragma once
-// numpy arrays in pickles. The same array can be written in several ways: in Fortran order or not;
-// with `_reconstruct` or, from protocol 5 on, with `_frombuffer`; in `numpy.core` or `numpy._core`.
-// All are converted to one form, so that equal arrays are equal values:
+// Converts numpy arrays in pickles to one form, so that equal arrays are equal values. The same
+// array can be written in several ways: in Fortran order or not; with `_reconstruct` or, from
+// protocol 5 on, with `_frombuffer`; in `numpy.core` or `numpy._core`.
 //
 //   numpy._core.multiarray._reconstruct(numpy.ndarray, (0,), b'b')
 //   state (1, shape, dtype, False, elements in row-major order)

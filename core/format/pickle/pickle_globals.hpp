@@ -1,5 +1,6 @@
 #pragma once
-// Decides how the machine may use names. Each use is checked against the rule of the name.
+// Decides which names the pickle machine accepts and what a pickle may do with them. Each use is
+// checked against the rule of the name.
 
 #include <map>
 #include <set>
@@ -66,8 +67,8 @@ class Globals {
   /// Resolves the arguments of builtins.getattr. Done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
   NamePath check_attribute(NodeId args);
-  /// Returns the path by which getattr's object was reached. Its module is empty if the path does
-  /// not start at a name.
+  /// Returns the dotted path of the object whose attribute is requested. The path's module is empty
+  /// if the path does not start at a name.
   NamePath path_of(NodeId object) const;
   bool is_getattr(NodeId node) const;
   void unlisted(const std::string& name);

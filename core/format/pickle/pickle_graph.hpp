@@ -1,6 +1,6 @@
 #pragma once
-// The result of reading a pickle: an array of inert nodes. Text is a span of the input, shared
-// nodes stay shared, and memory is a small multiple of the number of opcodes.
+// Holds the result of reading a pickle: an array of inert nodes. Text is a span of the input,
+// shared nodes stay shared, and memory is a small multiple of the number of opcodes.
 
 #include <cstdint>
 #include <functional>
@@ -107,7 +107,8 @@ class Graph {
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
   /// Freezes `node` and everything that it contains; none of it may be changed later. Called for
-  /// arguments, states and keys, which Python copies or computes from when it meets them.
+  /// arguments, states and keys: Python copies them or computes from them at once, so a later
+  /// change would not reach what was made from them.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The closed list of names: the globals that a pickle may mention, in which kinds of pickle it may
-// do so, and what it may do with each. Any other name is refused or makes the pickle opaque.
+// Defines the closed list of names: the globals that a pickle may mention, in which kinds of pickle
+// it may mention them, and what it may do with each. Any other name is refused or makes the pickle
+// opaque.
 
 #include <cstdint>
 #include <optional>

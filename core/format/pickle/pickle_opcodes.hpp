@@ -1,5 +1,5 @@
 #pragma once
-// The 68 opcodes of pickle protocols 0 to 5 and a rule for each.
+// Lists the 68 opcodes of pickle protocols 0 to 5 and a rule for each.
 
 #include <cstddef>
 #include <cstdint>

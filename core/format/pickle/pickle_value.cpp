@@ -19,8 +19,9 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
-/// Upper limit on the number of copies of shared parts, because one pickled part can be shared any
-/// number of times. Parts that are not shared cannot outnumber the pickle's bytes.
+/// Upper limit on the number of copies of shared parts. One pickled part can be referred to any
+/// number of times, and each reference becomes a copy. Parts that are not shared cannot outnumber
+/// the pickle's bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
 /// Thrown if the pickle is valid, but must not be interpreted.
@@ -207,7 +208,7 @@ Value ValueReader::read_instance(NodeId node) {
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
   const bool parameter = tensor.starts_with("_rebuild_parameter");
   if (!tensor.empty() && !parameter) return read_tensor(node);
-  // Throws if the arguments of the call are wrong.
+  // Called only for its checks: throws if the arguments of the call are wrong.
   if (parameter) pickle::describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);

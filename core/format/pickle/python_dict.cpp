@@ -38,8 +38,8 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends a text that is the same for all keys equal to this one. False if the key equals no other
-/// key.
+/// Appends text to `form`. Two keys have equal text exactly if Python takes them for equal. Returns
+/// false for a key that counts as distinct from every other key.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';

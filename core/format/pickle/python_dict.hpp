@@ -1,6 +1,6 @@
 #pragma once
-// A dict with Python's rules for insertion. If a key is set again, its position and its first form
-// stay, and the value is replaced.
+// Builds a dict with Python's rules for insertion. If a key is set again, its position and its
+// first form stay, and the value is replaced.
 
 #include <map>
 #include <string>

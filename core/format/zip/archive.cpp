@@ -12,7 +12,8 @@ namespace reprise {
 
 namespace {
 
-// One read fetches at least this much, which exceeds head and tail of a usual tensor item.
+// A read fetches at least this many bytes. The head and the tail of a usual tensor item are
+// shorter.
 constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;
 // An end record may be followed by a comment, whose length is 16 bits.
@@ -61,9 +62,9 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// A 32-bit field that is all ones stands for a value in the ZIP64 extra field. That field contains
-// the values of such fields only, in the order of `fields`. Replaces each field by its value. False
-// if a value is missing.
+// A 32-bit size or offset whose bits are all 1 has its actual value in the ZIP64 extra field. That
+// field lists only such values, in the order of `fields`. Replaces each such field by its actual
+// value. Returns false if a value is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -81,9 +82,9 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
-// True if the extra field is a sequence of id (2 bytes), length (2 bytes) and content, without a
-// rest. If there is a rest, the field's total length is wrong, and so is the position of what
-// follows.
+// True if the extra field is a sequence of id (2 bytes), length (2 bytes) and content that ends
+// exactly at the end of the field. Bytes after the last content show that the field's total length
+// is wrong. The position of what follows would then be wrong too.
 bool well_formed_extra(ByteSpan extra) {
   while (extra.size() >= 4) {
     const std::size_t length = u16(extra, 2);
@@ -243,7 +244,8 @@ Archive::End Archive::read_end() {
     end = wide;
     limit = *wide_at;
   }
-  // Readers treat a gap differently: Python's shifts every record by its length.
+  // Readers treat a gap between the directory and its end record differently: Python's shifts every
+  // record by the length of the gap.
   if (!end.directory.fits(limit) || end.directory.offset + end.directory.size != limit) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
@@ -389,8 +391,8 @@ void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64
   record.name = full_name.substr(slash + 1);
 }
 
-// Assumes that a local header has only its fixed part and the name; the extra field is taken into
-// account when the content is requested.
+// Checks that the records do not overlap, as if each local header had no extra field.
+// content_range() checks again with the extra field.
 void Archive::check_layout(std::uint64_t directory_offset) {
   std::ranges::stable_sort(records_, {}, &Record::header_offset);
   std::uint64_t limit = directory_offset;

@@ -1,5 +1,5 @@
 #pragma once
-// CRC-32 as used in zip and gzip (polynomial 0xEDB88320, reflected).
+// Computes CRC-32 as used in zip and gzip (polynomial 0xEDB88320, reflected).
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,7 @@
 #pragma once
-// Random access to the bytes of one item of a payload file. core/format opens no files. The engine
-// implements this interface for a range of an open file; tests and small files use SpanSource.
+// Gives random access to the bytes of one item of a payload file. core/format opens no files. The
+// engine implements this interface for a range of an open file; tests and small files use
+// SpanSource.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
 #pragma once
-// Constants of the zip format (PKWARE's APPNOTE 6.3) that both the reader and the writer use.
+// Defines constants of the zip format (PKWARE's APPNOTE 6.3) that both the reader and the writer
+// use.
 
 #include <cstddef>
 #include <cstdint>
