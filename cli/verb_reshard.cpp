@@ -25,7 +25,7 @@ struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Forwards progress until a signal arrives, and throws then.
+/// Forwards progress. Once a signal has arrived, throws instead, which ends the reshard.
 class UntilInterrupted final : public Progress {
  public:
   explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
@@ -166,7 +166,8 @@ class ReshardVerb final : public Verb {
     }
   }
 
-  /// Describes the written files that are left after an interrupt; usually none are.
+  /// Describes the state of OUT after an interrupt. Files that were written and could not be
+  /// removed are listed; usually there are none.
   static std::string left_by_interrupt(const StoredPath& to) {
     const auto left = unfinished_of(to);
     if (left.empty()) return "nothing of it is left, and what stood there before stands";

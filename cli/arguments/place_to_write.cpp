@@ -29,7 +29,8 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// Returns the path to which a crash moved the checkpoint at OUT, if nothing is at OUT now.
+/// If nothing is at OUT because a crash interrupted a writer that had moved the old checkpoint
+/// away, returns the path of that old checkpoint.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);

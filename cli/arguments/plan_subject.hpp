@@ -17,8 +17,8 @@ namespace reprise::cli {
 /// and shared by its ranks. Only the boxes of fused tensors are computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns how many shares of tensors all ranks hold together, which determines the cost of a plan.
-/// Throws if the layout does not fit the model.
+/// Returns the sum over all ranks of the number of tensors of which the rank holds a share. The
+/// cost of a plan depends on it. Throws if the layout does not fit the model.
 std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// Describes the ranks that a layout leaves idle, such as "4 ranks hold no expert: ...". Empty if

@@ -25,8 +25,8 @@ std::int64_t number_in(std::string_view digits, const std::string& word) {
   return value;
 }
 
-/// Parses a split. The expression may itself contain '=' and ':'; the last ones separate it from
-/// the rest.
+/// Parses REGEX=DIM:N. The expression may contain '=' and ':' too, so the last '=' ends the
+/// expression and the last ':' ends the dimension.
 SplitRule parse(const std::string& word) {
   const auto equals = word.rfind('=');
   const auto colon = word.rfind(':');

@@ -52,7 +52,7 @@ std::string_view short_name(ModulePart part) {
   return "";
 }
 
-/// True if each group of a distributed optimizer stores the part.
+/// True if the optimizer is distributed and stores the part for every data-parallel group.
 bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
   return !optimizer.groups.empty() &&
          std::all_of(optimizer.groups.begin(), optimizer.groups.end(),

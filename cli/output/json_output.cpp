@@ -201,7 +201,7 @@ Json to_json(const StoredModule& module) {
           {"layout", claim}};
 }
 
-/// Adds the entry "modules" if there are modules. Other checkpoints do not have that entry.
+/// Adds the entry "modules". If the checkpoint has no modules, the entry is left out.
 void add_modules(Checkpoint& checkpoint, const std::optional<Checkpoint::Common>& common,
                  Json& json) {
   const bool readable = common && common->item.value;

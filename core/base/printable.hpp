@@ -8,8 +8,8 @@
 namespace reprise {
 
 enum class LineBreaks {
-  kEscaped,  ///< the text is part of a line
-  kKept,     ///< the text consists of lines
+  kEscaped,  ///< line breaks become escapes; for text inside a line
+  kKept,     ///< line breaks stay; for text that consists of lines
 };
 
 /// Returns the text after escaping everything that a terminal would obey or a reader could not see.

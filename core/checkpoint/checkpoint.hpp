@@ -60,8 +60,9 @@ class Checkpoint {
   /// naming the file.
   ReadFile& file(FileIndex file);
 
-  /// Makes reads try `at_hand` first from now on; null ends this. `at_hand` is borrowed. Files that
-  /// file() returned earlier must not be used any more.
+  /// Makes reads look for bytes in `at_hand` first, and read the file only if they are not there.
+  /// Null ends this. `at_hand` is borrowed. Files that file() returned earlier must not be used any
+  /// more.
   void look_first_in(const BytesAtHand* at_hand);
 
   /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
@@ -91,7 +92,8 @@ class Checkpoint {
     std::string source;  ///< file or key that the value was read from
     BytesItem item;
   };
-  /// Reads the common state. If `checksums` is given, counts the records that it reads there.
+  /// Reads the common state. If `checksums` is given, compares the records read with their
+  /// checksums and counts the results there.
   std::optional<Common> common(ChecksumTally* checksums = nullptr);
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.

@@ -43,8 +43,8 @@ std::tuple<std::int64_t, std::string> age_of(Store& store, const Aside& aside,
   return {found ? found->modified_ns.value_or(0) : 0, aside.token};
 }
 
-/// True if a directory above `name` is a link: whatever lies behind a link belongs to somebody
-/// else.
+/// True if a directory above `name` is a link. The target of a link may belong to somebody else, so
+/// nothing in it is removed.
 bool lies_behind_link(Store& store, const std::string& directory, const std::string& name) {
   for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
     const auto above = store.stat(join_path(directory, name.substr(0, at)));
@@ -191,8 +191,8 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
     // A power cut could otherwise leave a renamed directory without its mark.
     store.sync_directory(directory);
   } catch (const Error&) {
-    // The directory may belong to another user. If this writer then dies, nobody removes the
-    // directory, because it lacks the mark.
+    // The directory may belong to another user, so that it cannot be marked. If this writer then
+    // dies, nobody removes the directory.
   }
 }
 

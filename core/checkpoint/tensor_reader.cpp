@@ -17,7 +17,7 @@ StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std
   return {local + static_cast<std::size_t>(element) * width, piece.strides};
 }
 
-/// The elements of a storage that belong to the item's view, which may have gaps.
+/// Tells which elements of a storage belong to the item's view. The view may leave gaps.
 class View {
  public:
   explicit View(const TensorItem& item) : item_(item) {

@@ -137,8 +137,8 @@ class BesideDiffer {
     result.verdict = in_left ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
   }
 
-  /// True if something of that name exists. `names` has files and links; a directory is looked up
-  /// in the checkpoint.
+  /// True if the checkpoint has an entry named `name`. `names` lists only files and links, so a
+  /// directory is looked up in the checkpoint.
   static bool stands(const Names& names, const Checkpoint& checkpoint, const std::string& name) {
     return names.contains(name) || is_there(checkpoint, name);
   }

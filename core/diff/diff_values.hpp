@@ -15,8 +15,9 @@ inline constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
 
 /// True if both items have the same bytes. Reads them in bounded steps.
 bool same_bytes(ItemSource& left, ItemSource& right);
-/// Sets the verdict from a comparison of bytes. Equal bytes are equal content; unequal bytes may
-/// still be equal content. `why` says why nothing was decoded.
+/// Sets the verdict after bytes were compared instead of values: "same" for equal bytes, and "not
+/// known" for unequal bytes, which may still mean equal values. `why` says why no value was
+/// decoded.
 void judge_bytes(bool same, const std::string& why, ObjectDiff& result);
 /// An item and its decoded value.
 struct ReadItem {

@@ -513,7 +513,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
     if (graph_.kind(step) == Kind::kInteger && graph_.integer(step) >= 0) {
-      charge_text(0, key);  // every step of a path costs memory, and nodes of paths may be shared
+      charge_text(0, key);  // a step costs memory, and one node may be a step of many paths
       entry.path.emplace_back(graph_.integer(step));
     } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));

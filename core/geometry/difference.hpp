@@ -71,8 +71,9 @@ struct HalfValue {
     const std::uint32_t rest = (bits & 0x7fffU) << 13U;
     constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
     if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
-    // A float has the exponent bias 127 and a half has 15. Read as a float, these bits are
-    // therefore too small by a factor of 2^112. This is true of subnormal numbers too.
+    // The bits now have the layout of a float, but still the exponent bias of a half, which is 15
+    // instead of 127. So the number that they stand for is too small by a factor of 2^112,
+    // subnormal numbers included.
     return std::bit_cast<float>(sign | rest) * 0x1p112F;
   }
 };

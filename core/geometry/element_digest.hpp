@@ -17,9 +17,9 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// Returns the contribution of one element; `key` identifies the tensor. The step is odd and its
-/// bits have no pattern. So moving an element to another index never has the effect of changing a
-/// few bits of its content.
+/// Returns the contribution of one element; `key` identifies the tensor. kStep is odd and its bits
+/// have no pattern. So a change of the index has another effect than a change of a few bits of the
+/// element.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;

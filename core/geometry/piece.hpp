@@ -27,7 +27,7 @@ Piece contiguous_piece(const Box& box);
 /// Returns, in order, the boxes that make up elements [begin, end) of `box`, counted in row-major
 /// order. Returns at most 2 * ndim - 1 boxes. A rank of a flattened optimizer holds such boxes.
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
-/// Returns the same boxes as pieces of a local buffer that contains only this range.
+/// Returns the boxes of boxes_of_range() as pieces of a local buffer that contains only this range.
 std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 
 /// Copies `extents` elements of `element_bytes` bytes each. Both views start at the region's first

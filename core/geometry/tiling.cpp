@@ -115,7 +115,7 @@ class Corners {
   const Box& whole_;
   std::vector<std::size_t> dims_;
   std::vector<std::vector<std::int64_t>> faces_;  ///< coordinates, by position in dims_
-  std::vector<Wide> corners_;  ///< each is twice a corner's number, plus 1 for a count of -1
+  std::vector<Wide> corners_;  ///< twice the number of each counted corner, plus 1 if it counts -1
 };
 
 TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {

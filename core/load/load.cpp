@@ -89,7 +89,7 @@ class LookFirst {
   Checkpoint& checkpoint_;
 };
 
-/// Thrown if a candidate is damaged and cannot be loaded; the same on all ranks.
+/// Thrown on all ranks, with the same error, if a candidate is damaged and cannot be loaded.
 struct Damage {
   Error error;
 };

@@ -28,8 +28,8 @@ struct LoadSettings {
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  /// Cache for the metadata, which also seeds the plan of the next save. Either all ranks pass one
-  /// or no rank does.
+  /// Cache for the metadata; the next save can also start its plan from it. Either all ranks pass a
+  /// cache or none does.
   PlanCache* cache = nullptr;
 };
 

@@ -85,7 +85,7 @@ Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, 
   return {std::move(*checkpoint), answer.size()};
 }
 
-/// True if all ranks have metadata cached under this key.
+/// True if every rank has cached metadata whose key is `key`.
 bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSeams& cache_seams,
               const PlanCache::Memory& memory, std::uint64_t key) {
   const auto keys = agree_on(group, [&] {

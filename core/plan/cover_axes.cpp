@@ -152,7 +152,8 @@ std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
       if (defect.code == Code::kChunkOverlap && !overlap) overlap = widened(shape, dim, defect);
       if (defect.code == Code::kCoverageGap && !gap_here) {
         gap_here = true;
-        // Every gap is a defect. An overlap is one only if no other dimension has a gap.
+        // A gap in one dimension is a gap of the tensor. An overlap is reported only if no
+        // dimension has a gap.
         if (!gap) gap = widened(shape, dim, defect);
       }
     }

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's offers of tensors whose boxes do not follow from a placement. They are stored in
-// columns, because a job of thousands of ranks has millions of them.
+// Stores one rank's offers of tensors whose boxes do not follow from a placement. They are stored
+// in columns, because a job of thousands of ranks has millions of them.
 
 #include <cstdint>
 #include <memory>

@@ -396,7 +396,8 @@ class Planner {
 
   std::span<const LocalPlan> plans_;
   const Group& savers_;
-  const GlobalPlan* owners_;  ///< null if owners are to be elected
+  /// The plan from which owners are taken; null if owners are to be elected.
+  const GlobalPlan* owners_;
   ChunkRule describe_;
   CoverProof cover_;
   OfferBook book_;

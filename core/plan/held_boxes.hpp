@@ -1,6 +1,6 @@
 #pragma once
-// The distinct boxes of one tensor and the ranks that hold each box. Owners are chosen
-// from these ranks.
+// Lists the distinct boxes of one tensor and the ranks that hold each box. Owners are chosen from
+// these ranks.
 
 #include <cstdint>
 #include <memory>

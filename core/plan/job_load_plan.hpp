@@ -1,6 +1,6 @@
 #pragma once
-// Computes what each rank of a job reads from another job's save, without a catalogue and without a
-// plan for each rank. Tensors cut in the same way share one crossing, and reads are visited rank by
+// Computes what each rank of a job reads from another job's save. Needs no catalogue and no load
+// plan per rank: tensors cut in the same way share one crossing, and reads are visited rank by
 // rank.
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-/// Object key of the common state. Every checkpoint has this object, but no job requests it by this
-/// key.
+/// Object key of the common state in checkpoints that store it as an object. Jobs request the
+/// common state without this key, so the object never counts as not requested.
 constexpr std::string_view kCommonStateKey = "common_state/shard_0_1";
 
 struct Hit {

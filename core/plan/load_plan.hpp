@@ -31,7 +31,7 @@ struct ChunkRead {
   std::vector<LoadTarget> targets;
 };
 
-/// A request that the checkpoint cannot meet, or can meet only after the caller decides how.
+/// A request that the checkpoint cannot meet, or a difference that only the caller can accept.
 struct LoadMismatch {
   Code code = Code::kNotStored;  ///< NOT_STORED, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP
   std::string key;

@@ -48,8 +48,8 @@ class Offers {
     }
   }
 
-  /// Called if a rank's box differs from the box that its placement gives. Throws if the cause is
-  /// the chunk rule, because its boxes do not tile the tensor.
+  /// Called if a rank's box differs from the box that its placement gives. If the chunk rule is the
+  /// cause, its boxes do not tile the tensor. Throws in that case.
   void check_rule(const TensorLeaf& leaf) const {
     const auto& [mesh, placement] = *leaf.placed;
     const auto defect = prove_cover(leaf.shape, *mesh, placement, describe_);

@@ -1,6 +1,6 @@
 #pragma once
-// Checks CUDA's results; no other place does. Only the sources of this folder and of sim/cuda
-// include this header.
+// Checks the results of CUDA calls for the whole program. Only the sources of this folder and of
+// sim/cuda include this header.
 
 #include <cuda_runtime_api.h>
 

@@ -171,7 +171,8 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  std::optional<CudaStream> own;  ///< the device's own compute stream; empty if the job has one
+  /// The device's own compute stream; empty if the job supplied its stream.
+  std::optional<CudaStream> own;
   CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;

@@ -18,7 +18,8 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
-  int driver = 0;  // cudaGetDeviceCount would only say that the driver is too old
+  // Checked first: without a driver, cudaGetDeviceCount reports one that is too old.
+  int driver = 0;
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;
   cudaDeviceProp properties = {};

@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Serves one use at a time: call begin(), queue kernels that use the address it returns, call
-/// end().
+/// One calculation at a time may use it: call begin(), queue kernels that use the address it
+/// returns, call end(). Only then may begin() be called again.
 class KernelResult {
  public:
   explicit KernelResult(int device);

@@ -10,7 +10,7 @@
 
 namespace reprise::posix {
 
-/// Converts the result of stat() to an entry with that name.
+/// Converts the result of stat() to an entry named `name`.
 Entry entry_of(std::string name, const struct stat& status);
 /// Opens a regular file for reading. Links in `path` are followed. A directory, device or pipe is
 /// never opened.

@@ -1,5 +1,5 @@
 #pragma once
-// The locks of a PosixStore.
+// Creates the locks of a PosixStore.
 
 #include <memory>
 #include <string>

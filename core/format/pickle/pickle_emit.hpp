@@ -48,7 +48,8 @@ class Emitter {
   /// Writes a class or function at its first use, and a reference to the memo at later uses. Both
   /// texts must outlive the emitter.
   void global(std::string_view module, std::string_view name);
-  /// Writes text that occurs often; later uses refer to the memo, as with global().
+  /// Writes text that occurs often. Like global(), writes it in full once and refers to the memo
+  /// after that.
   void shared_text(std::string_view value);
 
  private:

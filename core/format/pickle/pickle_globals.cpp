@@ -18,8 +18,8 @@ bool one_letter_off(std::string_view a, std::string_view b) {
   return off == 1;
 }
 
-/// True if a change of one byte turns a listed name into this one. The file is damaged then; nobody
-/// wrote this name on purpose.
+/// True if the name differs in one byte from a listed name. Such a name is taken for damage, not
+/// for an attempt to use an unlisted name.
 bool garbled(const GlobalName& name) {
   const auto all = all_names();
   return std::any_of(all.begin(), all.end(), [&](const NameRule& listed) {

@@ -163,7 +163,7 @@ void Graph::extend(Chain& chain, std::span<const NodeId> items) {
   const auto count = static_cast<std::uint32_t>(items.size());
   const auto size = static_cast<std::uint32_t>(items_.size());
   if (chain.last != kNoNode && chain.last + 2 + items_[chain.last + 1] == size) {
-    items_[chain.last + 1] += count;  // extends the last run, which is still at the end
+    items_[chain.last + 1] += count;  // the last run is at the end of items_, so it can grow
   } else {
     if (chain.last != kNoNode) items_[chain.last] = size;
     if (chain.first == kNoNode) chain.first = size;

@@ -59,7 +59,7 @@ class PickleMachine {
 
   void integer(ByteSpan digits);
   void span_of(Kind kind, std::uint64_t length);
-  /// Reads text as Python 2 wrote it.
+  /// Reads a Python 2 str.
   void byte_string(std::uint64_t length);
   void tuple(std::size_t count);
   void pop_or_unmark();

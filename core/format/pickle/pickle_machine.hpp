@@ -1,6 +1,6 @@
 #pragma once
-// A stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD only
-// record the request, and only if the rule of the name allows that.
+// Runs a pickle's opcodes on a stack and builds a graph. It calls nothing: REDUCE, NEWOBJ and BUILD
+// only record the call, and only if the rule of the name allows it.
 
 #include <string>
 #include <vector>

@@ -97,7 +97,7 @@ struct Words {
   std::string_view names;
 };
 
-/// Plain-data names in modules of kPython, which are not refused.
+/// Names in modules of kPython that are accepted nevertheless, because they are plain data.
 constexpr std::array<Words, 16> kSpared{{
     {"_codecs", "decode encode"},
     {"_io", "BytesIO StringIO"},
@@ -241,7 +241,7 @@ bool passes_code(std::string_view path, std::size_t begin, std::size_t first_att
 }  // namespace
 
 bool leads_to_code(std::string_view attribute) {
-  // A dotted name is an attribute of an attribute.
+  // A dotted attribute is looked up step by step, so each part is checked.
   for (std::size_t begin = 0; begin <= attribute.size();) {
     const std::string_view part = first_of(attribute.substr(begin), '.');
     if (special(part) || has_word(kImported, part) || has_word(kMethods, part)) return true;

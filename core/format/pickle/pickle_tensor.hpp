@@ -20,8 +20,8 @@ namespace reprise::pickle {
 /// contain UntypedStorage and the dtype.
 std::string_view storage_class_of(DType dtype);
 
-/// Returns the name of the call that makes the node, one of those above; empty if the node is not a
-/// tensor.
+/// Returns the name of the torch._utils function that makes the node, such as "_rebuild_tensor_v2";
+/// empty if the node is not a tensor.
 std::string_view tensor_call(const Graph& graph, NodeId node);
 
 /// Describes the tensor of a node. Throws like decode_tensor.

@@ -208,7 +208,7 @@ Value ValueReader::read_instance(NodeId node) {
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
   const bool parameter = tensor.starts_with("_rebuild_parameter");
   if (!tensor.empty() && !parameter) return read_tensor(node);
-  // Throws if the arguments of the call are wrong.
+  // Called only for its checks: throws if the arguments of the call are wrong.
   if (parameter) pickle::describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);

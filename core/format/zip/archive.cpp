@@ -12,7 +12,8 @@ namespace reprise {
 
 namespace {
 
-// One read fetches at least this much, which exceeds head and tail of a usual tensor item.
+// A read fetches at least this many bytes. The head and the tail of a usual tensor item are
+// shorter.
 constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;
 // An end record may be followed by a comment, whose length is 16 bits.
@@ -390,8 +391,8 @@ void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64
   record.name = full_name.substr(slash + 1);
 }
 
-// Assumes that a local header has only its fixed part and the name; the extra field is taken into
-// account when the content is requested.
+// Checks that the records do not overlap, as if each local header had no extra field.
+// content_range() checks again with the extra field.
 void Archive::check_layout(std::uint64_t directory_offset) {
   std::ranges::stable_sort(records_, {}, &Record::header_offset);
   std::uint64_t limit = directory_offset;

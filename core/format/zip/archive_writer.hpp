@@ -23,8 +23,8 @@ namespace reprise {
 /// The content of each record starts at a multiple of this, counted from the item's first byte.
 inline constexpr std::uint64_t kStorageAlignment = 64;
 
-/// Produces the archive's bytes in order. The caller may place contents itself, so an item's length
-/// is known before its data is.
+/// Produces the archive's bytes in order. The caller may write a record's content itself, so the
+/// length of an item is known before its content is.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(std::string_view prefix) : prefix_(prefix) {}
@@ -39,7 +39,7 @@ class ArchiveWriter {
   /// Writes the central directory and the end records. Nothing may be added afterwards.
   void finish();
 
-  /// Where a record's checksum is in the item, so that it can be filled in later.
+  /// The positions of a record's checksum in the item, so that it can be written later.
   struct ChecksumPlaces {
     std::uint64_t directory = 0;
     std::optional<std::uint64_t> descriptor;  ///< empty if the record has no content
