@@ -28,8 +28,9 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// records differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
 /// Refuses a module whose own object names another sharding than the common state does. Its state
-/// was read by the sharding in the common state.
-void require_same_sharding(const Module& module, Sharding told, const CommonState& stored);
+/// was read by the sharding in the common state. `entry` is the module's entry as it is stored, so
+/// that a name that is not known differs, too.
+void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
 /// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without
 /// a part of a module refuse it, too.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
