@@ -114,12 +114,14 @@ void require_one_sharding(const Value& common, const CommonState& stored) {
                                       std::string(name_of(sharding)));
 }
 
-void require_same_sharding(const Module& module, Sharding told, const CommonState& stored) {
+void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored) {
   const Sharding read_as = module_named(stored.modules, module.config.name)->optimizer_sharding;
-  if (told == read_as) return;
+  const Value* told = entry.find(kShardingType);
+  const auto* name = told == nullptr ? nullptr : told->as<std::string>();
+  if (name == nullptr || *name == name_of(read_as)) return;  // decode_optimizer refuses other types
   throw Error(
       Code::kLayoutMismatch,
-      who(module) + "'s optimizer state says that it is " + std::string(name_of(told)) +
+      who(module) + "'s optimizer state says that it is " + *name +
           ", and the checkpoint's common state that it is " + std::string(name_of(read_as)),
       {.key = module.asked.keys.settings + settings_key(module.config.name, 0, kShardingType)});
 }

@@ -28,8 +28,9 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// places. Refuses a checkpoint in which the two differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
 /// A load reads a module's state by the sharding in the common state. Refuses a module if its own
-/// object names another sharding.
-void require_same_sharding(const Module& module, Sharding told, const CommonState& stored);
+/// object names another sharding. `entry` is the module's entry as it is stored, so that a name
+/// that is not known is another one, too.
+void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
 /// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without
 /// a part of a module refuse it, too.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,

@@ -43,7 +43,7 @@ void take_random(const JobData& job, Module& module, const StateDict& loaded, st
 
 /// Builds the entry of a family's optimizer from the loaded objects and the common state.
 OptimizerEntry entry_of(const JobData& job, const Module& module, const Family& family,
-                        const StateDict& loaded) {
+                        const StateDict& loaded, const CommonState& stored) {
   const RequestNames& asked = module.asked;
   std::set<std::string> keys;
   if (has_buckets(asked)) {
@@ -67,7 +67,9 @@ OptimizerEntry entry_of(const JobData& job, const Module& module, const Family& 
       if (chain == Value(static_cast<std::int64_t>(family.chain))) entry = rest;
     }
   }
-  return decode_optimizer(job.policy.module.restored(std::move(entry), objects), path);
+  const Value restored = job.policy.module.restored(std::move(entry), objects);
+  require_same_sharding(module, restored, stored);
+  return decode_optimizer(restored, path);
 }
 
 void take_settings(const JobData& job, Module& module, const StateDict& loaded,
@@ -81,8 +83,7 @@ void take_settings(const JobData& job, Module& module, const StateDict& loaded,
     }
     OptimizerSettings settings = stored.optimizer;
     if (!module.is_whole_job()) {
-      OptimizerEntry entry = entry_of(job, module, family, loaded);
-      require_same_sharding(module, entry.sharding, stored);
+      OptimizerEntry entry = entry_of(job, module, family, loaded, stored);
       settings = std::move(entry.settings);
     }
     settings.groups =

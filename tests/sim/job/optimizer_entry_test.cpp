@@ -36,29 +36,10 @@ OptimizerEntry entry() {
   return entry;
 }
 
-Value& part_of(Value& dict, const std::string& name) {
-  return std::find_if(dict.as<Dict>()->begin(), dict.as<Dict>()->end(),
-                      [&](const auto& part) { return part.first == Value(name); })
-      ->second;
-}
-
 // --- on disk ------------------------------------------------------------------------------------
 
 TEST(OptimizerEntry, comes_back_as_it_was_written) {
   EXPECT_EQ(decode_optimizer(encode(entry()), "it"), entry());
-}
-
-TEST(OptimizerEntry, a_sharding_that_is_not_known_is_refused_by_its_name) {
-  Value other = encode(entry());
-  part_of(other, "param_state_sharding_type") = std::string("sharded_by_moon");
-  const auto unknown = error_of([&] { decode_optimizer(other, "it"); });
-  ASSERT_TRUE(unknown.has_value());
-  EXPECT_EQ(unknown->code(), Code::kUsage);
-  EXPECT_THAT(unknown->message(), HasSubstr("'sharded_by_moon' is not known"));
-  part_of(other, "param_state_sharding_type") = std::string("fully_sharded_bucket_space");
-  const auto older = error_of([&] { decode_optimizer(other, "it"); });
-  ASSERT_TRUE(older.has_value());
-  EXPECT_EQ(older->code(), Code::kUnsupported);
 }
 
 TEST(OptimizerEntry, has_the_fields_names) {
@@ -102,6 +83,25 @@ TEST(OptimizerEntry, params_that_a_checkpoint_has_all_the_same_are_not_read) {
 /// Removes the entry of that name from `dict`.
 void drop(Value& dict, const std::string& name) {
   std::erase_if(*dict.as<Dict>(), [&](const auto& part) { return part.first == Value(name); });
+}
+
+Value& part_of(Value& dict, const std::string& name) {
+  return std::find_if(dict.as<Dict>()->begin(), dict.as<Dict>()->end(),
+                      [&](const auto& part) { return part.first == Value(name); })
+      ->second;
+}
+
+TEST(OptimizerEntry, a_sharding_that_is_not_known_is_refused_by_its_name) {
+  Value other = encode(entry());
+  part_of(other, "param_state_sharding_type") = std::string("sharded_by_moon");
+  const auto unknown = error_of([&] { decode_optimizer(other, "it"); });
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->code(), Code::kUsage);
+  EXPECT_THAT(unknown->message(), HasSubstr("'sharded_by_moon' is not known"));
+  part_of(other, "param_state_sharding_type") = std::string("fully_sharded_bucket_space");
+  const auto older = error_of([&] { decode_optimizer(other, "it"); });
+  ASSERT_TRUE(older.has_value());
+  EXPECT_EQ(older->code(), Code::kUnsupported);
 }
 
 TEST(OptimizerEntry, a_missing_wrapper_is_said_to_be_one) {
