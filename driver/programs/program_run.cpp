@@ -250,6 +250,16 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
   return result;
 }
 
+/// Returns the last life in which a rank described a state, so that the result shows what was
+/// compared even if later lives failed before that; the last life if there is none.
+const LifeEvidence& last_compared(const std::vector<LifeEvidence>& lives) {
+  const auto found = std::find_if(lives.rbegin(), lives.rend(), [](const LifeEvidence& life) {
+    return std::any_of(life.ranks.begin(), life.ranks.end(),
+                       [](const RankWitness& rank) { return compared_state(rank) != nullptr; });
+  });
+  return found == lives.rend() ? lives.back() : *found;
+}
+
 void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
                      ScenarioResult& result) {
   reports::Incarnation shown{
@@ -326,7 +336,7 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     add_fault(lives[i], result);
   }
   if (lives.empty()) return result;
-  const LifeEvidence& last = lives.back();
+  const LifeEvidence& last = last_compared(lives);
   result.world = static_cast<std::int32_t>(last.ends.size());
   for (std::size_t rank = 0; rank < last.ranks.size(); ++rank) {
     result.ranks.push_back(rank_result(last.ranks[rank], rank));
