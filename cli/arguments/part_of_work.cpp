@@ -8,7 +8,7 @@ namespace reprise::cli {
 namespace {
 
 /// Largest number of parts; more is a typing error.
-constexpr std::size_t kPartsMax = 100'000;
+constexpr std::size_t kPartsOfWorkMax = 100'000;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ PartOfWork part_of_work(const std::string& text) {
     const auto of = std::from_chars(number.ptr + 1, end, part.of);
     good = of.ec == std::errc() && of.ptr == end;
   }
-  if (good && part.number >= 1 && part.number <= part.of && part.of <= kPartsMax) return part;
+  if (good && part.number >= 1 && part.number <= part.of && part.of <= kPartsOfWorkMax) return part;
   throw Error(Code::kUsage, "--part is '" + text +
                                 "'; write it as I/N, such as 2/4 for the second of four parts");
 }
