@@ -6,6 +6,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kSeedOfSave = 1;
+constexpr std::int32_t kRanksPerNode = 2;
 constexpr std::uint64_t kSeedOfLoad = 1000003;
 
 }  // namespace
@@ -17,6 +18,7 @@ sim::JobConfig saving_config(const Subject& subject, const sim::Layout& layout) 
                             .layout = layout,
                             .optimizer_sharding = subject.sharding}};
   config.training.seed = kSeedOfSave;
+  config.hardware.ranks_per_node = kRanksPerNode;
   config.rerun.mode = sim::RerunMode::kValidateResults;
   return config;
 }

@@ -209,7 +209,10 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.scenarios.clear();
          r.properties.clear();
          r.mutants.clear();
+         r.exhaustive.reset();
        }},
+      {"its own entries make it fail", [](Report& r) { r.exhaustive->parts[0].wrong = 1; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.exhaustive->parts.pop_back(); }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
       {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
       {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},

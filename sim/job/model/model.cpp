@@ -178,7 +178,9 @@ void add_prediction(Builder& build, std::int64_t number, const MoeSizes& sizes) 
   build.norm("enorm.weight", sizes.hidden);
   build.matrix("eh_proj.weight", {sizes.hidden, 2 * sizes.hidden});
   build.at({Place::last()}, "mtp.layers." + std::to_string(number) + ".transformer_layer.");
-  add_moe_layer(build, false, sizes);
+  MoeSizes own = sizes;
+  own.own_tensors = sizes.own_tensors || sizes.mtp_own_tensors;
+  add_moe_layer(build, false, own);
 }
 
 constexpr GptSizes kLanguage = {
@@ -207,7 +209,8 @@ constexpr MoeSizes kEveryKind = {.layers = 2,
                                  .vocabulary = 13,
                                  .streams = 2,
                                  .mtp_layers = 1,
-                                 .padded_to = 5};
+                                 .padded_to = 5,
+                                 .mtp_own_tensors = true};
 /// Without experts, MoeSizes describes dense models with SwiGLU layers, such as Llama.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,

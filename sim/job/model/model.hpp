@@ -141,6 +141,7 @@ struct MoeSizes {
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
   bool own_tensors = false;
+  bool mtp_own_tensors = false;  ///< does the same for the experts of the prediction layers alone
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);

@@ -61,13 +61,13 @@ TEST(Exhaust, counts_refusals_that_the_rule_demands) {
 }
 
 TEST(Exhaust, names_pair_rank_key_and_element_of_a_wrong_load) {
-  const auto result = exhaust({.world_max = 2, .mutant = "swiglu-halves-as-one"});
+  const auto result = exhaust({.world_max = 2, .mutant = "dtype-cast-on-load"});
   ASSERT_EQ(verdict_of(result), Verdict::kFail);
   ASSERT_FALSE(result.failures.empty());
   const auto& first = result.failures.front();
   EXPECT_NE(first.pair.find(" -> "), std::string::npos) << first.pair;
   EXPECT_NE(first.what.find("rank "), std::string::npos) << first.what;
-  EXPECT_NE(first.what.find("linear_fc1"), std::string::npos) << first.what;
+  EXPECT_NE(first.what.find("fp32_param"), std::string::npos) << first.what;
   EXPECT_NE(first.what.find("element ["), std::string::npos) << first.what;
 }
 
