@@ -8,6 +8,7 @@ Verbs all_verbs() {
   verbs.push_back(make_replay());
   verbs.push_back(make_properties());
   verbs.push_back(make_mutants());
+  verbs.push_back(make_exhaust());
   verbs.push_back(make_inspect());
   verbs.push_back(make_verify());
   verbs.push_back(make_diff());

@@ -23,17 +23,19 @@ Json to_json_value(const LaneFloor& lane) {
   Json scenarios = Json::object();
   for (const auto& [name, floor] : lane.scenarios) scenarios[name] = to_json_value(floor);
   const LaneTotals totals = totals_of(lane);
-  return {{"scenarios", scenarios},
-          {"properties", lane.properties},
-          {"mutants", lane.mutants},
-          {"runs_doubled", lane.runs_doubled},
-          {"seed", lane.seed},
-          {"commit", lane.project.dirty ? "" : lane.project.commit},
-          {"build", lane.project.build},
-          {"totals",
-           {{"scenarios", totals.scenarios},
-            {"skipped", totals.skipped},
-            {"elements", totals.elements}}}};
+  Json json = {{"scenarios", scenarios},
+               {"properties", lane.properties},
+               {"mutants", lane.mutants},
+               {"runs_doubled", lane.runs_doubled},
+               {"seed", lane.seed},
+               {"commit", lane.project.dirty ? "" : lane.project.commit},
+               {"build", lane.project.build},
+               {"totals",
+                {{"scenarios", totals.scenarios},
+                 {"skipped", totals.skipped},
+                 {"elements", totals.elements}}}};
+  if (!lane.exhaustive.empty()) json["exhaustive"] = lane.exhaustive;
+  return json;
 }
 
 /// Returns a text field; empty if the baseline is older than the field.
@@ -69,6 +71,11 @@ LaneFloor floor_at(const JsonField& node) {
     lane.properties[name] = cases.count();
   }
   for (const auto& name : node.at("mutants").texts()) lane.mutants.insert(name);
+  if (node.has("exhaustive")) {
+    for (const auto& [sharding, pairs] : node.at("exhaustive").entries()) {
+      lane.exhaustive[sharding] = pairs.count();
+    }
+  }
   lane.runs_doubled = node.at("runs_doubled").count();
   lane.seed = node.has("seed") ? node.at("seed").count() : 1;
   lane.project.commit = text_or_nothing(node, "commit");
@@ -159,6 +166,7 @@ LaneFloor floor_of(const Report& report) {
   }
   for (const auto& property : report.properties) lane.properties[property.name] = property.cases;
   for (const auto& mutant : report.mutants) lane.mutants.insert(mutant.name);
+  if (const auto& tried = report.exhaustive) lane.exhaustive[tried->sharding] = tried->passed();
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;
   lane.project = report.project;

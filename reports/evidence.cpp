@@ -295,6 +295,15 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
                       "let a scenario or property notice it; 'reprise mutants' shows which did"});
 }
 
+void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
+  if (!report.exhaustive) return;
+  for (const auto& flaw : flaws_of(*report.exhaustive)) {
+    refusals.push_back({"", "exhaustive", flaw,
+                        "run every part with 'reprise exhaust --part I/N --report' into one "
+                        "report"});
+  }
+}
+
 void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
   if (report.determinism_mismatches != 0) {
     refusals.push_back({"", "determinism",
@@ -348,6 +357,7 @@ std::vector<Refusal> weigh(const Report& report) {
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);
   weigh_mutants(report, refusals);
+  weigh_exhaustive(report, refusals);
   weigh_determinism(report, refusals);
   return refusals;
 }

@@ -1,6 +1,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "core/base/print.hpp"
 #include "core/base/printable.hpp"
 #include "reports/report.hpp"
 
@@ -70,6 +71,17 @@ void add_property(const PropertyResult& property, Suite& suite) {
   }
 }
 
+void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
+  const auto test = suite.add("exhaustive", exhaustive.sharding);
+  const auto flaws = flaws_of(exhaustive);
+  if (flaws.empty()) return;
+  if (is_wrong(exhaustive)) {
+    suite.fail(test, "", flaws.front(), join(flaws, "\n"));
+  } else {
+    suite.skip(test, Verdict::kInconclusive, flaws.front());
+  }
+}
+
 void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   const MutantsFinding finding = judge_mutants(mutants);
   for (const auto& mutant : mutants) {
@@ -93,6 +105,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   for (const auto& result : report.scenarios) add_scenario(result, suite);
   for (const auto& property : report.properties) add_property(property, suite);
   add_mutants(report.mutants, suite);
+  if (report.exhaustive) add_exhaustive(*report.exhaustive, suite);
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");

@@ -134,6 +134,28 @@ Json to_json_value(const Skipped& skipped) {
   return {{"scenario", skipped.scenario}, {"reason", skipped.reason}};
 }
 
+Json to_json_value(const ExhaustivePart& part) {
+  return {{"part", part.part},       {"pairs", part.pairs},     {"passed", part.passed},
+          {"refused", part.refused}, {"wrong", part.wrong},     {"elements", part.elements},
+          {"objects", part.objects}, {"seconds", part.seconds}, {"first_wrong", part.first_wrong}};
+}
+
+Json to_json_value(const Exhaustive& exhaustive) {
+  return {{"model", exhaustive.model},
+          {"sharding", exhaustive.sharding},
+          {"max_world", exhaustive.max_world},
+          {"layouts", exhaustive.layouts},
+          {"pairs", exhaustive.pairs},
+          {"passed", exhaustive.passed()},
+          {"of", exhaustive.of},
+          {"parts", array_of(exhaustive.parts, to_json_value)}};
+}
+
+Verdict verdict_of(const Exhaustive& exhaustive) {
+  if (is_wrong(exhaustive)) return Verdict::kFail;
+  return flaws_of(exhaustive).empty() ? Verdict::kPass : Verdict::kInconclusive;
+}
+
 Verdict verdict_of(const MutantResult& mutant) {
   return mutant.caught ? Verdict::kPass : Verdict::kFail;
 }
@@ -223,6 +245,7 @@ Verdict overall(const Report& report) {
   std::vector<Verdict> verdicts = {overall(report.scenarios)};
   for (const auto& property : report.properties) verdicts.push_back(property.verdict);
   for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
+  if (report.exhaustive) verdicts.push_back(verdict_of(*report.exhaustive));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
   if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
   return worst_of(verdicts);
@@ -277,7 +300,7 @@ std::string to_json(const Report& report) {
         {"skipped", array_of(report.skipped, to_json_value)}}},
       {"properties", array_of(report.properties, to_json_value)},
       {"mutants", array_of(report.mutants, to_json_value)},
-      {"exhaustive", nullptr},
+      {"exhaustive", report.exhaustive ? to_json_value(*report.exhaustive) : Json(nullptr)},
       {"coverage", nullptr},
       {"determinism",
        {{"runs_doubled", report.runs_doubled}, {"mismatches", report.determinism_mismatches}}},

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/exhaustive.hpp"
+
 namespace reprise::reports {
 
 enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
@@ -196,6 +198,7 @@ struct Report {
   std::vector<Skipped> skipped;
   std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
+  std::optional<Exhaustive> exhaustive = {};  ///< empty if no pairs of layouts were tried
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;
@@ -205,7 +208,8 @@ struct Report {
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// Returns the verdict on the whole report. A property counts like a scenario. A mutant passes if
-/// it was caught and fails if it survived. A doubled run that took another course is a failure, and
+/// it was caught and fails if it survived. Pairs of layouts fail if one is wrong, and are
+/// inconclusive if some are missing. A doubled run that took another course is a failure, and
 /// an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 

@@ -191,6 +191,38 @@ MutantResult mutant_at(const JsonField& node) {
   return mutant;
 }
 
+ExhaustivePart part_at(const JsonField& node) {
+  ExhaustivePart part{.part = node.at("part").count(),
+                      .pairs = node.at("pairs").count(),
+                      .passed = node.at("passed").count(),
+                      .wrong = node.at("wrong").count(),
+                      .elements = node.at("elements").count(),
+                      .objects = node.at("objects").count(),
+                      .seconds = node.at("seconds").number(),
+                      .first_wrong = node.at("first_wrong").text()};
+  for (const auto& [code, pairs] : node.at("refused").entries()) part.refused[code] = pairs.count();
+  return part;
+}
+
+/// Reads the field `exhaustive`; nothing if it is null, or if the report is older than the field.
+std::optional<Exhaustive> exhaustive_at(const JsonField& root) {
+  if (!root.has("exhaustive") || root.at("exhaustive").is_null()) return std::nullopt;
+  const JsonField node = root.at("exhaustive");
+  Exhaustive exhaustive{.model = node.at("model").text(),
+                        .sharding = node.at("sharding").text(),
+                        .max_world = node.at("max_world").count(),
+                        .layouts = node.at("layouts").count(),
+                        .pairs = node.at("pairs").count(),
+                        .of = node.at("of").count(),
+                        .parts = all_of(node.at("parts"), part_at)};
+  const JsonField passed = node.at("passed");
+  if (passed.count() != exhaustive.passed()) {
+    passed.refuse("says " + std::to_string(passed.count()) + ", but the parts make " +
+                  std::to_string(exhaustive.passed()));
+  }
+  return exhaustive;
+}
+
 Project project_at(const JsonField& node) {
   return {.commit = node.at("commit").text(),
           .dirty = node.at("dirty").flag(),
@@ -243,6 +275,7 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .skipped = all_of(lanes.at("skipped"), skipped_at),
                 .properties = all_of(root.at("properties"), property_at),
                 .mutants = all_of(root.at("mutants"), mutant_at),
+                .exhaustive = exhaustive_at(root),
                 .runs_doubled = determinism.at("runs_doubled").count(),
                 .determinism_mismatches = determinism.at("mismatches").count(),
                 .not_claimed = root.at("not_claimed").texts()};

@@ -39,6 +39,7 @@ Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, cons
 Holding ModuleLeaves::holding_of(const Family& family, std::size_t p,
                                  const OptimizerShard* share) const {
   const LocalParameter& parameter = family.parameters[p];
+  const PartitionRules& names = making_.policy.names();
   Holding holding{.spec = parameter.spec,
                   .model = making_.module.model,
                   .layout = making_.module.config.layout,
@@ -46,7 +47,9 @@ Holding ModuleLeaves::holding_of(const Family& family, std::size_t p,
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = partition_of(parameter.spec.key, making_.policy.names()).placement};
+                  .placement = &names == &partition_rules()
+                                   ? parameter.spec.placement
+                                   : partition_of(parameter.spec.key, names).placement};
   holding.ranks_per_node = job_.config.hardware.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;

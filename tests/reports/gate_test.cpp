@@ -209,7 +209,10 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.scenarios.clear();
          r.properties.clear();
          r.mutants.clear();
+         r.exhaustive.reset();
        }},
+      {"its own entries make it fail", [](Report& r) { r.exhaustive->parts[0].wrong = 1; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.exhaustive->parts.pop_back(); }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
       {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
       {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},
@@ -422,6 +425,37 @@ TEST(Gate, less_than_the_baseline) {
       {"mutant floor-vs-ceil-chunk: the baseline has it",
        [](Report& r) { r.mutants.erase(r.mutants.begin()); }},
       {"determinism: 3 runs doubled, the baseline has 4", [](Report& r) { --r.runs_doubled; }},
+      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+       [](Report& r) { r.exhaustive.reset(); }},
+      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+       [](Report& r) { r.exhaustive->sharding = "fully_reshardable"; }},
+  });
+}
+
+TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
+  const auto part = [](Report& r, std::size_t i) -> ExhaustivePart& {
+    return r.exhaustive->parts[i];
+  };
+  expect_all_refused({
+      {"exhaustive: part 1 is missing",
+       [](Report& r) { r.exhaustive->parts.erase(r.exhaustive->parts.begin()); }},
+      {"exhaustive: parts from 2 to 2 are missing",
+       [](Report& r) { r.exhaustive->parts.pop_back(); }},
+      {"exhaustive: parts from 1 to 2 are missing", [](Report& r) { r.exhaustive->parts.clear(); }},
+      {"exhaustive: part 1 stands twice", [&](Report& r) { part(r, 1).part = 1; }},
+      {"exhaustive: there are more than 2 parts", [&](Report& r) { part(r, 1).part = 3; }},
+      {"exhaustive: the parts have 24 of 25 pairs",
+       [&](Report& r) { part(r, 1).pairs = part(r, 1).passed = 9; }},
+      {"exhaustive: part 2: 9 of 10 pairs passed", [&](Report& r) { part(r, 1).passed = 9; }},
+      {"exhaustive: part 2: 1 pairs are wrong, first tp2 -> dp2: rank 1",
+       [&](Report& r) {
+         part(r, 1).wrong = 1;
+         part(r, 1).first_wrong = "tp2 -> dp2: rank 1";
+       }},
+      {"exhaustive: part 1: 16 of 15 pairs refused",
+       [&](Report& r) { part(r, 0).refused["LAYOUT_MISMATCH"] = 16; }},
+      {"exhaustive: part 2: no element was compared", [&](Report& r) { part(r, 1).elements = 0; }},
+      {"exhaustive: 4 layouts do not make 25 pairs", [](Report& r) { r.exhaustive->layouts = 4; }},
   });
 }
 

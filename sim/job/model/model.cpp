@@ -10,10 +10,10 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 14> kModelNames = {
+constexpr std::array<std::string_view, 15> kModelNames = {
     "gpt-tiny",    "moe-tiny",      "moe-tiny-mtp", "moe-tiny-experts", "vision-tiny",
     "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
-    "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
+    "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3",      "every-kind"};
 
 /// Adds parameters to a model. Each parameter is at the place in the model that the last call of
 /// at() named.
@@ -178,7 +178,9 @@ void add_prediction(Builder& build, std::int64_t number, const MoeSizes& sizes) 
   build.norm("enorm.weight", sizes.hidden);
   build.matrix("eh_proj.weight", {sizes.hidden, 2 * sizes.hidden});
   build.at({Place::last()}, "mtp.layers." + std::to_string(number) + ".transformer_layer.");
-  add_moe_layer(build, false, sizes);
+  MoeSizes own = sizes;
+  own.own_tensors = sizes.own_tensors || sizes.mtp_own_tensors;
+  add_moe_layer(build, false, own);
 }
 
 constexpr GptSizes kLanguage = {
@@ -195,6 +197,20 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
+/// Small in every dimension, so that meshes of 2 to 8 ranks cut some dimensions unevenly and leave
+/// shards of others empty.
+constexpr MoeSizes kEveryKind = {.layers = 2,
+                                 .dense_layers = 1,
+                                 .hidden = 6,
+                                 .ffn = 7,
+                                 .experts = 3,
+                                 .expert_ffn = 3,
+                                 .shared_ffn = 0,
+                                 .vocabulary = 13,
+                                 .streams = 2,
+                                 .mtp_layers = 1,
+                                 .padded_to = 5,
+                                 .mtp_own_tensors = true};
 /// Without experts, MoeSizes describes dense models with SwiGLU layers, such as Llama.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,
@@ -328,6 +344,7 @@ ModelSpec model_named(std::string_view name) {
   if (name == "language-tiny") return gpt("language-tiny", kLanguage);
   if (name == "hybrid-tiny") return gpt("hybrid-tiny", kHybrid);
   if (name == "language-moe") return moe("language-moe", kLanguageOfExperts);
+  if (name == "every-kind") return moe("every-kind", kEveryKind);
   if (name == "llama3-8b") return moe("llama3-8b", kLlama3);
   if (name == "llama3-405b") return moe("llama3-405b", kLlama3Large);
   if (name == "deepseek-v3") return moe("deepseek-v3", kDeepSeekV3);

@@ -141,6 +141,7 @@ struct MoeSizes {
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
   bool own_tensors = false;
+  bool mtp_own_tensors = false;  ///< does the same for the experts of the prediction layers alone
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
@@ -149,8 +150,8 @@ ModelSpec moe(std::string name, const MoeSizes& sizes);
 /// scenarios, "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
 /// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
 /// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
-/// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b",
-/// "deepseek-v3".
+/// vocabulary; "every-kind", which has every kind of parameter in small dimensions; and, for plans,
+/// real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
 ModelSpec model_named(std::string_view name);
 
 /// Throws LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include "cli/arguments/part_of_work.hpp"
+#include "cli/interrupts.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/base/print.hpp"
+#include "driver/exhaust/exhaust.hpp"
+#include "driver/runs/run.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+class ExhaustVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "exhaust"; }
+  std::string_view summary() const override {
+    return "Save under every small layout, load under every other, compare every element";
+  }
+  std::string_view examples() const override {
+    return "  reprise exhaust --jobs 2                     all pairs of layouts of 1 to 8 ranks\n"
+           "  reprise exhaust --max-world 4                a quick look: layouts of 1 to 4 ranks\n"
+           "  reprise exhaust --part 2/4 --report out      the second of four machines\n"
+           "  reprise exhaust --max-world 4 --mutant replica-zero-axis/tp    must turn red\n";
+  }
+  void declare(Options& options) override {
+    options
+        .number(world_max_, "--max-world,--world", 1,
+                "largest number of ranks of a layout; default: 8")
+        .text(sharding_, "--sharding", "NAME",
+              "sharding of the optimizer's state in checkpoints; default: fully_reshardable")
+        .text(part_, "--part", "I/N", "run only part I of N parts, for several machines")
+        .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
+        .number(jobs_, "--jobs", 1, "number of threads")
+        .text(report_, "--report", "DIR",
+              "write report.json and junit.xml there; adds the pairs to a report that is there")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override {
+    driver::ExhaustRequest request = request_of_arguments();
+    reports::Report report;
+    if (!report_.empty()) {
+      driver::require_writable(report_);
+      report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
+    }
+    const Interrupts interrupts;
+    request.interrupted = [&interrupts] { return interrupts.came(); };
+    const auto result = run_all(request, console);
+    print(request, result, console);
+    if (!report_.empty() && !result.interrupted) write(request, result, report);
+    return exit_code(driver::verdict_of(result));
+  }
+
+ private:
+  driver::ExhaustRequest request_of_arguments() const {
+    const PartOfWork part = part_of_work(part_);
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // reports a wrong name before anything runs
+    if (!mutant_.empty() && !report_.empty()) {
+      throw Error(Code::kUsage,
+                  "a run with a mutant proves nothing of this program: leave out --report");
+    }
+    if (world_max_ > kWorldMax) {
+      throw Error(Code::kUsage, "--max-world is " + std::to_string(world_max_) +
+                                    "; the number of pairs grows fast, and the most is " +
+                                    std::to_string(kWorldMax));
+    }
+    return {.world_max = static_cast<std::int32_t>(world_max_),
+            .subject = {.sharding = sim::sharding_named(sharding_)},
+            .mutant = mutant_,
+            .part = part.number,
+            .parts = part.of,
+            .jobs = static_cast<std::size_t>(jobs_)};
+  }
+
+  driver::ExhaustResult run_all(driver::ExhaustRequest& request, const Console& console) const {
+    PosixClock clock;
+    ProgressLine line(console, clock, "exhaust",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+    request.progress = [&line](const std::string& what, std::uint64_t done, std::uint64_t total) {
+      line.advance(what, done, total);
+    };
+    return driver::exhaust(request);
+  }
+
+  static void print(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
+                    const Console& console) {
+    auto& out = console.out;
+    out << fmt::format(
+        "model {}, {}: {} tensors, {} or more objects; {} layouts of 1 to {} ranks\n",
+        request.subject.model, name_of(request.subject.sharding), result.tensors,
+        result.objects_least, with_commas(result.layouts), request.world_max);
+    out << fmt::format("saved {} in {:.1f} s\n", human_bytes(result.saved_bytes),
+                       result.save_seconds);
+    for (const auto& failure : result.failures) {
+      out << fmt::format("{}: {}: {}\n", failure.pair, failure.code, failure.what);
+    }
+    if (result.wrong > result.failures.size()) {
+      out << fmt::format("... and {} more\n", with_commas(result.wrong - result.failures.size()));
+    }
+    if (result.interrupted) out << "interrupted: the other pairs were not run\n";
+    if (result.unasked) out << "the mutant was never asked, so this shows nothing of it\n";
+    for (const auto& [code, pairs] : result.refused) {
+      out << fmt::format("{} pairs rightly refused with {}\n", with_commas(pairs), code);
+    }
+    out << fmt::format(
+        "{}{}: {} of {} pairs, {} of them refused; {} elements and {} objects compared, {} objects "
+        "of other layouts left behind; {:.1f} s\n",
+        request.parts > 1 ? fmt::format("part {} of {}: ", request.part, request.parts) : "",
+        reports::name_of(driver::verdict_of(result)), with_commas(result.passed()),
+        with_commas(result.planned), with_commas(result.refusals()), with_commas(result.elements),
+        with_commas(result.objects), with_commas(result.left), result.seconds);
+  }
+
+  /// Adds the part to the parts of the same work that the report has; drops those of other work.
+  void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
+             reports::Report& report) const {
+    reports::Exhaustive work = driver::reported(request, result);
+    if (report.exhaustive && same_work(*report.exhaustive, work)) {
+      put_part(*report.exhaustive, work.parts.front());
+    } else {
+      report.exhaustive = std::move(work);
+    }
+    report.verdict = overall(report);
+    driver::write_report(report, report_);
+  }
+
+  static ExitCode exit_code(reports::Verdict verdict) {
+    if (verdict == reports::Verdict::kPass) return ExitCode::kPass;
+    return verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
+  }
+
+  static constexpr std::int64_t kWorldMax = 64;
+
+  std::int64_t world_max_ = 8;
+  std::string sharding_ = "fully_reshardable";
+  std::string part_;
+  std::string mutant_;
+  std::string report_;
+  std::int64_t jobs_ = 1;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_exhaust() { return std::make_unique<ExhaustVerb>(); }
+
+}  // namespace reprise::cli

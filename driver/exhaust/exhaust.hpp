@@ -1,0 +1,80 @@
+#pragma once
+// Loads every checkpoint of a set of layouts under every layout of that set.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/exhaust/pair_tally.hpp"
+#include "driver/exhaust/subject.hpp"
+#include "reports/report.hpp"
+
+namespace reprise::driver {
+
+struct ExhaustRequest {
+  std::int32_t world_max = 8;
+  Subject subject;
+  std::string mutant = {};  ///< historical defect that is active in all saves and loads
+  /// This part, counted from 1, of so many. A part has every `parts`-th loading layout, and all
+  /// saving layouts.
+  std::size_t part = 1;
+  std::size_t parts = 1;
+  std::size_t jobs = 1;      ///< number of threads
+  bool until_wrong = false;  ///< true to begin nothing further once a pair is wrong
+  /// Asked before each save and load. If it returns true, nothing further begins.
+  std::function<bool()> interrupted = [] { return false; };
+  /// Told after each save and load, by one thread at a time.
+  std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)> progress =
+      [](const std::string&, std::uint64_t, std::uint64_t) {};
+};
+
+/// A pair, or a save, that went wrong.
+struct ExhaustFailure {
+  std::size_t saved = 0;    ///< number of the layout in layouts_up_to()
+  std::size_t loading = 0;  ///< likewise
+  std::string pair;         ///< "tp2 dp2 -> tp4"
+  std::string code;
+  std::string what;  ///< rank, key and element
+
+  friend bool operator<(const ExhaustFailure& a, const ExhaustFailure& b) {
+    return std::pair(a.loading, a.saved) < std::pair(b.loading, b.saved);
+  }
+};
+
+struct ExhaustResult {
+  std::uint64_t layouts = 0;
+  std::uint64_t tensors = 0;        ///< tensors of the model with its optimizer
+  std::uint64_t objects_least = 0;  ///< objects of the checkpoint that has the fewest
+  std::uint64_t planned = 0;        ///< pairs of this part
+  std::uint64_t same = 0;
+  std::map<std::string, std::uint64_t> refused;  ///< rightly refused pairs, by code
+  std::uint64_t wrong = 0;
+  std::uint64_t elements = 0;  ///< elements compared, on all ranks of all pairs
+  std::uint64_t objects = 0;   ///< objects and common states compared
+  std::uint64_t left = 0;      ///< stored objects that the rule leaves behind
+  std::uint64_t saved_bytes = 0;
+  double save_seconds = 0;
+  double seconds = 0;
+  bool interrupted = false;
+  bool unasked = false;  ///< true if a mutant was active but its functions were never called
+  std::vector<ExhaustFailure> failures;  ///< at most kFailuresKept, in the order of the layouts
+
+  static constexpr std::size_t kFailuresKept = 10;
+
+  std::uint64_t refusals() const;
+  /// Returns the number of pairs that were compared, or rightly refused.
+  std::uint64_t passed() const { return same + refusals(); }
+};
+
+ExhaustResult exhaust(const ExhaustRequest& request);
+
+/// Returns fail if anything was wrong, inconclusive if not all planned pairs passed or a mutant was
+/// not asked, otherwise pass.
+reports::Verdict verdict_of(const ExhaustResult& result);
+
+/// Returns the result of one part for a report.
+reports::Exhaustive reported(const ExhaustRequest& request, const ExhaustResult& result);
+
+}  // namespace reprise::driver

@@ -1,0 +1,131 @@
+#include "driver/exhaust/loading_world.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/save/plan_memory.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// What all loads under one layout share.
+struct Loads {
+  const sim::Layout& layout;
+  std::span<const SavedLayout> saved;
+  const Subject& subject;
+  const sim::Policies& policies;
+  const PairEnded& ended;
+  const std::function<bool()>& stop;
+};
+
+/// Hands the pairs of one world to its ranks, one after another. All ranks are fibers of one
+/// thread.
+class Course {
+ public:
+  Course(const Loads& loads, std::size_t first)
+      : loads_(loads), next_(first), end_(loads.saved.size()) {}
+
+  /// Returns the tally of a pair for a rank that begins it; null if no rank begins it any more.
+  PairTally* enter(std::size_t pair) {
+    if (pair >= end_) return nullptr;
+    const auto open = open_.find(pair);
+    if (open != open_.end()) return &open->second;
+    if (loads_.stop()) {
+      end_ = pair;
+      return nullptr;
+    }
+    const SavedLayout& saved = loads_.saved[pair];
+    const PairRule rule = rule_for(saved.layout, loads_.layout, loads_.subject.sharding);
+    return &open_.try_emplace(pair, saved, rule, loads_.layout.world_size()).first->second;
+  }
+
+  void leave(std::size_t pair) {
+    const auto open = open_.find(pair);
+    if (!open->second.complete()) return;
+    loads_.ended(pair, open->second.result());
+    open_.erase(open);
+    next_ = pair + 1;
+  }
+
+  /// Ends the course after this pair.
+  void end_after(std::size_t pair) { end_ = std::min(end_, pair + 1); }
+
+  /// Returns the first pair that has not ended. If some ranks began it and broke down, it ends as
+  /// wrong.
+  std::size_t settle(const sim::RunResult& run) {
+    if (open_.empty()) return next_;
+    const std::size_t pair = open_.begin()->first;
+    PairResult broken{.code = std::string(name_of(Code::kInternal))};
+    try {
+      require_returned(run);
+      broken.what = "its ranks went different ways";
+    } catch (const Error& error) {
+      broken.code = name_of(error.code());
+      broken.what = error.what();
+    }
+    loads_.ended(pair, broken);
+    return pair + 1;
+  }
+
+ private:
+  const Loads& loads_;
+  std::size_t next_;
+  std::size_t end_;
+  std::map<std::size_t, PairTally> open_;
+};
+
+void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, GlobalRank rank,
+              PairTally& tally) {
+  HostDevice device("node0", rank.value);
+  NoTrace trace;
+  const Ports ports{*saved.store, given.fabric, device, given.tasks, trace};
+  sim::TrainingJob job(loading_config(loads.subject, loads.layout), ports.fabric,
+                       loads.policies.job);
+  overwrite(job.model_space());
+  PlanCache cache({CacheKind::kMetadata});
+  cache.memory().read = {saved.identity, saved.metadata};
+  sim::LoadRequest request;
+  const Ask ask = [&](const Candidate& offered) {
+    request = job.load_request({.common = offered.common, .catalog = &offered.catalog});
+    overwrite(request.wanted);
+    return Wanted{&request.wanted, request.excused};
+  };
+  const LoadSettings settings{.path = kExhaustCheckpoint, .cache = &cache};
+  load(ports, job.world(), settings, ask, loads.policies.load);
+  tally.delivered(rank, request.wanted);
+  job.take(request.wanted);
+  tally.took(rank, job.model_space());
+}
+
+/// Loads pair after pair on one rank. After an error the ranks' communicators are not used again.
+void run_rank(const Loads& loads, Course& course, std::size_t first, const Ports& ports,
+              GlobalRank rank) {
+  for (std::size_t pair = first; PairTally* tally = course.enter(pair); ++pair) {
+    try {
+      load_one(loads, loads.saved[pair], ports, rank, *tally);
+    } catch (const Error& error) {
+      tally->refused(rank, error);
+      course.end_after(pair);
+    }
+    course.leave(pair);
+  }
+}
+
+}  // namespace
+
+void load_under(const sim::Layout& layout, std::span<const SavedLayout> saved,
+                const Subject& subject, const sim::Policies& policies, const PairEnded& ended,
+                const std::function<bool()>& stop) {
+  const Loads loads{layout, saved, subject, policies, ended, stop};
+  sim::SimStore unused;
+  for (std::size_t next = 0; next < saved.size();) {
+    if (stop()) return;
+    Course course(loads, next);
+    sim::World world({.world_size = layout.world_size()}, unused);
+    next = course.settle(world.run(
+        [&](const Ports& ports, GlobalRank rank) { run_rank(loads, course, next, ports, rank); }));
+  }
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,65 @@
+#pragma once
+// Puts together what the ranks of a loading job found in one pair of layouts.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/exhaust/pair_rule.hpp"
+#include "driver/exhaust/saved_layout.hpp"
+#include "properties/ruling.hpp"
+
+namespace reprise::driver {
+
+enum class PairOutcome : std::uint8_t {
+  kSame,     ///< everything was compared, and no bit differs
+  kRefused,  ///< every rank was refused, with the code that the rule demands
+  kWrong,
+};
+
+struct PairResult {
+  PairOutcome outcome = PairOutcome::kWrong;
+  std::string code = {};       ///< code of the refusal, or of the first thing that is wrong
+  std::string what = {};       ///< the first thing that is wrong: rank, key and element
+  std::uint64_t elements = 0;  ///< elements compared, on all ranks
+  std::uint64_t objects = 0;   ///< objects and common states compared, on all ranks
+  std::uint64_t left = 0;      ///< stored objects that the rule leaves behind
+};
+
+class PairTally {
+ public:
+  /// `saved` must outlive the tally.
+  PairTally(const SavedLayout& saved, const PairRule& rule, std::int32_t ranks);
+
+  /// Called with a rank's objects and common state as the engine delivered them.
+  void delivered(GlobalRank rank, const StateDict& loaded);
+  /// Called with the rank's state in model space, after the job took what was delivered. Compares
+  /// every element with the one that was saved.
+  void took(GlobalRank rank, const StateDict& model);
+  /// Called instead if the load ended with an error.
+  void refused(GlobalRank rank, const Error& error);
+
+  /// True if every rank either took the state or was refused.
+  bool complete() const { return ended_ == ranks_; }
+  PairResult result() const;
+
+ private:
+  void find(RulingCode code, GlobalRank rank, const std::string& key, const std::string& message);
+  void mark(const StateDict& model);
+  void judge_refusals(PairResult& result) const;
+  void judge_reach(PairResult& result) const;
+
+  const SavedLayout& saved_;
+  PairRule rule_;
+  std::int32_t ranks_;
+  std::int32_t ended_ = 0;
+  std::vector<Error> errors_;    ///< one per refused rank
+  std::optional<Ruling> wrong_;  ///< the first ruling
+  std::vector<Bytes> reached_;   ///< by tensor and element: 1 if some rank compared it
+  std::vector<bool> objects_;    ///< by stored object: true if some rank compared it
+  std::uint64_t elements_ = 0;
+  std::uint64_t values_ = 0;
+};
+
+}  // namespace reprise::driver

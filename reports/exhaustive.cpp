@@ -1,0 +1,88 @@
+#include "reports/exhaustive.hpp"
+
+#include <algorithm>
+
+namespace reprise::reports {
+namespace {
+
+std::string of_pairs(std::uint64_t count, std::uint64_t all) {
+  return std::to_string(count) + " of " + std::to_string(all) + " pairs";
+}
+
+std::uint64_t refused_in(const ExhaustivePart& part) {
+  std::uint64_t refused = 0;
+  for (const auto& [code, pairs] : part.refused) refused += pairs;
+  return refused;
+}
+
+/// Returns what is wrong with one part; empty if it shows that all its pairs passed.
+std::string flaw_in(const ExhaustivePart& part) {
+  if (part.wrong > 0) {
+    return std::to_string(part.wrong) + " pairs are wrong, first " + part.first_wrong;
+  }
+  if (part.passed != part.pairs) return of_pairs(part.passed, part.pairs) + " passed";
+  const std::uint64_t refused = refused_in(part);
+  if (refused > part.passed) return of_pairs(refused, part.passed) + " refused";
+  if (refused < part.passed && part.elements == 0) return "no element was compared";
+  return "";
+}
+
+}  // namespace
+
+std::uint64_t Exhaustive::passed() const {
+  std::uint64_t sum = 0;
+  for (const auto& part : parts) sum += part.passed;
+  return sum;
+}
+
+std::vector<std::string> flaws_of(const Exhaustive& exhaustive) {
+  std::vector<std::string> flaws;
+  std::uint64_t pairs = 0;
+  std::uint64_t next = 1;
+  for (const auto& part : exhaustive.parts) {
+    for (; next < part.part; ++next)
+      flaws.push_back("part " + std::to_string(next) + " is missing");
+    if (part.part != next) flaws.push_back("part " + std::to_string(part.part) + " stands twice");
+    next = std::max(next, part.part + 1);
+    pairs += part.pairs;
+    const std::string flaw = flaw_in(part);
+    if (!flaw.empty()) flaws.push_back("part " + std::to_string(part.part) + ": " + flaw);
+  }
+  if (next <= exhaustive.of) {
+    flaws.push_back("parts from " + std::to_string(next) + " to " + std::to_string(exhaustive.of) +
+                    " are missing");
+  } else if (next > exhaustive.of + 1) {
+    flaws.push_back("there are more than " + std::to_string(exhaustive.of) + " parts");
+  } else if (pairs != exhaustive.pairs) {
+    flaws.push_back("the parts have " + of_pairs(pairs, exhaustive.pairs));
+  }
+  if (exhaustive.layouts == 0 || exhaustive.pairs != exhaustive.layouts * exhaustive.layouts) {
+    flaws.push_back(std::to_string(exhaustive.layouts) + " layouts do not make " +
+                    std::to_string(exhaustive.pairs) + " pairs");
+  }
+  return flaws;
+}
+
+bool is_wrong(const Exhaustive& exhaustive) {
+  return std::any_of(exhaustive.parts.begin(), exhaustive.parts.end(),
+                     [](const ExhaustivePart& part) { return part.wrong > 0; });
+}
+
+bool same_work(const Exhaustive& exhaustive, const Exhaustive& other) {
+  return exhaustive.model == other.model && exhaustive.sharding == other.sharding &&
+         exhaustive.max_world == other.max_world && exhaustive.of == other.of;
+}
+
+void put_part(Exhaustive& exhaustive, const ExhaustivePart& part) {
+  auto& parts = exhaustive.parts;
+  const auto at = std::find_if(parts.begin(), parts.end(), [&part](const ExhaustivePart& other) {
+    return other.part >= part.part;
+  });
+  if (at != parts.end() && at->part == part.part) {
+    *at = part;
+  } else {
+    parts.insert(at, part);
+  }
+}
+
+}  // namespace reprise::reports

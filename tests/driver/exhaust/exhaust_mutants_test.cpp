@@ -1,0 +1,70 @@
+// Tests that historical defects of placement and geometry turn the pairs of small layouts red.
+// docs/exhaust.md has the same list.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "driver/exhaust/exhaust.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using sim::Sharding;
+
+struct Row {
+  const char* mutant;
+  std::int32_t world_max = 2;  ///< smallest worlds in which it shows
+  Sharding sharding = Sharding::kFullyReshardable;
+};
+
+const std::vector<Row> kRows = {
+    {"empty-shard-dedup", 4},
+    {"ep-placement-from-param-mesh"},
+    {"ep-placement-from-param-mesh/hc-head"},
+    {"expert-local-number"},
+    {"expert-marked-replicate"},
+    {"floor-vs-ceil-chunk"},
+    {"fused-gate-split"},
+    {"legacy-tp-gt-ep"},
+    {"local-rank-as-dp-rank", 4},
+    {"packed-group-not-canonical", 2, Sharding::kFullyShardedModelSpace},
+    {"pp-fqn-collision"},
+    {"pp-in-replica-id"},
+    {"replica-diverged-live"},
+    {"replica-from-wrong-group"},
+    {"replica-from-wrong-group/unchecked"},
+    {"replica-group-too-small"},
+    {"replica-zero-axis/cp"},
+    {"replica-zero-axis/dp"},
+    {"replica-zero-axis/pp"},
+    {"replica-zero-axis/tp"},
+    {"replicated-as-model-shard"},
+    {"rng-shards-after-resize"},
+    {"validation-skipped-or-vacuous", 2, Sharding::kFullyShardedModelSpace},
+    {"writer-from-global-groups"},
+};
+
+std::string page() {
+  std::ifstream file(REPRISE_SOURCE_DIR "/docs/exhaust.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(ExhaustMutants, each_turns_a_pair_red_and_stands_in_the_docs) {
+  const std::string docs = page();
+  for (const auto& row : kRows) {
+    const auto result = exhaust({.world_max = row.world_max,
+                                 .subject = {.sharding = row.sharding},
+                                 .mutant = row.mutant,
+                                 .until_wrong = true});
+    EXPECT_EQ(verdict_of(result), reports::Verdict::kFail) << row.mutant;
+    EXPECT_FALSE(result.failures.empty()) << row.mutant;
+    EXPECT_NE(docs.find("`" + std::string(row.mutant) + "`"), std::string::npos) << row.mutant;
+  }
+}
+
+}  // namespace
+}  // namespace reprise::driver
