@@ -53,9 +53,8 @@ class Finder {
     }
   }
 
-  /// Tries to open an empty entry, which may be a pipe or a device instead of a file. Returns the
-  /// error if it cannot be opened; nothing if it is a file. Entries that are no files have size 0,
-  /// so all others are files.
+  /// Returns why the entry is not a file; nothing if it is one. Pipes and devices have size 0, so
+  /// only entries of size 0 are opened to find out.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {

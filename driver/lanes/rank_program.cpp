@@ -91,7 +91,7 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
-/// Notes if a load begins to fill the job's leaves.
+/// Sets `began` once a load has begun to fill the job's leaves.
 class ReadWatch final : public Trace {
  public:
   ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}

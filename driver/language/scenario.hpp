@@ -34,7 +34,7 @@ inline constexpr const char* kCheckpointRoot = "checkpoints";
 inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
 
 struct TrainAction {
-  std::int64_t steps = 1;          ///< 0 to compare without training
+  std::int64_t steps = 1;          ///< may be 0: the state is then compared as it was loaded
   std::int64_t save_interval = 0;  ///< number of iterations between saves; 0 for no saves
 
   friend bool operator==(const TrainAction&, const TrainAction&) = default;

@@ -1,6 +1,6 @@
 #pragma once
-// Writes the evidence that is judged across ranks as JSON, and reads it. The form is short because
-// it has an entry for every box of every save.
+// Converts the evidence that is judged across ranks to JSON, and back. The encoding is compact,
+// because there is an entry for every box of every save.
 
 #include <nlohmann/json.hpp>
 #include <optional>

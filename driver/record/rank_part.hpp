@@ -33,7 +33,8 @@ struct RankPart {
   /// Called whenever the record is consistent: when a save begins or ends well, and after each
   /// action.
   std::function<void()> keep_record = {};
-  /// Is informed of the job's step; gets phases from `ports`, as their trace.
+  /// The rank program tells this log the job's step. The log is also the trace of `ports`, from
+  /// which it gets the phases.
   PhaseLog* log = nullptr;
   const Interference* interference = nullptr;
   /// Has the memory of the job's arrays; `ports.device` copies from and to this memory.

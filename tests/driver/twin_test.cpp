@@ -84,7 +84,8 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// Returns the state of a job on one rank that continued with `next` after `at` steps.
+/// Trains a job of one rank for `at` steps as `first`, then for `steps` more as `next`. Returns its
+/// state.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;

@@ -40,7 +40,7 @@ struct Tally {
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
 
-/// Judges changed bytes. Two threads call trials at the same time.
+/// Judges bytes that were changed. Must be thread-safe, because two threads call it at once.
 using Trial = std::function<DamageEffect(const Bytes&)>;
 
 void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Trial& trial,

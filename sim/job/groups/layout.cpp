@@ -100,7 +100,8 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// Names of an order, each with the axes that replace it in the mesh, fastest first.
+/// The mesh axes that replace each name of a layout's order. The axes of one name stand fastest
+/// first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {

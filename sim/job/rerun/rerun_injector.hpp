@@ -22,8 +22,9 @@ class ErrorInjector {
   /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// True if this result is rejected. Draws a random number, which hits at most one rank if the job
-  /// has at most `rate` ranks.
+  /// Decides by a random number whether to reject this result. All ranks draw the same number, and
+  /// it selects one of `rate` places. At most one rank is at that place if the job has at most
+  /// `rate` ranks.
   bool inject(GroupRank place);
   /// True if the result counts as reproduced. If an injected error is pending, its kind decides;
   /// otherwise returns `really`.

@@ -49,8 +49,9 @@ struct Validation {
 /// The n-th use of a rule by a rank.
 struct ValidationCall {
   std::string message;
-  std::int32_t rank = 0;      ///< index of the rank in the job
-  std::int64_t sequence = 0;  ///< number of the use within the run, from 1
+  std::int32_t rank = 0;  ///< index of the rank in the job
+  /// How often the rank has used the rule in this run, this time included.
+  std::int64_t sequence = 0;
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };

@@ -1,4 +1,4 @@
-// Tests the rule that says what must come of a pair of layouts.
+// Tests the rule that predicts what a load must deliver, for a saving and a loading layout.
 
 #include "driver/exhaust/pair_rule.hpp"
 
