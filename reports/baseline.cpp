@@ -114,8 +114,8 @@ Baseline from_report(const std::string& text, const std::string& file) {
 void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [name, lane] : baseline) {
-    const bool demands =
-        totals_of(lane).scenarios != 0 || !lane.properties.empty() || !lane.mutants.empty();
+    const bool demands = totals_of(lane).scenarios != 0 || !lane.properties.empty() ||
+                         !lane.mutants.empty() || !lane.exhaustive.empty();
     if (!demands) throw ReadError(file + ": lanes[" + name + "]: demands nothing");
   }
 }
