@@ -118,8 +118,8 @@ Baseline from_report(const std::string& text, const std::string& file) {
 void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {
-    const bool demands =
-        totals_of(floor).scenarios != 0 || !floor.properties.empty() || !floor.mutants.empty();
+    const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
+                         !floor.mutants.empty() || !floor.exhaustive.empty();
     if (!demands) throw ReadError(file + ": lanes[" + name_of(lane) + "]: demands nothing");
   }
 }
