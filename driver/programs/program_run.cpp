@@ -76,7 +76,8 @@ class ProgramRun {
                            ? run_command_life(plan_.lives[i], work_, options_.place)
                            : run_program_life(request(plan_.lives[i], i, work_, values)));
       lives_.back().before = stored;
-      stored = read_root(checkpoints_in(work_));
+      add_blanks(lives_.back().ranks, blanks_);
+      stored = read_root(checkpoints_in(work_), blanks_);
       lives_.back().after = stored;
       if (!ended_as_planned(lives_.back())) return;
     }
@@ -179,6 +180,7 @@ class ProgramRun {
   const ProgramOptions& options_;
   std::string work_;
   std::vector<LifeEvidence> lives_;
+  Blanks blanks_;
   std::shared_ptr<const LifeEvidence> uninterrupted_;
   std::vector<std::unique_ptr<LifeEvidence>> again_;
   ControlRuns controls_;

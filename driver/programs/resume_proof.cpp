@@ -88,7 +88,9 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
 /// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
 /// unknown, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
-  const auto stored = read_root(root);
+  Blanks blanks;
+  for (const auto& life : lives) add_blanks(life.ranks, blanks);
+  const auto stored = read_root(root, blanks);
   for (auto& life : lives) life.before = stored;
   for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
     const bool saves = std::any_of(life->ranks.begin(), life->ranks.end(), [](const auto& rank) {

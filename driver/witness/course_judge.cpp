@@ -12,8 +12,6 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::array<const char*, 4> kCourseMetrics = {"loss", "lr", "scale", "norm"};
-
 std::string hex_text(double value) {
   std::ostringstream text;
   text << std::hexfloat << value;
@@ -170,7 +168,7 @@ std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int6
 void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, WitnessFindings& findings) {
   judge_ranks_alike(number, life, findings);
-  judge_steps(number, life, reference, called, kCourseMetrics, findings);
+  judge_steps(number, life, reference, called, kWitnessMetrics, findings);
   judge_ends(number, life, reference, called, findings);
 }
 

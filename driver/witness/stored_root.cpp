@@ -52,18 +52,29 @@ class RootReader {
   explicit RootReader(Checkpoint& checkpoint)
       : checkpoint_(checkpoint), device_("host", 0), block_(kRootBlock), staging_(kRootBlock) {}
 
-  StoredDigest digest(const StoredTensor& tensor) {
+  StoredDigest digest(const StoredTensor& tensor, const Blanks& blanks) {
     const std::uint64_t key = witness_key(tensor.key, name_of(tensor.dtype));
     StoredDigest stored{tensor.dtype, logical_shape(tensor), 0};
     TensorReader reader({checkpoint_, device_, staging_}, tensor);
     const std::size_t width = size_of(tensor.dtype);
-    for_each_block(
-        stored.shape, static_cast<std::int64_t>(block_.size() / width), [&](const Box& box) {
-          reader.read(box, block_.data());
-          const std::size_t bytes = static_cast<std::size_t>(box.elements()) * width;
-          stored.digest +=
-              witness_digest(key, tensor.dtype, stored.shape, box, {block_.data(), bytes});
-        });
+    const auto digest_of = [&](const Box& part) {
+      std::uint64_t digest = 0;
+      const auto most = static_cast<std::int64_t>(block_.size() / width);
+      for_each_block(part.extent, most, [&](Box box) {
+        for (std::size_t d = 0; d < box.ndim(); ++d) box.offset[d] += part.offset[d];
+        reader.read(box, block_.data());
+        const std::size_t bytes = static_cast<std::size_t>(box.elements()) * width;
+        digest += witness_digest(key, tensor.dtype, stored.shape, box, {block_.data(), bytes});
+      });
+      return digest;
+    };
+    const Box whole = Box::whole(stored.shape);
+    stored.digest = digest_of(whole);
+    const auto blank = blanks.find(tensor.key);
+    if (blank == blanks.end()) return stored;
+    for (const auto& box : blank->second) {
+      if (box.ndim() == whole.ndim() && contains(whole, box)) stored.digest -= digest_of(box);
+    }
     return stored;
   }
 
@@ -82,7 +93,8 @@ class RootReader {
   Bytes staging_;
 };
 
-StoredCheckpoint read_stored(PosixStore& store, const std::string& directory) {
+StoredCheckpoint read_stored(PosixStore& store, const std::string& directory,
+                             const Blanks& blanks) {
   StoredCheckpoint stored;
   stored.directory = directory;
   stored.step = step_in_name(fs::path(directory).filename().string());
@@ -92,7 +104,7 @@ StoredCheckpoint read_stored(PosixStore& store, const std::string& directory) {
     for (const auto& object : checkpoint.catalog().objects) stored.objects.insert(object.key);
     for (const auto& tensor : checkpoint.catalog().tensors) {
       try {
-        stored.tensors[tensor.key] = reader.digest(tensor);
+        stored.tensors[tensor.key] = reader.digest(tensor, blanks);
       } catch (const Error& error) {
         stored.unread[tensor.key] = {error.code(), error.what()};
       }
@@ -105,13 +117,13 @@ StoredCheckpoint read_stored(PosixStore& store, const std::string& directory) {
 
 }  // namespace
 
-std::vector<StoredCheckpoint> read_root(const std::string& root) {
+std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks) {
   std::vector<std::string> directories;
   find_checkpoints(root, "", kDepth, directories);
   std::sort(directories.begin(), directories.end());
   PosixStore store(root);
   std::vector<StoredCheckpoint> found;
-  for (const auto& directory : directories) found.push_back(read_stored(store, directory));
+  for (const auto& directory : directories) found.push_back(read_stored(store, directory, blanks));
   return found;
 }
 

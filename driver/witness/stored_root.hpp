@@ -35,9 +35,12 @@ struct StoredCheckpoint {
   std::optional<StoredFlaw> flaw;  ///< set if no part of the checkpoint can be read
 };
 
+/// By key: boxes of a tensor that belong to no rank.
+using Blanks = std::map<std::string, std::vector<Box>>;
+
 /// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws
-/// because of what it finds there.
-std::vector<StoredCheckpoint> read_root(const std::string& root);
+/// because of what it finds there. Digests leave out the elements of blank boxes.
+std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks = {});
 
 /// Returns a tensor's elements, row-major; nothing if it can't be read.
 std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,

@@ -69,7 +69,7 @@ class Merge {
     auto [at, added] = tensors_.try_emplace(tensor.key);
     Told& told = at->second;
     if (added) {
-      told.whole = {tensor.dtype, tensor.shape, 0, 0, rank};
+      told.whole = {tensor.dtype, tensor.shape, 0, 0, rank, tensor.blank};
       told.holders = tensor.holders;
     }
     const bool same = told.whole.dtype == tensor.dtype && told.whole.shape == tensor.shape;
@@ -79,6 +79,10 @@ class Merge {
       find(code, tensor.key,
            "has another shape or dtype than on rank " + std::to_string(told.whole.rank), rank);
       return;
+    }
+    if (told.whole.blank != tensor.blank) {
+      find(judged::kKeysetAsymmetry, tensor.key,
+           "leaves other boxes blank than on rank " + std::to_string(told.whole.rank), rank);
     }
     for (const auto& box : tensor.boxes) told.boxes[box.box].emplace_back(rank, box.digest);
   }
@@ -113,7 +117,11 @@ class Merge {
   void require_tiling(const std::string& key, const Told& told) {
     const Box whole = Box::whole(told.whole.shape);
     if (whole.empty()) return;
-    std::vector<Box> boxes;
+    if (told.boxes.empty()) {
+      find(Code::kCoverageGap, key, "has no part on any rank", told.whole.rank);
+      return;
+    }
+    std::vector<Box> boxes = told.whole.blank;
     for (const auto& [box, held] : told.boxes) boxes.push_back(box);
     const auto fault = tiling_fault(whole, boxes);
     if (!fault) return;
@@ -151,6 +159,16 @@ std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, St
   for (std::size_t i = 0; i < ranks.size(); ++i) merge.add(ranks[i], *told[i]);
   merge.finish();
   return state;
+}
+
+void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks) {
+  for (const auto& rank : ranks) {
+    for (const auto& state : rank.states) {
+      for (const auto& tensor : state.tensors) {
+        if (!tensor.blank.empty()) blanks[tensor.key] = tensor.blank;
+      }
+    }
+  }
 }
 
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,

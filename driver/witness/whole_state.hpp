@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/witness/stored_root.hpp"
 #include "driver/witness/witness.hpp"
 
 namespace reprise::driver {
@@ -31,8 +32,9 @@ struct WholeTensor {
   DType dtype = DType::kFloat32;
   Dims shape;
   std::uint64_t digest = 0;
-  std::uint64_t elements = 0;  ///< number of elements over all ranks, replicas included
-  std::int64_t rank = 0;       ///< lowest rank that reported it
+  std::uint64_t elements = 0;   ///< number of elements over all ranks, replicas included
+  std::int64_t rank = 0;        ///< lowest rank that reported it
+  std::vector<Box> blank = {};  ///< boxes that belong to no rank
 };
 
 struct WholeState {
@@ -50,6 +52,9 @@ struct WholeState {
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
+
+/// Adds the boxes that the ranks call blank, by tensor.
+void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
 
 /// Merges all states that every rank reported for the moment `when`.
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,

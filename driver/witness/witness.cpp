@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "reports/document.hpp"
 
@@ -14,8 +15,15 @@ namespace {
 using reports::JsonField;
 
 constexpr std::array<std::string_view, 3> kMoments = {"save", "loaded", "end"};
-constexpr std::array<const char*, 4> kMetrics = {"loss", "lr", "scale", "norm"};
 constexpr std::size_t kDigestDigits = 16;
+
+/// Refuses a field that docs/witness.md does not have. Its author expects it to be judged.
+void refuse_others(const JsonField& field, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : field.entries()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    value.refuse("is not known here");
+  }
+}
 
 std::uint64_t hex_of(const JsonField& field, std::size_t digits_least, std::size_t digits_most) {
   const std::string text = field.text();
@@ -79,6 +87,7 @@ Box box_in(const JsonField& field, const Dims* shape) {
 }
 
 WitnessTensor tensor_in(const JsonField& field) {
+  refuse_others(field, {"key", "dtype", "shape", "boxes", "holders", "blank"});
   WitnessTensor tensor;
   tensor.key = field.at("key").text();
   tensor.dtype = dtype_in(field.at("dtype"));
@@ -89,12 +98,19 @@ WitnessTensor tensor_in(const JsonField& field) {
         {box_in(box, &tensor.shape), hex_of(box.at("digest"), kDigestDigits, kDigestDigits)});
     if (tensor.boxes.back().box.empty()) tensor.boxes.pop_back();
   }
+  if (field.has("blank")) {
+    for (const auto& box : field.at("blank").items()) {
+      tensor.blank.push_back(box_in(box, &tensor.shape));
+      if (tensor.blank.back().empty()) tensor.blank.pop_back();
+    }
+  }
   if (field.has("holders")) tensor.holders = field.at("holders").integer();
   if (tensor.holders < 1) field.at("holders").refuse("is less than one");
   return tensor;
 }
 
 WitnessObject object_in(const JsonField& field) {
+  refuse_others(field, {"key", "digest", "shard"});
   WitnessObject object;
   object.key = field.at("key").text();
   if (field.has("shard")) object.shard = field.at("shard").text();
@@ -104,6 +120,7 @@ WitnessObject object_in(const JsonField& field) {
 }
 
 WitnessState state_in(const JsonField& field) {
+  refuse_others(field, {"what", "when", "step", "tensors", "objects"});
   WitnessState state;
   state.when = moment_in(field.at("when"));
   state.step = field.at("step").integer();
@@ -113,9 +130,10 @@ WitnessState state_in(const JsonField& field) {
 }
 
 WitnessStep step_in(const JsonField& field) {
+  refuse_others(field, {"what", "step", "samples", "loss", "lr", "scale", "norm"});
   WitnessStep step;
   step.step = field.at("step").integer();
-  for (const char* metric : kMetrics) {
+  for (const char* metric : kWitnessMetrics) {
     if (field.has(metric) && !field.at(metric).is_null()) {
       step.metrics[metric] = hex_float(field.at(metric));
     }
@@ -141,6 +159,7 @@ void add_start(const JsonField& field, RankWitness& witness) {
 }
 
 void add_phase(const JsonField& field, RankWitness& witness) {
+  refuse_others(field, {"what", "name", "edge", "step"});
   const std::string edge = field.at("edge").text();
   if (edge != "begin" && edge != "end") field.at("edge").refuse("is neither begin nor end");
   witness.phases.push_back({field.at("name").text(), edge == "begin", std::nullopt});

@@ -2,6 +2,7 @@
 // Reads the witness file that one rank of a trainer writes about itself in one life. Anything that
 // docs/witness.md does not allow is an error.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +13,9 @@
 #include "properties/ruling_code.hpp"
 
 namespace reprise::driver {
+
+/// The metrics of a step. All of them are judged.
+inline constexpr std::array<const char*, 4> kWitnessMetrics = {"loss", "lr", "scale", "norm"};
 
 struct WitnessBox {
   Box box;
@@ -26,6 +30,8 @@ struct WitnessTensor {
   Dims shape;
   std::vector<WitnessBox> boxes;  ///< boxes of this rank; empty if it holds no part
   std::int64_t holders = 1;       ///< number of ranks that hold each of its boxes
+  /// Boxes that belong to no rank, such as the padding of a bucket. Their content is not judged.
+  std::vector<Box> blank = {};
 };
 
 struct WitnessObject {

@@ -45,6 +45,52 @@ TEST(ProgramJudge, CallsOverlapsInconclusive) {
   EXPECT_TRUE(findings.front().inconclusive);
 }
 
+/// Makes rows 2 and 3 of "w" blank in the given files: no rank tells of them.
+void leave_blank(std::vector<std::string>& files) {
+  for (std::string& text : files) {
+    for (const std::int64_t step : {2, 3}) {
+      const std::string box = box_json(2, 2, digest_of_rows("w", 2, 2, step));
+      if (const auto at = text.find(box); at != std::string::npos) text.erase(at, box.size());
+    }
+    const std::string before = R"("holders":1)";
+    const std::string blank = R"("blank":[{"at":[2],"size":[2]}],)";
+    for (auto at = text.find(before); at != std::string::npos;
+         at = text.find(before, at + blank.size() + 1)) {
+      text.insert(at, blank);
+    }
+  }
+}
+
+RecordedRun run_with_blank() {
+  RecordedRun run;
+  for (auto* files : {&run.files.first, &run.files.second, &run.files.control}) leave_blank(*files);
+  run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, 2, 2);
+  return run;
+}
+
+TEST(ProgramJudge, LeavesOutWhatIsBlank) {
+  RecordedRun run = run_with_blank();
+  EXPECT_EQ(run.first(), "");
+  run.stored[0].tensors["w"].digest += 1;
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: life 0: the save of step 2: w holds"));
+}
+
+TEST(ProgramJudge, FindsABlankOfOneRankAlone) {
+  RecordedRun run = run_with_blank();
+  put(run.files.first[1], R"("blank":[{"at":[2],"size":[2]}],)", "");
+  EXPECT_THAT(run.first(), StartsWith("KEYSET_ASYMMETRY: "));
+}
+
+TEST(ProgramJudge, FindsATensorThatIsBlankThroughout) {
+  RecordedRun run = run_with_blank();
+  put(run.files.first[0], box_json(0, 2, digest_of_rows("w", 0, 2, 2)), "");
+  for (std::string& text : run.files.first) {
+    put(text, R"("at":[2],"size":[2])", R"("at":[0],"size":[4])");
+  }
+  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: "));
+  EXPECT_THAT(run.first(), HasSubstr("w has no part on any rank"));
+}
+
 TEST(ProgramJudge, FindsAWrongSave) {
   RecordedRun run;
   run.stored[0].tensors["w"].digest += 1;

@@ -95,6 +95,19 @@ TEST(Witness, RefusesEveryOtherDeviation) {
   EXPECT_THAT(refusal_of(start + kDone + step_line(0, 1)), HasSubstr("after it was done"));
 }
 
+TEST(Witness, RefusesAFieldThatNothingJudges) {
+  const auto refused = [&](const std::string& line) {
+    return refusal_of(start_line(0, 0) + line + "\n");
+  };
+  EXPECT_THAT(refused(R"({"what": "step", "step": 1, "tokens": "0x1p+0"})"), HasSubstr("tokens"));
+  EXPECT_THAT(refused(R"({"what": "phase", "name": "a", "edge": "begin", "at": 1})"),
+              HasSubstr("at"));
+  EXPECT_THAT(
+      refused(R"({"what": "state", "when": "end", "step": 1, "tensors": [], "objects": [], )"
+              R"("buffers": []})"),
+      HasSubstr("buffers"));
+}
+
 std::string refused_tensor(const std::string& tensor) {
   return refusal_of(start_line(0, 0) + R"({"what":"state","when":"save","step":1,"tensors":[)" +
                     tensor + "],\"objects\":[]}\n");
