@@ -110,8 +110,12 @@ YAML::Node YamlMap::bound(const YAML::Node& value) const {
            (near.empty() ? "; it names: " + join(names, ", ") : "; did you mean '$" + near + "'?"));
 }
 
+void YamlMap::know(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+}
+
 YAML::Node YamlMap::node(std::string_view key) {
-  known_.emplace_back(key);
+  know(key);
   for (const auto& entry : node_) {
     if (entry.first.Scalar() == key) return bound(entry.second);
   }
@@ -143,7 +147,7 @@ std::vector<std::string> YamlMap::keys() const {
 
 std::optional<std::string> YamlMap::text(std::string_view key) {
   if (!has(key)) {
-    known_.emplace_back(key);
+    know(key);
     return std::nullopt;
   }
   const YAML::Node value = node(key);
@@ -242,7 +246,7 @@ std::optional<double> YamlMap::number(std::string_view key) {
 
 std::vector<std::string> YamlMap::texts(std::string_view key) {
   if (!has(key)) {
-    known_.emplace_back(key);
+    know(key);
     return {};
   }
   const YAML::Node value = node(key);

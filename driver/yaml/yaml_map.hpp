@@ -80,6 +80,8 @@ class YamlMap {
   void require_word(const YAML::Node& at, std::string_view key, const std::string& word,
                     std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
+  /// Remembers that the map may have this key.
+  void know(std::string_view key);
 
   YAML::Node node_;
   std::string file_;

@@ -280,6 +280,11 @@ class Job:
         self.model.module.load_state_dict(state["model"])
         with torch.no_grad():  # with float32 parameters the distributed optimizer copies into views of them
             self.optimizer.load_state_dict(state["optimizer"])
+        if self.bucket and self.witness.options.get("adam_step", "lost") == "kept":
+            inner = self.optimizer.chained_optimizers[0].optimizer
+            for group in inner.param_groups:
+                for p in group["params"]:
+                    inner.state[p]["step"] = torch.tensor(float(group["step"]))
         self.schedule.load_state_dict(state["opt_param_scheduler"])
         self.iteration, self.consumed = state["iteration"], state["consumed_samples"]
         if pending:
