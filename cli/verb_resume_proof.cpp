@@ -57,6 +57,9 @@ class ResumeProofVerb final : public Verb {
     if (checkpoints_.empty()) {
       report.not_claimed.emplace_back("what the checkpoints hold: they were not given");
     }
+    for (const auto& rank : report.scenarios.back().ranks) {
+      for (const auto& excused : rank.excused) report.not_claimed.push_back(excused);
+    }
     report.verdict = reports::overall(report);
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;
     console.out << to_table(report, columns) << '\n' << to_rank_table(report.scenarios.back());

@@ -110,7 +110,7 @@ class Witness:
         with open(env["REPRISE_PLAN"]) as file:
             self.plan = json.load(file)
         self.life, self.options, self.faults = self.plan["life"], self.plan.get("options") or {}, self.plan.get("faults") or {}
-        self.wanted = [key for key in env.get("REPRISE_WITNESS_VALUES", "").split(",") if key]
+        self.wanted = [key for key in env.get("REPRISE_WITNESS_VALUES", "").split("\n") if key]
         self.path = os.path.join(env["REPRISE_WITNESS"], f"life{self.life}-rank{self.rank}")
         self.own = "REPRISE_WITNESS_PID" not in env  # false in a process that this rank started, such as one that writes
         self.pid = int(env.setdefault("REPRISE_WITNESS_PID", str(os.getpid())))
@@ -179,11 +179,11 @@ class Witness:
         told = {"key": key, "dtype": dtype, "shape": shape, "boxes": [b for b in boxes if math.prod(b["size"])], "holders": holders}
         return told | ({"blank": [{"at": list(at), "size": list(size)} for at, size in blank]} if blank else {})
 
-    def object(self, key, value=None, shard=None, judged=True):
-        """An object that a checkpoint must hold; its content is not judged if `judged` is false."""
+    def object(self, key, value=None, shard=None, judged=True, stored=True):
+        """An object that a checkpoint must hold, under no key of its own if not `stored`; its content is judged if `judged`."""
         words = numpy.frombuffer(json.dumps(canonical(value), sort_keys=True).encode(), numpy.uint8).astype(numpy.uint64)
         found = f"{digest(key, 'object', words.shape, [0], words.shape, words.reshape(1, -1)):016x}" if judged else None
-        return {"key": key, "digest": found} | ({} if shard is None else {"shard": shard})
+        return {"key": key, "digest": found} | ({} if shard is None else {"shard": shard}) | ({} if stored else {"stored": False})
 
     def state(self, when, step, tensors=(), objects=()):
         """Says what this rank holds now; `when` is save, loaded or end."""

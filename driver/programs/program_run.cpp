@@ -1,6 +1,7 @@
 #include "driver/programs/program_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -40,18 +41,11 @@ std::int64_t trained_steps(const ProgramLife& life) {
 ProgramLife only_training(const ProgramLife& life) {
   ProgramLife kept = life;
   kept.kill.reset();
+  kept.rerun.reset();
+  kept.exit = 0;
   std::erase_if(kept.steps,
                 [](const ProgramStep& step) { return step.does != ProgramDoes::kTrain; });
   return kept;
-}
-
-std::optional<std::int64_t> loaded_by(const LifeEvidence& life) {
-  for (const auto& rank : life.ranks) {
-    for (const auto& state : rank.states) {
-      if (state.when == StateMoment::kLoaded) return state.step;
-    }
-  }
-  return std::nullopt;
 }
 
 std::string folder_of_again(const std::string& work, std::size_t life) {
@@ -94,7 +88,6 @@ class ProgramRun {
       if (!loads_again(i)) continue;
       again_.push_back(std::make_unique<LifeEvidence>(run_program_life(
           request(only_training(plan_.lives[i]), i, folder_of_again(work_, i), ""))));
-      again_.back()->plan.exit = 0;
       controls_.again[i] = again_.back().get();
     }
   }
@@ -111,12 +104,12 @@ class ProgramRun {
     return "";
   }
 
-  /// Replaces the last life that loads by a life that only pretends to load. True if the judges
-  /// accept that, too; in that case their comparison proves nothing.
-  bool passes_cold() {
+  /// Runs the last life that loads once more, as a life that only pretends to load. Adds a finding
+  /// if the judges find nothing wrong with it.
+  void judge_cold(WitnessFindings& findings) {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
-    if (last-- <= 1) return false;
+    if (last-- <= 1) return;
     const std::int64_t step = *loaded_by(lives_[last]);
     const ProgramLife life = only_training(plan_.lives[last]);
     const auto cold =
@@ -127,15 +120,8 @@ class ProgramRun {
           wanted.cold_step = step;
           return run_program_life(wanted);
         });
-    std::vector<LifeEvidence> pretended(lives_.begin(),
-                                        lives_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
-    LifeEvidence& replaced = pretended.back();
-    replaced.plan = life;
-    replaced.plan.exit = 0;
-    replaced.ends = cold->ends;
-    replaced.ranks = cold->ranks;
-    replaced.unread = cold->unread;
-    return judge_program(plan_, pretended, controls_).empty();
+    const auto end = lives_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+    judge_cold_life(plan_, {lives_.begin(), end}, *cold, controls_, findings);
   }
 
  private:
@@ -165,8 +151,6 @@ class ProgramRun {
 
   void run_uninterrupted(std::int64_t steps) {
     ProgramLife life = only_training(plan_.lives.front());
-    life.rerun.reset();
-    life.exit = 0;
     life.steps = {{ProgramDoes::kTrain, steps}};
     uninterrupted_ =
         options_.controls->run(control_name("uninterrupted", plan_, life, 0, steps), [&] {
@@ -185,13 +169,6 @@ class ProgramRun {
   std::vector<std::unique_ptr<LifeEvidence>> again_;
   ControlRuns controls_;
 };
-
-const WitnessFinding* first_failure(const WitnessFindings& findings) {
-  for (const auto& finding : findings) {
-    if (!finding.inconclusive) return &finding;
-  }
-  return nullptr;
-}
 
 /// Runs the scenario a second time. In this run the ranks write out the elements of the wrong
 /// tensor, so that the first different element can be named.
@@ -249,7 +226,35 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
   }
   result.owns = result.elements > 0;
   if (result.owns) result.compared += state->objects.size();
+  for (const auto& step : rank.steps) {
+    for (const auto& [name, value] : step.metrics) {
+      result.metrics_finite = result.metrics_finite && std::isfinite(value);
+    }
+  }
   return result;
+}
+
+/// Lists what nobody judged: excused keys, boxes that belong to no rank, samples that nobody
+/// reported, and hardware that was not there.
+void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
+                 std::vector<std::string>& excused) {
+  excused = plan.expect.unwitnessed;
+  Blanks blanks;
+  add_blanks(life.ranks, blanks);
+  for (const auto& [key, boxes] : blanks) {
+    std::int64_t elements = 0;
+    for (const auto& box : boxes) elements += box.elements();
+    excused.push_back(key + ": " + std::to_string(elements) + " blank elements");
+  }
+  const bool samples = std::any_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
+    return std::any_of(rank.steps.begin(), rank.steps.end(),
+                       [](const WitnessStep& step) { return !step.samples.empty(); });
+  });
+  if (!samples) excused.emplace_back("samples: none are reported");
+  if (life.ranks.empty()) return;
+  for (const auto& script : life.ranks.front().stand_ins) {
+    excused.push_back("hardware: " + script + " stands in for it");
+  }
 }
 
 /// Returns the last life in which a rank described a state; the last life if there is none.
@@ -318,6 +323,12 @@ std::string content_of(const LifeEvidence& life) {
 }
 
 void add_fault(const LifeEvidence& life, ScenarioResult& result) {
+  if (life.plan.rerun) {
+    const bool came = fault_came(life);
+    result.faults.push_back({"rerun " + std::string(name_of(life.plan.rerun->kind)),
+                             static_cast<std::int32_t>(life.plan.rerun->rank.value_or(-1)), true,
+                             came, came, true});
+  }
   if (life.plan.kill) {
     const bool fired = kill_fired(life);
     result.faults.push_back({"kill in " + life.plan.kill->phase,
@@ -342,6 +353,7 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
   result.world = static_cast<std::int32_t>(last.ends.size());
   for (std::size_t rank = 0; rank < last.ranks.size(); ++rank) {
     result.ranks.push_back(rank_result(last.ranks[rank], rank));
+    if (rank == 0) add_excused(plan, last, result.ranks.back().excused);
   }
   result.content_digest = content_of(last);
   return result;
@@ -412,11 +424,7 @@ ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptio
     if (!broken.empty()) {
       findings.insert(findings.begin(), {.code = Code::kIo, .text = broken, .inconclusive = true});
     }
-    if (findings.empty() && !plan.expect.fails && run.passes_cold()) {
-      findings.push_back({.code = judged::kOracleVacuous,
-                          .text = "the last life passes although it loads nothing",
-                          .inconclusive = true});
-    }
+    if (findings.empty() && !plan.expect.fails) run.judge_cold(findings);
   }
   ScenarioResult result = describe_lives(plan, run.lives(), run.controls());
   result.name = scenario.name;

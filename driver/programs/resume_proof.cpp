@@ -6,6 +6,7 @@
 #include <map>
 
 #include "driver/programs/program_run.hpp"
+#include "driver/witness/course_judge.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -21,6 +22,18 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
+/// Returns the kill that a file without an end stands for. Its phase is known if the rank died in
+/// one.
+ProgramKill kill_in(const RankWitness& rank) {
+  ProgramKill kill{.rank = rank.rank, .phase = {}, .occurrence = 0};
+  if (rank.phases.empty() || !rank.phases.back().begins) return kill;
+  kill.phase = rank.phases.back().name;
+  for (const auto& phase : rank.phases) {
+    if (phase.begins && phase.name == kill.phase) ++kill.occurrence;
+  }
+  return kill;
+}
+
 /// Takes a rank's end from its witness file. If the file does not say how the rank ended, the rank
 /// counts as killed.
 void add_end(LifeEvidence& life) {
@@ -30,9 +43,7 @@ void add_end(LifeEvidence& life) {
   if (!rank.done && !rank.exit) {
     end.exit_code = 128 + SIGKILL;
     end.log = "its witness does not say how it ended";
-    if (!life.plan.kill && !rank.phases.empty()) {
-      life.plan.kill = ProgramKill{rank.rank, rank.phases.back().name, 1};
-    }
+    if (!life.plan.kill) life.plan.kill = kill_in(rank);
   } else {
     life.plan.exit = std::max<std::int64_t>(life.plan.exit, end.exit_code);
   }
@@ -75,6 +86,7 @@ std::vector<LifeEvidence> read_lives(const std::string& folder) {
 ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   ProgramPlan plan;
   plan.trainer.name = "a run";
+  plan.trainer.keeps = 1;  // nobody said how many checkpoints it keeps
   for (const auto& life : lives) {
     plan.lives.push_back(life.plan);
     for (const auto& [axis, size] : life.plan.layout) {
@@ -122,15 +134,34 @@ std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
   return controls;
 }
 
-/// True if run B would pass with the cold life in place of its last.
-bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<LifeEvidence> lives,
-                 const ControlRuns& controls) {
-  const auto pretended = read_lives(cold);
-  LifeEvidence& last = lives.back();
-  last.ranks = pretended.back().ranks;
-  last.ends = pretended.back().ends;
-  last.unread = pretended.back().unread;
-  return judge_program(plan, lives, controls).empty();
+/// Reads the only life in the folder, whatever its number.
+LifeEvidence read_only_life(const std::string& folder, std::size_t lives_most) {
+  std::optional<std::size_t> only;
+  for (std::size_t life = 0; life < lives_most; ++life) {
+    if (!fs::exists(file_in(folder, life, 0))) continue;
+    if (only) {
+      throw Error(Code::kUsage, "holds witness files of several lives; it must be a run of one",
+                  {.file = folder});
+    }
+    only = life;
+  }
+  if (only) return read_life(folder, *only);
+  throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
+}
+
+/// True if lives can be compared with the run. Otherwise adds an inconclusive finding, because a
+/// witness file can't be read or a rank did not run to its end.
+bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings) {
+  std::string flaw = run.unread.empty() ? "" : run.unread.front();
+  for (const auto& rank : run.ranks) {
+    if (flaw.empty() && (!rank.done || rank.torn))
+      flaw = rank.file + " does not say that it is done";
+  }
+  if (flaw.empty()) return true;
+  findings.push_back({.code = judged::kOracleVacuous,
+                      .text = called + " can't be compared with: " + flaw,
+                      .inconclusive = true});
+  return false;
 }
 
 /// Under another layout, sums may differ in their last bits although nothing is lost. Adds to such
@@ -149,27 +180,40 @@ void advise(const ProgramPlan& plan, WitnessFindings& findings) {
 }  // namespace
 
 reports::ScenarioResult prove_resume(const ResumeProof& runs) {
-  const auto control = read_lives(runs.uninterrupted);
   auto lives = read_lives(runs.resumed);
   if (lives.size() < 2) {
     throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
   }
+  const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted, lives.size());
+  // The last life is to be judged to its end, so it can't be one that was killed.
+  lives.back().plan.kill.reset();
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
   ProgramPlan plan = plan_of(lives);
   ControlRuns controls;
-  controls.uninterrupted = &control.front();
+  WitnessFindings doubts;
+  if (is_usable(uninterrupted, "the uninterrupted run", doubts)) {
+    controls.uninterrupted = &uninterrupted;
+  }
   std::map<std::size_t, LifeEvidence> again;
   if (!runs.control.empty()) {
     plan.expect.goes_on = GoesOn::kLikeControl;
     again = read_controls(runs.control, plan);
-    for (const auto& [life, evidence] : again) controls.again[life] = &evidence;
+    for (const auto& [life, evidence] : again) {
+      if (is_usable(evidence, "the second run of " + life_name(life), doubts)) {
+        controls.again[life] = &evidence;
+      }
+    }
+  }
+  if (steps_of(lives.back().ranks).empty()) {
+    doubts.push_back({.code = judged::kOracleVacuous,
+                      .text = life_name(lives.size() - 1) + " trains no step after its load",
+                      .inconclusive = true});
   }
   WitnessFindings findings = judge_program(plan, lives, controls);
+  findings.insert(findings.end(), doubts.begin(), doubts.end());
   advise(plan, findings);
-  if (findings.empty() && !runs.cold.empty() && passes_with(runs.cold, plan, lives, controls)) {
-    findings.push_back({.code = judged::kOracleVacuous,
-                        .text = "the run would pass although its last life loads nothing",
-                        .inconclusive = true});
+  if (findings.empty() && !runs.cold.empty()) {
+    judge_cold_life(plan, lives, read_only_life(runs.cold, lives.size()), controls, findings);
   }
   reports::ScenarioResult result = describe_lives(plan, lives, controls);
   result.name = runs.resumed;

@@ -9,7 +9,7 @@ namespace reprise::driver {
 
 /// Folders with the witness files of the runs.
 struct ResumeProof {
-  std::string uninterrupted;  ///< run A: one life
+  std::string uninterrupted;  ///< run A: one life, which runs to its end
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
   /// A run of run B's last life that loads nothing; empty if there is no such run.
   std::string cold;
@@ -21,8 +21,10 @@ struct ResumeProof {
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, run B has one life alone, or `control` lacks a
-/// life that has another layout. A witness file that can't be read is a finding.
+/// Throws USAGE if a folder holds no witness files, run A or `cold` has several lives, run B has
+/// one life alone, or `control` lacks a life that has another layout. A witness file of run B that
+/// can't be read is a failure. If one of the other runs can't be read or did not end, the proof is
+/// inconclusive.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

@@ -46,8 +46,8 @@ std::string expected_result(const reports::Report& report, const ScenarioResult&
            std::to_string(result.world) + " ranks (" + result.layouts.back() +
            "). What was live at the save and what was loaded are the same bits, " +
            std::to_string(elements) +
-           " elements over all ranks; loss, learning rate, scale and gradient norm equal those of "
-           "the reference in every bit at every step.";
+           " elements over all ranks. What the ranks report of loss, learning rate, scale and "
+           "gradient norm equals the reference in every bit at every step.";
   }
   for (const auto& claim : report.not_claimed) text += " Not claimed: " + claim + ".";
   return text;

@@ -29,7 +29,7 @@ struct ProgramStep {
 /// Ends a rank's process by a signal, at the beginning of a phase.
 struct ProgramKill {
   std::int64_t rank = 0;
-  std::string phase;
+  std::string phase;  ///< empty if nobody knows the phase: the witness of a run without a driver
   std::int64_t occurrence = 1;  ///< 1 is the first time in that life
 
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;

@@ -153,8 +153,12 @@ void read_program_restart(YamlMap map, ProgramPlan& plan) {
   plan.lives.push_back(std::move(life));
 }
 
-void read_program_fault(YamlMap map, ProgramLife& life) {
+void read_program_fault(YamlMap map, const TrainerFile& trainer, ProgramLife& life) {
   if (!map.has("rerun")) map.required("rerun");
+  if (std::find(trainer.faults.begin(), trainer.faults.end(), "rerun") == trainer.faults.end()) {
+    map.fail(map.node("rerun"), "is a fault that " + trainer.name +
+                                    " can't have: its trainer.yaml has no 'faults: [rerun]'");
+  }
   life.rerun = read_rerun(map.map("rerun"));
   map.refuse_unknown();
 }
@@ -174,7 +178,7 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
   } else if (step.has("kill")) {
     life.kill = read_kill(step.map("kill"), plan, life);
   } else if (step.has("fault")) {
-    read_program_fault(step.map("fault"), life);
+    read_program_fault(step.map("fault"), trainer, life);
   } else if (step.has("exit")) {
     const auto code = *step.integer_in("exit", 0, UINT8_MAX);
     if (std::find(trainer.exits.begin(), trainer.exits.end(), code) == trainer.exits.end()) {
@@ -214,6 +218,10 @@ void read_program_expect(YamlMap map, ProgramPlan& plan) {
     map.fail(map.node("says"), "says what a failure says, and expects none");
   }
   expect.unwitnessed = map.texts("unwitnessed");
+  if (std::find(expect.unwitnessed.begin(), expect.unwitnessed.end(), "") !=
+      expect.unwitnessed.end()) {
+    map.fail(map.node("unwitnessed"), "excuses all keys with an empty prefix");
+  }
   map.refuse_unknown();
 }
 

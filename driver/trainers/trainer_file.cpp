@@ -17,6 +17,8 @@ constexpr std::int64_t kTrainerRanksMax = 64;
 constexpr std::int64_t kTrainerSecondsMax = 3600;
 constexpr const char* kTrainerFile = "trainer.yaml";
 constexpr const char* kTrainers = "trainers";
+constexpr std::int64_t kTrainerKeepsMax = 1'000'000;
+constexpr std::array<std::string_view, 1> kTrainerFaults = {"rerun"};
 constexpr std::array<std::string_view, 5> kTrainerActions = {"train", "save", "load", "finalize",
                                                              "exit"};
 
@@ -72,6 +74,8 @@ TrainerFile parse_trainer(const std::string& text, const std::string& file) try 
       map.one_of("goes_on", {GoesOn::kBitwise, GoesOn::kLikeControl}).value_or(GoesOn::kBitwise);
   trainer.actions = map.words("actions", kTrainerActions);
   trainer.phases = map.texts("phases");
+  trainer.faults = map.words("faults", kTrainerFaults);
+  trainer.keeps = map.integer_in("keeps", 1, kTrainerKeepsMax);
   if (map.has("exits")) trainer.exits = map.integers("exits");
   trainer.seconds = map.integer_in("seconds", 1, kTrainerSecondsMax).value_or(trainer.seconds);
   if (map.has("needs")) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ struct TrainerFile {
   std::vector<TrainerOption> options;
   std::vector<std::string> phases;
   std::vector<std::int64_t> exits = {0};
+  std::vector<std::string> faults;  ///< kinds of faults that the trainer can have: "rerun"
+  /// Number of checkpoints that the trainer keeps; all if empty.
+  std::optional<std::int64_t> keeps;
   std::int64_t seconds = 120;  ///< deadline of one life
 
   /// Returns the number of processes under a layout.

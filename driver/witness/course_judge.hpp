@@ -11,10 +11,21 @@ std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int6
 /// Returns the steps that a life took, ascending.
 std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks);
 
-/// Reports steps whose metrics differ from the reference's, compared bit for bit. If both lives end
-/// at the same step, also reports a difference between their end states.
-void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
-                  const std::string& called, WitnessFindings& findings);
+/// Returns the step that the life loaded first; nothing if it loaded nothing.
+std::optional<std::int64_t> loaded_by(const LifeEvidence& life);
+
+/// The run with which the course of a life is compared.
+struct CourseReference {
+  const LifeEvidence& life;
+  std::string called;     ///< its name in messages
+  bool same_end = false;  ///< true if both runs must end at the same step
+};
+
+/// Reports the first step whose metrics differ from the reference's, compared bit for bit, and a
+/// difference between the end states. Adds an inconclusive finding if a metric is told in only one
+/// of the runs.
+void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
+                  WitnessFindings& findings);
 
 /// Reports a step whose learning rate differs from that of the uninterrupted run. A rate that is
 /// wrong after a load is also wrong in a second run from the same checkpoint, so comparing with
@@ -24,6 +35,7 @@ void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvid
                     WitnessFindings& findings);
 
 /// Reports samples that the lives took twice or left out. Steps that a load undid are not counted.
+/// Adds an inconclusive finding if only one of the runs tells the samples of a step.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
                    WitnessFindings& findings);
 

@@ -3,23 +3,17 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
-#include <set>
 
-#include "core/base/hash.hpp"
 #include "driver/witness/command_judge.hpp"
 #include "driver/witness/course_judge.hpp"
+#include "driver/witness/load_judge.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
 namespace {
 
 constexpr int kKilled = 128 + SIGKILL;
-
-/// A save that the ranks' witness files describe.
-struct ToldSave {
-  WholeState state;
-  bool complete = true;  ///< false if the life ended before the save was known to have ended
-};
+constexpr const char* kRerunFault = "rerun.fault";  ///< phase in which a trainer's fault strikes
 
 bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramStep& step) {
   if (step.async) return *step.async;
@@ -41,29 +35,6 @@ bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
     if (step.does == ProgramDoes::kFinalize) ended = true;
   }
   return ended;
-}
-
-/// Returns the shortest prefix of the key, cut at a dot, under which nothing was told; the key
-/// itself if there is none.
-std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
-  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
-    const auto next = told.lower_bound(key.substr(0, dot));
-    if (next == told.end() || !next->starts_with(key.substr(0, dot))) return key.substr(0, dot);
-  }
-  return key;
-}
-
-/// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
-/// sched.last_epoch".
-std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
-  std::map<std::string, std::vector<std::string>> prefixes;
-  for (const auto& key : untold) prefixes[untold_prefix(key, told)].push_back(key);
-  std::string text;
-  for (const auto& [prefix, keys] : prefixes) {
-    text += (text.empty() ? "" : ", ") +
-            (keys.size() == 1 ? keys.front() : prefix + " (" + std::to_string(keys.size()) + ")");
-  }
-  return text;
 }
 
 /// Judges the lives in order and remembers what was saved.
@@ -89,20 +60,21 @@ class ProgramJudge {
         {.code = code, .text = life_name(number_) + ": " + text, .rank = rank, .life = number_});
   }
 
+  void doubt(const std::string& text) {
+    find(judged::kOracleVacuous, text);
+    findings_.back().inconclusive = true;
+  }
+
   void judge_life() {
     if (life_->plan.command) return judge_command(number_, *life_, findings_);
     for (const auto& text : life_->unread) find(Code::kTornFile, text);
     judge_start();
-    const auto loads = states_of(life_->ranks, StateMoment::kLoaded, number_, findings_);
-    if (number_ > 0 && loads.empty() && ended_as_planned(*life_) && !life_->plan.kill) {
-      find(judged::kOracleVacuous, "no rank tells what it loaded");
-      findings_.back().inconclusive = true;
-    }
-    if (!loads.empty()) judge_load(loads.front());
+    const std::size_t first = saves_.size();
+    judge_states();
     judge_end();
-    judge_saves();
-    const auto end = states_of(life_->ranks, StateMoment::kEnd, number_, findings_);
-    if (number_ + 1 == plan_.lives.size()) judge_loaded_step(loads);
+    judge_stored(first);
+    require_told(saves_.size() - first);
+    if (number_ + 1 == plan_.lives.size()) judge_loaded_step();
     judge_trajectory();
   }
 
@@ -122,6 +94,10 @@ class ProgramJudge {
   // --- how it ended ------------------------------------------------------------------------------
 
   void judge_end() {
+    if (life_->plan.rerun && !fault_came(*life_)) {
+      doubt("the rerun fault of step " + std::to_string(life_->plan.rerun->iteration) +
+            " never came: no rank reports the phase " + kRerunFault);
+    }
     if (life_->plan.kill) {
       if (kill_fired(*life_)) return;
       const auto& kill = *life_->plan.kill;
@@ -167,34 +143,130 @@ class ProgramJudge {
     }
   }
 
-  // --- saves -------------------------------------------------------------------------------------
+  // --- saves and loads ---------------------------------------------------------------------------
 
-  void judge_saves() {
-    const auto states = states_of(life_->ranks, StateMoment::kSave, number_, findings_);
-    const bool whole_life = ended_as_planned(*life_) && !life_->plan.kill;
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      const bool last = i + 1 == states.size();
-      const bool ended = !last || (whole_life && last_save_ended(plan_, life_->plan));
-      const bool in_load = life_->plan.kill && life_->plan.kill->phase.starts_with("load");
-      saves_.push_back({states[i], ended || in_load});
-    }
-    if (whole_life) require_told(states.size());
-    const std::size_t first = saves_.size() - states.size();
-    for (std::size_t i = first; i < saves_.size(); ++i) {
-      if (life_->stored_known && saves_[i].complete && !saved_again(i)) judge_save(i);
+  bool whole_life() const { return ended_as_planned(*life_) && !life_->plan.kill; }
+
+  /// Goes through the states of the life in the order in which the ranks reported them.
+  void judge_states() {
+    auto saves = states_of(life_->ranks, StateMoment::kSave, number_, findings_);
+    loads_ = states_of(life_->ranks, StateMoment::kLoaded, number_, findings_);
+    const std::size_t before = saves_.size();
+    std::size_t loaded = 0;
+    for (const StateMoment moment : moments_of(life_->ranks)) {
+      const std::size_t saved = saves_.size() - before;
+      if (moment == StateMoment::kSave && saved < saves.size()) add_save(saves, saved);
+      if (moment == StateMoment::kLoaded && loaded < loads_.size()) judge_load_of(loads_[loaded++]);
     }
   }
 
-  /// Checks that the ranks described their state at each planned save. Without that there is
-  /// nothing to compare the save with.
-  void require_told(std::size_t told) {
-    const auto planned = static_cast<std::size_t>(
+  void add_save(std::vector<WholeState>& saves, std::size_t saved) {
+    const bool last = saved + 1 == saves.size();
+    const bool ended = !last || (whole_life() && last_save_ended(plan_, life_->plan));
+    const bool in_load = life_->plan.kill && life_->plan.kill->phase.starts_with("load");
+    saves_.push_back({.state = std::move(saves[saved]),
+                      .layout = life_->plan.layout,
+                      .complete = ended || in_load});
+  }
+
+  void judge_load_of(const WholeState& loaded) {
+    const auto at = save_loaded(saves_, loaded.step);
+    const bool own = at && saves_[*at].state.life == number_;
+    const auto& stored = own ? life_->after : life_->before;
+    // Nobody knew whether this save had ended. It was loaded, so it must be whole.
+    const bool known = at && (lives_[saves_[*at].state.life].stored_known ||
+                              checkpoint_of(stored, loaded.step) != nullptr);
+    if (known && !own && !saves_[*at].compared) judge_save_in(*at, stored);
+    const bool named = plan_.expect.loaded_step && number_ + 1 == plan_.lives.size();
+    judge_load({.saves = saves_,
+                .loaded = loaded,
+                .layout = life_->plan.layout,
+                .stored = stored,
+                .wants_newest = !named},
+               findings_);
+  }
+
+  /// Compares the saves of this life with what it left in the store.
+  void judge_stored(std::size_t first) {
+    for (std::size_t i = first; i < saves_.size(); ++i) {
+      if (life_->stored_known && saves_[i].complete && !saved_again(i)) {
+        judge_save_in(i, life_->after);
+      }
+    }
+  }
+
+  void judge_save_in(std::size_t save, const std::vector<StoredCheckpoint>& stored) {
+    const StoredCheckpoint* checkpoint = checkpoint_of(stored, saves_[save].state.step);
+    if (checkpoint == nullptr) {
+      if (!may_be_gone(save))
+        find(judged::kCommitMissing, "the save of step " + std::to_string(saves_[save].state.step) +
+                                         " left no checkpoint that can be read: one of "
+                                         "torch.distributed.checkpoint or torch_dist");
+      return;
+    }
+    saves_[save].compared = true;
+    reprise::driver::judge_save({.saves = saves_,
+                                 .number = save,
+                                 .stored = *checkpoint,
+                                 .life = lives_[saves_[save].state.life],
+                                 .unwitnessed = plan_.expect.unwitnessed},
+                                findings_);
+  }
+
+  /// Checks that the ranks reported all that the plan has: saves, loads, steps with their loss, and
+  /// the end. Without them there is nothing to compare.
+  void require_told(std::size_t saves) {
+    if (!whole_life()) {
+      // A life that ends in a later phase than its load has loaded.
+      const bool in_load = life_->plan.kill && life_->plan.kill->phase.starts_with("load");
+      if (life_->plan.kill && !in_load && kill_fired(*life_)) require_loads();
+      return;
+    }
+    const std::size_t planned = planned_count(ProgramDoes::kSave);
+    if (saves < planned) {
+      doubt("the plan has " + std::to_string(planned) + " saves, and the ranks tell of " +
+            std::to_string(saves));
+    }
+    require_loads();
+    require_steps();
+    WitnessFindings ignored;
+    if (states_of(life_->ranks, StateMoment::kEnd, number_, ignored).empty()) {
+      doubt("not all ranks tell what they hold at the end");
+    }
+  }
+
+  std::size_t planned_count(ProgramDoes does) const {
+    return static_cast<std::size_t>(
         std::count_if(life_->plan.steps.begin(), life_->plan.steps.end(),
-                      [](const ProgramStep& step) { return step.does == ProgramDoes::kSave; }));
-    if (told >= planned || life_->plan.exit != 0) return;
-    find(judged::kOracleVacuous, "the plan has " + std::to_string(planned) +
-                                     " saves, and the ranks tell of " + std::to_string(told));
-    findings_.back().inconclusive = true;
+                      [does](const ProgramStep& step) { return step.does == does; }));
+  }
+
+  void require_loads() {
+    const std::size_t planned = planned_count(ProgramDoes::kLoad) + (number_ > 0 ? 1 : 0);
+    if (loads_.empty() && planned > 0) return doubt("no rank tells what it loaded");
+    if (loads_.size() >= planned) return;
+    doubt("the plan has " + std::to_string(planned) + " loads, and the ranks tell of " +
+          std::to_string(loads_.size()));
+  }
+
+  /// In a life that ends by itself within its last steps, those need not be there.
+  void require_steps() {
+    std::size_t planned = 0;
+    std::size_t last = 0;
+    for (const auto& step : life_->plan.steps) {
+      if (step.does == ProgramDoes::kTrain) last = static_cast<std::size_t>(step.steps);
+      planned += static_cast<std::size_t>(step.steps);
+    }
+    if (life_->plan.exit != 0) planned -= last;
+    for (const auto& rank : life_->ranks) {
+      if (rank.steps.size() >= planned) continue;
+      return doubt("the plan has " + std::to_string(planned) + " steps, and rank " +
+                   std::to_string(rank.rank) + " tells of " + std::to_string(rank.steps.size()));
+    }
+    for (const auto step : steps_of(life_->ranks)) {
+      if (metric_at(life_->ranks, step, "loss")) continue;
+      return doubt("no rank tells the loss of step " + std::to_string(step));
+    }
   }
 
   /// True if a later save of this life overwrote the checkpoint of this save: it has the same step,
@@ -207,223 +279,16 @@ class ProgramJudge {
     return false;
   }
 
-  bool is_newest(std::size_t save) const {
-    return std::none_of(saves_.begin() + static_cast<std::ptrdiff_t>(save) + 1, saves_.end(),
-                        [](const ToldSave& later) { return later.complete; });
+  /// True if the trainer keeps only some checkpoints, and this one is older than those.
+  bool may_be_gone(std::size_t save) const {
+    const auto later = std::count_if(saves_.begin() + static_cast<std::ptrdiff_t>(save) + 1,
+                                     saves_.end(), [](const ToldSave& s) { return s.complete; });
+    return plan_.trainer.keeps && later >= *plan_.trainer.keeps;
   }
 
-  void judge_save(std::size_t save) {
-    const WholeState& live = saves_[save].state;
-    const StoredCheckpoint* stored = checkpoint_of(life_->after, live.step);
-    const std::string where = "the save of step " + std::to_string(live.step);
-    if (stored == nullptr) {
-      if (is_newest(save))
-        find(judged::kCommitMissing, where +
-                                         " left no checkpoint that can be read: one of "
-                                         "torch.distributed.checkpoint or torch_dist");
-      return;
-    }
-    if (stored->flaw) return find(stored->flaw->code, where + ": " + stored->flaw->text);
-    for (const auto& [key, tensor] : live.tensors) judge_stored(save, where, key, tensor, *stored);
-    for (const auto& [name, digest] : live.objects) judge_stored_object(where, name, *stored);
-    judge_unwitnessed(where, live, *stored);
-  }
-
-  void judge_stored(std::size_t save, const std::string& where, const std::string& key,
-                    const WholeTensor& live, const StoredCheckpoint& stored) {
-    const std::string what = where + ": " + key;
-    if (const auto unread = stored.unread.find(key); unread != stored.unread.end()) {
-      return find(unread->second.code, what + ": " + unread->second.text);
-    }
-    const auto found = stored.tensors.find(key);
-    if (found == stored.tensors.end()) {
-      return find(judged::kLostObject, what + " is held and not stored");
-    }
-    const StoredDigest& there = found->second;
-    if (there.dtype != live.dtype) {
-      return find(Code::kDtypeDrift, what + " is " + std::string(name_of(live.dtype)) +
-                                         " and stored as " + std::string(name_of(there.dtype)));
-    }
-    if (!(there.shape == live.shape)) return find(Code::kShapeDrift, what + " has another shape");
-    if (there.digest == live.digest) return;
-    const auto other = other_time_of(save, key, there.digest);
-    find(other ? other->first : judged::kBitMismatch,
-         what + " holds other bits than were live at the save" + (other ? other->second : ""));
-    findings_.back().key = key;
-    findings_.back().saved = saves_[save].state.step;
-    findings_.back().step = saves_[save].state.step;
-  }
-
-  /// Searches other times for a state in which the tensor had this content. Returns the code of the
-  /// failure and a text that names the time; nothing if there is no such state.
-  std::optional<std::pair<RulingCode, std::string>> other_time_of(std::size_t save,
-                                                                  const std::string& key,
-                                                                  std::uint64_t digest) const {
-    for (std::size_t i = save; i-- > 0;) {
-      const auto& tensors = saves_[i].state.tensors;
-      const auto tensor = tensors.find(key);
-      if (tensor == tensors.end() || tensor->second.digest != digest) continue;
-      return std::pair(
-          RulingCode(judged::kStaleBytes),
-          ": it is what the save of step " + std::to_string(saves_[i].state.step) + " found");
-    }
-    WitnessFindings ignored;
-    for (const StateMoment when : {StateMoment::kSave, StateMoment::kEnd}) {
-      for (const auto& later : states_of(life_->ranks, when, number_, ignored)) {
-        const auto tensor = later.tensors.find(key);
-        if (later.step <= saves_[save].state.step || tensor == later.tensors.end()) continue;
-        if (tensor->second.digest != digest) continue;
-        return std::pair(RulingCode(judged::kTornSnapshot),
-                         ": it is from step " + std::to_string(later.step) +
-                             ", which was trained during the save");
-      }
-    }
-    return std::nullopt;
-  }
-
-  void judge_stored_object(const std::string& where,
-                           const std::pair<std::string, std::string>& name,
-                           const StoredCheckpoint& stored) {
-    const std::string item = name.first + "/shard_" + name.second;
-    const auto prefixed = stored.objects.lower_bound(item);
-    const bool sharded =
-        prefixed != stored.objects.end() && prefixed->starts_with(item) &&
-        (name.second.empty() || *prefixed == item || (*prefixed)[item.size()] == '_');
-    const bool plain = name.second.empty() &&
-                       (stored.objects.contains(name.first) || stored.tensors.contains(name.first));
-    if (sharded || plain) return;
-    find(judged::kLostObject,
-         where + ": " + (name.second.empty() ? name.first : item) + " is held and not stored");
-    findings_.back().key = "";
-  }
-
-  /// Reports stored keys that no rank described. Either an earlier save left them, or the trainer's
-  /// witness describes too little.
-  void judge_unwitnessed(const std::string& where, const WholeState& live,
-                         const StoredCheckpoint& stored) {
-    const auto is_allowed = [&](const std::string& key) {
-      return key.starts_with("common_state/shard_") ||
-             std::any_of(plan_.expect.unwitnessed.begin(), plan_.expect.unwitnessed.end(),
-                         [&](const std::string& prefix) { return key.starts_with(prefix); });
-    };
-    std::set<std::string> told;
-    for (const auto& [key, tensor] : live.tensors) told.insert(key);
-    for (const auto& [name, digest] : live.objects) told.insert(name.first);
-    std::vector<std::string> untold;
-    for (const auto& [key, tensor] : stored.tensors) {
-      if (!told.contains(key) && !is_allowed(key)) untold.push_back(key);
-    }
-    for (const auto& key : stored.objects) {
-      const std::string name = key.substr(0, key.rfind("/shard_"));
-      if (!told.contains(name) && !is_allowed(key)) untold.push_back(name);
-    }
-    if (untold.empty()) return;
-    find(judged::kOracleVacuous, where + " holds " + std::to_string(untold.size()) +
-                                     (untold.size() == 1 ? " key" : " keys") +
-                                     " that no rank told of: " + listed(untold, told) +
-                                     "; 'unwitnessed' may name what never changes");
-    findings_.back().inconclusive = true;
-  }
-
-  // --- loads -------------------------------------------------------------------------------------
-
-  const ToldSave* save_at(std::int64_t step) const {
-    for (auto save = saves_.rbegin(); save != saves_.rend(); ++save) {
-      if (save->state.step == step) return &*save;
-    }
-    return nullptr;
-  }
-
-  void judge_load(const WholeState& loaded) {
-    const ToldSave* save = save_at(loaded.step);
-    if (save == nullptr) {
-      return find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded.step) +
-                                           ", and nothing saved that step");
-    }
-    if (judge_mixture(loaded, *save)) return;
-    const StoredCheckpoint* stored = checkpoint_of(life_->before, loaded.step);
-    for (const auto& [key, live] : save->state.tensors) {
-      const auto there = loaded.tensors.find(key);
-      if (there == loaded.tensors.end()) {
-        find(judged::kLostObject, key + " is in the checkpoint of step " +
-                                      std::to_string(loaded.step) +
-                                      " and nobody has it after the load");
-      } else if (there->second.digest != live.digest) {
-        find_wrong_load(key, loaded, live, there->second.digest, stored);
-      }
-    }
-    judge_loaded_objects(loaded, save->state);
-  }
-
-  void find_wrong_load(const std::string& key, const WholeState& loaded, const WholeTensor& live,
-                       std::uint64_t digest, const StoredCheckpoint* stored) {
-    const StoredDigest* there = nullptr;
-    if (stored != nullptr && stored->tensors.contains(key)) there = &stored->tensors.at(key);
-    std::string who = ": the checkpoint could not be asked who is wrong";
-    if (there != nullptr) {
-      who = there->digest == live.digest ? ": the checkpoint has the right ones, the load is wrong"
-            : there->digest == digest    ? ": the checkpoint has the wrong ones, the save is wrong"
-                                         : ": the checkpoint has neither, save and load are wrong";
-    }
-    find(judged::kBitMismatch, "after the load of step " + std::to_string(loaded.step) + ", " +
-                                   key + " has other bits than were live at the save" + who);
-    findings_.back().key = key;
-    findings_.back().saved = loaded.step;
-    findings_.back().step = loaded.step;
-    findings_.back().when = StateMoment::kLoaded;
-  }
-
-  /// Returns the step of a save, other than this one, that had this content.
-  std::optional<std::int64_t> other_save_of(const std::string& key, std::uint64_t digest,
-                                            const ToldSave& save) const {
-    for (auto other = saves_.rbegin(); other != saves_.rend(); ++other) {
-      const auto tensor = other->state.tensors.find(key);
-      if (&*other == &save || tensor == other->state.tensors.end()) continue;
-      if (tensor->second.digest == digest) return other->state.step;
-    }
-    return std::nullopt;
-  }
-
-  /// Reports a load whose tensors come from several saves, or all from another save than that of
-  /// its step. Returns true if it reported one.
-  bool judge_mixture(const WholeState& loaded, const ToldSave& save) {
-    // By step of another save: one key whose content comes from that save.
-    std::map<std::int64_t, std::string> from;
-    bool own = false;
-    for (const auto& [key, live] : save.state.tensors) {
-      const auto there = loaded.tensors.find(key);
-      if (there == loaded.tensors.end()) continue;
-      const auto other = other_save_of(key, there->second.digest, save);
-      if (there->second.digest == live.digest) {
-        own = own || !other;
-      } else if (other) {
-        from.emplace(*other, key);
-      }
-    }
-    if (from.empty()) return false;
-    const auto& [step, key] = *from.begin();
-    const bool mixed = own || from.size() > 1;
-    find(mixed ? judged::kMixedGeneration : judged::kStaleBytes,
-         "after the load of step " + std::to_string(loaded.step) + ", " + key +
-             " is from the save of step " + std::to_string(step) +
-             (mixed ? ", and other tensors are not" : ", and so is all that changes"));
-    return true;
-  }
-
-  void judge_loaded_objects(const WholeState& loaded, const WholeState& live) {
-    for (const auto& [name, digest] : live.objects) {
-      const auto there = loaded.objects.find(name);
-      if (there == loaded.objects.end() || !digest || !there->second) continue;
-      if (*digest == *there->second) continue;
-      find(judged::kLostObject, "after the load of step " + std::to_string(loaded.step) + ", " +
-                                    name.first + (name.second.empty() ? "" : " " + name.second) +
-                                    " is not what it was at the save");
-    }
-  }
-
-  void judge_loaded_step(const std::vector<WholeState>& loads) {
+  void judge_loaded_step() {
     if (!plan_.expect.loaded_step) return;
-    const std::int64_t step = loads.empty() ? -1 : loads.back().step;
+    const std::int64_t step = loads_.empty() ? -1 : loads_.back().step;
     if (step == *plan_.expect.loaded_step) return;
     find(judged::kVerdictDisagreement, "the loaded step was to be " +
                                            std::to_string(*plan_.expect.loaded_step) + " and is " +
@@ -434,9 +299,12 @@ class ProgramJudge {
     const LifeEvidence* reference = reference_of(plan_, number_, controls_);
     if (reference == nullptr) return;
     const bool again = reference != controls_.uninterrupted;
-    judge_course(number_, *life_, *reference,
-                 again ? "a second run from the same checkpoint" : "the uninterrupted run",
-                 course_);
+    judge_course(
+        number_, *life_,
+        {.life = *reference,
+         .called = again ? "a second run from the same checkpoint" : "the uninterrupted run",
+         .same_end = number_ + 1 == plan_.lives.size() && whole_life()},
+        course_);
     if (again && controls_.uninterrupted != nullptr) {
       judge_schedule(number_, *life_, *controls_.uninterrupted, course_);
     }
@@ -448,9 +316,31 @@ class ProgramJudge {
   std::size_t number_ = 0;
   const LifeEvidence* life_ = nullptr;
   std::vector<ToldSave> saves_;
+  std::vector<WholeState> loads_;  ///< loads of this life
   WitnessFindings findings_;
   WitnessFindings course_;  ///< findings on effects; reported after the causes
 };
+
+/// Returns why a run that loaded nothing can't stand in for this life; empty if it can.
+std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
+  if (!cold.unread.empty()) return cold.unread.front();
+  if (!ended_as_planned(cold)) {
+    const auto failed = std::find_if(cold.ends.begin(), cold.ends.end(), [](const auto& end) {
+      return end.exit_code != 0 && !end.cut_short;
+    });
+    return "it failed" + (failed == cold.ends.end() ? "" : ": " + failed->log);
+  }
+  if (cold.ranks.size() != life.ranks.size()) return "it has another number of ranks";
+  for (const auto& rank : cold.ranks) {
+    if (rank.layout != life.plan.layout) return "it has another layout";
+  }
+  WitnessFindings ignored;
+  const auto loaded = merge_states(cold.ranks, StateMoment::kLoaded, 0, 0, ignored);
+  if (!loaded)
+    return "not all of its ranks report a state 'loaded', which is what they hold instead";
+  if (loaded->step != loaded_by(life)) return "it begins at another step";
+  return "";
+}
 
 }  // namespace
 
@@ -463,14 +353,30 @@ bool after_change(const ProgramPlan& plan, std::size_t life) {
 
 bool kill_fired(const LifeEvidence& life) {
   if (!life.plan.kill) return false;
-  const auto rank = static_cast<std::size_t>(life.plan.kill->rank);
+  const ProgramKill& kill = *life.plan.kill;
+  const auto rank = static_cast<std::size_t>(kill.rank);
   if (rank >= life.ends.size() || rank >= life.ranks.size()) return false;
-  const auto& phases = life.ranks[rank].phases;
-  const bool there = std::any_of(phases.begin(), phases.end(), [&](const WitnessPhase& phase) {
-    return phase.begins && phase.name == life.plan.kill->phase;
-  });
+  std::int64_t begun = 0;
+  bool open = kill.phase.empty();
+  for (const auto& phase : life.ranks[rank].phases) {
+    if (phase.name != kill.phase) continue;
+    if (phase.begins) ++begun;
+    open = phase.begins;
+  }
+  const bool there = open && (kill.phase.empty() || begun == kill.occurrence);
   return there && life.ends[rank].exit_code == kKilled && !life.ends[rank].timed_out &&
          !life.ends[rank].cut_short;
+}
+
+bool fault_came(const LifeEvidence& life) {
+  const auto reported = [](const RankWitness& rank) {
+    return std::any_of(rank.phases.begin(), rank.phases.end(), [](const WitnessPhase& phase) {
+      return phase.begins && phase.name == kRerunFault;
+    });
+  };
+  if (!life.plan.rerun->rank) return std::any_of(life.ranks.begin(), life.ranks.end(), reported);
+  const auto rank = static_cast<std::size_t>(*life.plan.rerun->rank);
+  return rank < life.ranks.size() && reported(life.ranks[rank]);
 }
 
 bool ended_as_planned(const LifeEvidence& life) {
@@ -492,6 +398,31 @@ const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls) {
   return ProgramJudge(plan, lives, controls).judge();
+}
+
+const WitnessFinding* first_failure(const WitnessFindings& findings) {
+  for (const auto& finding : findings) {
+    if (!finding.inconclusive) return &finding;
+  }
+  return nullptr;
+}
+
+void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
+                     const LifeEvidence& cold, const ControlRuns& controls,
+                     WitnessFindings& findings) {
+  LifeEvidence& last = lives.back();
+  const std::string flaw = flaw_of_cold(last, cold);
+  last.plan = cold.plan;
+  last.ends = cold.ends;
+  last.ranks = cold.ranks;
+  last.unread = cold.unread;
+  if (flaw.empty() && first_failure(judge_program(plan, lives, controls)) != nullptr) return;
+  findings.push_back(
+      {.code = judged::kOracleVacuous,
+       .text = flaw.empty() ? life_name(lives.size() - 1) + " would pass although it loads nothing"
+                            : "the cold run can't be compared: " + flaw,
+       .life = lives.size() - 1,
+       .inconclusive = true});
 }
 
 }  // namespace reprise::driver

@@ -46,6 +46,8 @@ struct ControlRuns {
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
+/// True if the planned rerun fault, which there must be, struck the planned rank.
+bool fault_came(const LifeEvidence& life);
 /// True if the planned kill ended the planned rank in the planned phase.
 bool kill_fired(const LifeEvidence& life);
 /// Returns the run that this life is compared with; null if it is compared with none.
@@ -55,5 +57,16 @@ const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
 /// Returns all findings: those of earlier lives first, and within a life causes before effects.
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls);
+
+/// Returns the first finding that is a failure; null if there is none.
+const WitnessFinding* first_failure(const WitnessFindings& findings);
+
+/// Puts a run that loaded nothing in place of the last of `lives`, which must fail then. Adds an
+/// inconclusive finding if it does not, because the comparison of the lives proves nothing in that
+/// case, and if that run is not comparable: if it failed, has another layout, or does not say what
+/// it holds instead of the loaded state.
+void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
+                     const LifeEvidence& cold, const ControlRuns& controls,
+                     WitnessFindings& findings);
 
 }  // namespace reprise::driver

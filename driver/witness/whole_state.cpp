@@ -13,7 +13,7 @@ namespace {
 /// A tensor as all ranks reported it.
 struct Told {
   WholeTensor whole;
-  std::int64_t holders = 1;
+  std::int64_t holders = 0;  ///< 0 until a rank that holds a part reported it
   std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
       boxes;  ///< for each box, the rank and digest of every copy
 };
@@ -70,8 +70,8 @@ class Merge {
     Told& told = at->second;
     if (added) {
       told.whole = {tensor.dtype, tensor.shape, 0, 0, rank, tensor.blank};
-      told.holders = tensor.holders;
     }
+    if (!tensor.boxes.empty() && told.holders == 0) told.holders = tensor.holders;
     const bool same = told.whole.dtype == tensor.dtype && told.whole.shape == tensor.shape;
     if (!same) {
       const RulingCode code =
@@ -84,12 +84,19 @@ class Merge {
       find(judged::kKeysetAsymmetry, tensor.key,
            "leaves other boxes blank than on rank " + std::to_string(told.whole.rank), rank);
     }
+    if (!tensor.boxes.empty() && told.holders != tensor.holders) {
+      find(judged::kKeysetAsymmetry, tensor.key,
+           "has " + std::to_string(tensor.holders) + " holders, and " +
+               std::to_string(told.holders) + " by another rank's account",
+           rank);
+    }
     for (const auto& box : tensor.boxes) told.boxes[box.box].emplace_back(rank, box.digest);
   }
 
   void add(std::int64_t rank, const WitnessObject& object) {
-    const auto [at, added] = state_.objects.try_emplace({object.key, object.shard}, object.digest);
-    if (added || at->second == object.digest) return;
+    const auto [at, added] = state_.objects.try_emplace({object.key, object.shard},
+                                                        WholeObject{object.digest, object.stored});
+    if (added || (at->second.digest == object.digest && at->second.stored == object.stored)) return;
     find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
   }
 
@@ -159,6 +166,13 @@ std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, St
   for (std::size_t i = 0; i < ranks.size(); ++i) merge.add(ranks[i], *told[i]);
   merge.finish();
   return state;
+}
+
+std::vector<StateMoment> moments_of(const std::vector<RankWitness>& ranks) {
+  std::vector<StateMoment> moments;
+  if (ranks.empty()) return moments;
+  for (const auto& state : ranks.front().states) moments.push_back(state.when);
+  return moments;
 }
 
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks) {

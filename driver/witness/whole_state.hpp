@@ -37,13 +37,17 @@ struct WholeTensor {
   std::vector<Box> blank = {};  ///< boxes that belong to no rank
 };
 
+struct WholeObject {
+  std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
+  bool stored = true;  ///< false if the checkpoint holds it under no key of its own
+};
+
 struct WholeState {
   StateMoment when = StateMoment::kSave;
   std::int64_t step = 0;
   std::size_t life = 0;
   std::map<std::string, WholeTensor> tensors;
-  /// Digests by key and shard; an object with no digest is not judged.
-  std::map<std::pair<std::string, std::string>, std::optional<std::uint64_t>> objects;
+  std::map<std::pair<std::string, std::string>, WholeObject> objects;  ///< by key and shard
 };
 
 /// Merges, over all ranks, the `nth` state that each rank reported for the moment `when`. Reports
@@ -55,6 +59,9 @@ std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, St
 
 /// Adds the boxes that the ranks call blank, by tensor.
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
+
+/// Returns the moments of the first rank's states, in the order in which it reported them.
+std::vector<StateMoment> moments_of(const std::vector<RankWitness>& ranks);
 
 /// Merges all states that every rank reported for the moment `when`.
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <initializer_list>
+#include <set>
 
 #include "reports/document.hpp"
 
@@ -96,7 +97,12 @@ WitnessTensor tensor_in(const JsonField& field) {
   for (const auto& box : field.at("boxes").items()) {
     tensor.boxes.push_back(
         {box_in(box, &tensor.shape), hex_of(box.at("digest"), kDigestDigits, kDigestDigits)});
+    refuse_others(box, {"at", "size", "digest"});
     if (tensor.boxes.back().box.empty()) tensor.boxes.pop_back();
+  }
+  std::set<Box> boxes;
+  for (const auto& box : tensor.boxes) {
+    if (!boxes.insert(box.box).second) field.at("boxes").refuse("has a box twice");
   }
   if (field.has("blank")) {
     for (const auto& box : field.at("blank").items()) {
@@ -110,10 +116,11 @@ WitnessTensor tensor_in(const JsonField& field) {
 }
 
 WitnessObject object_in(const JsonField& field) {
-  refuse_others(field, {"key", "digest", "shard"});
+  refuse_others(field, {"key", "digest", "shard", "stored"});
   WitnessObject object;
   object.key = field.at("key").text();
   if (field.has("shard")) object.shard = field.at("shard").text();
+  if (field.has("stored")) object.stored = field.at("stored").flag();
   const JsonField digest = field.at("digest");
   if (!digest.is_null()) object.digest = hex_of(digest, kDigestDigits, kDigestDigits);
   return object;
@@ -124,8 +131,17 @@ WitnessState state_in(const JsonField& field) {
   WitnessState state;
   state.when = moment_in(field.at("when"));
   state.step = field.at("step").integer();
-  for (const auto& tensor : field.at("tensors").items()) state.tensors.push_back(tensor_in(tensor));
-  for (const auto& object : field.at("objects").items()) state.objects.push_back(object_in(object));
+  std::set<std::string> keys;
+  for (const auto& tensor : field.at("tensors").items()) {
+    state.tensors.push_back(tensor_in(tensor));
+    if (!keys.insert(state.tensors.back().key).second) tensor.refuse("is there twice");
+  }
+  std::set<std::pair<std::string, std::string>> names;
+  for (const auto& object : field.at("objects").items()) {
+    state.objects.push_back(object_in(object));
+    const auto& name = state.objects.back();
+    if (!names.emplace(name.key, name.shard).second) object.refuse("is there twice");
+  }
   return state;
 }
 
@@ -144,6 +160,8 @@ WitnessStep step_in(const JsonField& field) {
 }
 
 void add_start(const JsonField& field, RankWitness& witness) {
+  refuse_others(field,
+                {"what", "life", "rank", "world", "layout", "seed", "versions", "stand_ins"});
   witness.life = field.at("life").integer();
   witness.rank = field.at("rank").integer();
   witness.world = field.at("world").integer();
@@ -181,11 +199,12 @@ void add_line(const JsonField& field, std::size_t line, RankWitness& witness) {
     add_phase(field, witness);
   } else if (what == "state") {
     witness.states.push_back(state_in(field));
-    witness.states.back().line = line;
   } else if (what == "exit") {
+    refuse_others(field, {"what", "code", "why"});
     witness.exit = field.at("code").integer();
     witness.exit_why = field.at("why").text();
   } else if (what == "done") {
+    refuse_others(field, {"what"});
     witness.done = true;
   } else {
     field.refuse("says something unknown: '" + what + "'");

@@ -38,6 +38,7 @@ struct WitnessObject {
   std::string key;
   std::string shard;                    ///< empty if the object is the same on all ranks
   std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
+  bool stored = true;  ///< false if the checkpoint holds it under no key of its own
 };
 
 enum class StateMoment : std::uint8_t { kSave, kLoaded, kEnd };
@@ -48,7 +49,6 @@ struct WitnessState {
   std::int64_t step = 0;
   std::vector<WitnessTensor> tensors;
   std::vector<WitnessObject> objects;
-  std::size_t line = 0;
 };
 
 struct WitnessStep {

@@ -186,7 +186,7 @@ class Lives(unittest.TestCase):
         self.assertEqual((code, [line["what"] for line in files["life0-rank1.jsonl"]]), (16, ["start", "exit", "done"]))
 
     def test_values(self):
-        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "save"}]}, REPRISE_WITNESS_VALUES="v,w")
+        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "save"}]}, REPRISE_WITNESS_VALUES="v\nw")
         values = files["life0-rank1-values.jsonl"]
         self.assertEqual((code, len(values)), (0, 2))
         self.assertEqual((values[0]["key"], values[0]["at"], values[0]["bits"]), ("w", [2], ["3ff0000000000000"] * 2))

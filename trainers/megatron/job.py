@@ -123,12 +123,17 @@ class Job:
         self.rejected = bool(mine) and self.fault["kind"] == "rejected"  # a rule rejects what is computed; nothing is injected
         self.machine.error_injector.should_inject_errors = bool(mine) and not self.rejected
         self.machine.current_iteration = self.iteration
+        injected = False
         while self.machine.should_run_forward_backward(self.batches):
             self.losses, self.ids = [], []
             self.model.zero_grad_buffer()
             self.optimizer.zero_grad()
             get_forward_backward_func()(forward_step_func=self.forward, data_iterator=self.batches, model=[self.model], num_microbatches=BATCH // MICRO // self.place.dp,
                                         seq_length=LENGTH, micro_batch_size=MICRO, forward_only=False)
+            injected = injected or self.machine.error_injector.injected_error_type is not None
+        if mine and (self.rejected or injected):
+            with self.witness.phase("rerun.fault", self.iteration + 1):
+                pass
         saves, leaves, code = self.machine.should_checkpoint_and_exit()
         if saves:
             self.save(False, for_rerun=True)
@@ -192,7 +197,10 @@ class Job:
         if self.machine.state != RerunState.NOT_RUNNING_YET:
             objects.append(own.object("rerun_state_machine_state", self.rerun_fields(batches), f"{own.rank}_{own.world}"))
         if self.late(when == "save"):
-            objects.append(own.object("dataloader_state", self.dataloader(), f"{own.rank}_{own.world}"))
+            objects.append(own.object("dataloader_state", shard=f"{own.rank}_{own.world}", judged=False))
+        steps = {float(state["step"]) for inner in getattr(self.optimizer, "chained_optimizers", [self.optimizer]) for state in inner.optimizer.state.values()}
+        counted = {"adam_steps": sorted(steps), "schedule": self.schedule.state_dict(), "progress": [self.iteration, self.consumed]}
+        objects += [own.object(key, value, stored=False) for key, value in counted.items()]  # parts of Megatron's common state
         own.state(when, self.iteration, tensors, objects)
 
     def rerun_fields(self, batches):

@@ -79,5 +79,6 @@ for action in own.actions(lambda: tell("end")):
         save()
     elif action.get("cold"):
         step = action["step"]  # the control run: only the counters go on, nothing is read
+        tell("loaded")
     else:
         load()

@@ -90,7 +90,6 @@ TEST(ResumeProof, RefusesARunThatLoadsNothing) {
   Runs runs;
   // The cold life says that it is at step 2, and has what was live there: the proof shows nothing.
   runs.write("cold", 1, runs.told.second);
-  runs.write("cold", 0, runs.told.second);
   runs.folders.cold = runs.path("cold");
   const auto result = runs.prove();
   EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
@@ -124,6 +123,68 @@ TEST(ResumeProof, ComparesTheRateWithTheUninterruptedRunEvenIfThereIsAControl) {
   runs.write("again", 1, runs.told.second);
   runs.folders.control = runs.path("again");
   EXPECT_EQ(runs.prove().code, "TRAJECTORY_DIVERGENCE");
+}
+
+TEST(ResumeProof, TakesAColdRunOnlyIfItCanBeCompared) {
+  Runs runs;
+  auto cold = runs.told.second;
+  change(cold, hex(std::uint64_t{2}), hex(std::uint64_t{7}));
+  runs.write("cold", 0, cold);
+  runs.folders.cold = runs.path("cold");
+  EXPECT_EQ(runs.prove().verdict, reports::Verdict::kPass) << "the cold run lacks an object";
+  runs.write("cold", 0, runs.told.control);
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+  EXPECT_THAT(result.reason, HasSubstr("the cold run can't be compared"));
+}
+
+TEST(ResumeProof, WantsAnUninterruptedRunThatIsOneAndWhole) {
+  Runs runs;
+  runs.prove();
+  runs.folders.uninterrupted = runs.path("b");
+  EXPECT_THROW(prove_resume(runs.folders), Error) << "the run is compared with itself";
+
+  Runs short_run;
+  for (auto& text : short_run.told.control) put(text, kDone, "");
+  const auto unfinished = short_run.prove();
+  EXPECT_EQ(unfinished.verdict, reports::Verdict::kInconclusive);
+  EXPECT_THAT(unfinished.reason, HasSubstr("does not say that it is done"));
+
+  Runs torn;
+  torn.told.control[1] = "no json\n";
+  EXPECT_EQ(torn.prove().verdict, reports::Verdict::kInconclusive);
+}
+
+TEST(ResumeProof, FindsALastLifeThatDied) {
+  Runs runs;
+  for (auto& text : runs.told.second) {
+    text.resize(text.find(R"({"what":"state","when":"end")"));
+    text += "{\"what\":\"phase\",\"name\":\"load.read\",\"edge\":\"begin\"}\n";
+  }
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kFail);
+  EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT") << result.reason;
+}
+
+TEST(ResumeProof, LetsAnEarlierLifeDieInASave) {
+  Runs runs;
+  for (auto& text : runs.told.first) {
+    text.resize(text.find(R"({"what":"state","when":"end")"));
+    text += "{\"what\":\"phase\",\"name\":\"save.write\",\"edge\":\"begin\"}\n";
+  }
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
+}
+
+TEST(ResumeProof, WantsStepsAfterTheLoad) {
+  Runs runs;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = runs.told.second[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 3), "");
+    put(text, state_line("end", rank, 3), state_line("end", rank, 2));
+  }
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive) << result.reason;
 }
 
 TEST(ResumeProof, RefusesWhatIsNoResumedRun) {

@@ -314,5 +314,280 @@ TEST(ProgramJudge, WantsTheRankThatWasStarted) {
   EXPECT_THAT(run.first(), StartsWith("LAYOUT_MISMATCH: "));
 }
 
+// --- what was not told, and is no pass -------------------------------------------------------
+
+/// Replaces every occurrence of `from` in all texts.
+void put_all(std::vector<std::string>& texts, const std::string& from, const std::string& to) {
+  for (std::string& text : texts) {
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  }
+}
+
+/// Adds a save of step 1 to the first life, and its checkpoint.
+RecordedRun run_of_two_saves() {
+  RecordedRun run;
+  run.plan.lives[0].steps = {{ProgramDoes::kTrain, 1},
+                             {ProgramDoes::kSave},
+                             {ProgramDoes::kTrain, 1},
+                             {ProgramDoes::kSave},
+                             {ProgramDoes::kTrain, 1}};
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.first[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 2), state_line("save", rank, 1) + step_line(rank, 2));
+  }
+  run.stored.insert(run.stored.begin(), stored_at(1));
+  return run;
+}
+
+TEST(ProgramJudge, WantsEachPlannedStep) {
+  RecordedRun run;
+  run.plan.lives[1].steps = {{ProgramDoes::kTrain, 2}};
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 steps, and rank 0 tells of 1"));
+  run.plan.lives[1].exit = 16;  // ends within its last steps; what is missing then is the exit
+  EXPECT_THAT(run.first(), HasSubstr("was to end with 16"));
+}
+
+TEST(ProgramJudge, WantsTheLossOfEachStep) {
+  RecordedRun run;
+  for (auto* files : {&run.files.second, &run.files.control}) {
+    put_all(*files, R"("loss":"0x1.3p+0",)", "");
+  }
+  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank tells the loss of step 3"));
+}
+
+TEST(ProgramJudge, WantsTheStateAtTheEnd) {
+  RecordedRun run;
+  put(run.files.second[1], state_line("end", 1, 3), "");
+  EXPECT_THAT(run.first(), HasSubstr("not all ranks tell what they hold at the end"));
+}
+
+TEST(ProgramJudge, WantsTheOtherRunToTellTheSame) {
+  RecordedRun run;
+  put_all(run.files.control, R"("lr":"0x1p-3",)", "");
+  EXPECT_THAT(run.first(), HasSubstr("life 0, step 3: the lr is told only in this life"));
+  RecordedRun shorter;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = shorter.files.control[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 3), "");
+    put(text, state_line("end", rank, 3), state_line("end", rank, 2));
+  }
+  EXPECT_THAT(shorter.first(), HasSubstr("the samples of step 3 are told only in life 1"));
+}
+
+TEST(ProgramJudge, FindsALoadOfAnOldCheckpoint) {
+  RecordedRun run = run_of_two_saves();
+  run.plan.expect.loaded_step.reset();
+  EXPECT_EQ(run.first(), "");
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.second[static_cast<std::size_t>(rank)];
+    put(text, state_line("loaded", rank, 2), state_line("loaded", rank, 1));
+  }
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: life 1: it loaded step 1, and the checkpoint "
+                                      "of step 2 is newer and whole"));
+  run.plan.expect.loaded_step = 1;
+  EXPECT_THAT(run.first(), ::testing::Not(HasSubstr("is newer"))) << "the scenario wants step 1";
+}
+
+TEST(ProgramJudge, FindsAnEarlierSaveWithoutACheckpoint) {
+  RecordedRun run = run_of_two_saves();
+  run.stored.erase(run.stored.begin());
+  EXPECT_THAT(run.first(), StartsWith("COMMIT_MISSING: life 0: the save of step 1 left"));
+  run.plan.trainer.keeps = 1;
+  EXPECT_EQ(run.first(), "");
+}
+
+TEST(ProgramJudge, ComparesASaveThatNobodyWaitedForWhenItIsLoaded) {
+  RecordedRun run;
+  run.plan.trainer.options = {{"async", {"thread"}}};
+  EXPECT_EQ(run.first(), "");
+  run.stored[0].tensors["w"].digest += 1;
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: life 0: the save of step 2: w holds"));
+}
+
+TEST(ProgramJudge, FindsAnObjectThatIsGoneAfterTheLoad) {
+  RecordedRun run;
+  const std::string cursor = R"({"key":"cursor","digest":")" + hex(2) + "\"}";
+  for (auto& text : run.files.second) put(text, cursor, "");
+  EXPECT_THAT(run.first(),
+              StartsWith("LOST_OBJECT: life 1: after the load of step 2, cursor is held by no"));
+  RecordedRun silent;
+  const std::string unknown = R"({"key":"cursor","digest":null})";
+  for (auto& text : silent.files.second) put(text, cursor, unknown);
+  EXPECT_THAT(silent.first(), HasSubstr("cursor has no digest to compare"));
+}
+
+TEST(ProgramJudge, ComparesAnObjectThatIsStoredUnderNoKeyOfItsOwn) {
+  RecordedRun run;
+  for (auto* files : {&run.files.first, &run.files.second, &run.files.control}) {
+    put_all(*files, R"({"key":"cursor",)", R"({"key":"cursor","stored":false,)");
+  }
+  run.stored[0].objects.clear();
+  EXPECT_EQ(run.first(), "");
+  for (auto& text : run.files.second) put(text, hex(2), wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 1: after the load of step 2, cursor"));
+}
+
+TEST(ProgramJudge, JudgesEachLoadOfALife) {
+  RecordedRun run;
+  run.plan.lives[1].steps = {
+      {ProgramDoes::kTrain, 1}, {ProgramDoes::kLoad}, {ProgramDoes::kTrain, 1}};
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 loads, and the ranks tell of 1"));
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.second[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 3),
+        step_line(rank, 3) + state_line("loaded", rank, 2) + step_line(rank, 3));
+  }
+  EXPECT_EQ(run.first(), "");
+  auto& text = run.files.second[1];
+  const auto second = text.find("\"loaded\"", text.find("\"loaded\"") + 1);
+  text.replace(text.find(hex(digest_of_rows("w", 2, 2, 2)), second), 16, wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: life 1: after the load of step 2, w"));
+}
+
+TEST(ProgramJudge, LetsALifeLoadWhatItSaved) {
+  RecordedRun run;
+  run.plan.lives[0].steps = {{ProgramDoes::kTrain, 2},
+                             {ProgramDoes::kSave},
+                             {ProgramDoes::kLoad},
+                             {ProgramDoes::kTrain, 1}};
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.first[static_cast<std::size_t>(rank)];
+    put(text, state_line("save", rank, 2),
+        state_line("save", rank, 2) + state_line("loaded", rank, 2));
+  }
+  EXPECT_EQ(run.first(), "");
+}
+
+TEST(ProgramJudge, WantsTheRerunFault) {
+  RecordedRun run;
+  run.plan.lives[0].rerun = ProgramRerun{.iteration = 2, .rank = 1};
+  EXPECT_THAT(run.first(), HasSubstr("the rerun fault of step 2 never came"));
+  const std::string phase = R"({"what":"phase","name":"rerun.fault","edge":"begin"})"
+                            "\n";
+  put(run.files.first[0], step_line(0, 2), phase + step_line(0, 2));
+  EXPECT_THAT(run.first(), HasSubstr("never came")) << "it came on another rank";
+  put(run.files.first[1], step_line(1, 2), phase + step_line(1, 2));
+  EXPECT_EQ(run.first(), "");
+}
+
+std::string phase_line(const std::string& name, const std::string& edge) {
+  return R"({"what":"phase","name":")" + name + R"(","edge":")" + edge + "\"}\n";
+}
+
+/// The second life, killed in a save of step 3.
+RecordedRun run_with_kill() {
+  RecordedRun run;
+  run.plan.lives[1].steps = {{ProgramDoes::kTrain, 1}, {ProgramDoes::kSave}};
+  run.plan.lives[1].kill = ProgramKill{.rank = 1, .phase = "save.write", .occurrence = 1};
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.second[static_cast<std::size_t>(rank)];
+    put(text, state_line("end", rank, 3) + kDone,
+        state_line("save", rank, 3) + phase_line("save.write", "begin"));
+  }
+  run.exits[1] = {137, 137};
+  return run;
+}
+
+TEST(ProgramJudge, WantsALifeThatDiesInASaveToHaveLoaded) {
+  RecordedRun run = run_with_kill();
+  EXPECT_EQ(run.first(), "");
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    put(run.files.second[static_cast<std::size_t>(rank)], state_line("loaded", rank, 2), "");
+  }
+  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank tells what it loaded"));
+}
+
+TEST(ProgramJudge, WantsTheKillInThePlannedOccurrence) {
+  RecordedRun run = run_with_kill();
+  run.plan.lives[1].kill->occurrence = 2;
+  EXPECT_THAT(run.first(), HasSubstr("the kill of rank 1 in save.write never came"));
+  run.plan.lives[1].kill->occurrence = 1;
+  put(run.files.second[1], phase_line("save.write", "begin"),
+      phase_line("save.write", "begin") + phase_line("save.write", "end"));
+  EXPECT_THAT(run.first(), HasSubstr("never came")) << "it died after the phase";
+}
+
+TEST(ProgramJudge, ComparesEachMetricOverRanks) {
+  RecordedRun run;
+  put(run.files.second[1], R"("lr":"0x1p-3")", R"("lr":"0x1p-4")");
+  EXPECT_THAT(run.first(), HasSubstr("the lr is 0x1p-4, and 0x1p-3 on another rank"));
+}
+
+TEST(ProgramJudge, WantsTheSamplesOfEachStep) {
+  RecordedRun run;
+  put(run.files.second[0], "\"samples\":[8,9]", "\"samples\":[]");
+  EXPECT_THAT(run.first(), StartsWith("DATA_STREAM_SKIP: sample 8 is left out"));
+  put(run.files.second[1], "\"samples\":[10,11]", "\"samples\":[]");
+  EXPECT_THAT(run.first(), HasSubstr("the samples of step 3 are told only in the uninterrupted"));
+}
+
+TEST(ProgramJudge, ExcusesWholePartsOfKeys) {
+  RecordedRun run;
+  run.stored[0].objects.insert("optimizer.step");
+  run.plan.expect.unwitnessed = {"opt"};
+  EXPECT_THAT(run.first(), HasSubstr("holds 1 key that no rank told of: optimizer"));
+  run.plan.expect.unwitnessed = {"optimizer"};
+  EXPECT_EQ(run.first(), "");
+}
+
+TEST(ProgramJudge, WantsEachStoredShardToBeTold) {
+  RecordedRun run;
+  for (auto* files : {&run.files.first, &run.files.second, &run.files.control}) {
+    put_all(*files, "\"cursor\",", "\"cursor\",\"shard\":\"0\",");
+  }
+  run.stored[0].objects = {"cursor/shard_0_2", "cursor/shard_1_2"};
+  EXPECT_THAT(run.first(), HasSubstr("no rank told of: cursor/shard_1_2"));
+}
+
+TEST(ProgramJudge, ComparesHoldersOverRanks) {
+  RecordedRun run;
+  put(run.files.first[1], "\"holders\":2", "\"holders\":3");
+  EXPECT_THAT(run.first(), StartsWith("KEYSET_ASYMMETRY: life 0, state at save, step 2: b has 3"));
+}
+
+// --- a run that loads nothing ------------------------------------------------------------------
+
+/// Returns the findings about this run in place of the second life.
+std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& files) {
+  std::vector<LifeEvidence> lives = {evidence_of(run.plan.lives[0], run.files.first),
+                                     evidence_of(run.plan.lives[1], run.files.second)};
+  lives[0].after = lives[1].before = lives[1].after = run.stored;
+  const LifeEvidence control = evidence_of(run.plan.lives[0], run.files.control);
+  ControlRuns controls;
+  controls.uninterrupted = &control;
+  WitnessFindings findings;
+  judge_cold_life(run.plan, lives, evidence_of(run.plan.lives[1], files), controls, findings);
+  return findings.empty() ? "" : findings.front().text;
+}
+
+TEST(ColdLife, MustFail) {
+  const RecordedRun run;
+  auto files = run.files.second;
+  EXPECT_THAT(judged_cold(run, files), HasSubstr("life 1 would pass although it loads nothing"));
+  put(files[1], hex(digest_of_rows("w", 2, 2, 2)), wrong_digest());
+  EXPECT_EQ(judged_cold(run, files), "");
+}
+
+TEST(ColdLife, ProvesNothingIfItCannotBeCompared) {
+  const RecordedRun run;
+  auto silent = run.files.second;
+  put(silent[0], state_line("loaded", 0, 2), "");
+  EXPECT_THAT(judged_cold(run, silent), HasSubstr("not all of its ranks report a state 'loaded'"));
+  auto other = run.files.second;
+  for (auto& text : other) put(text, "{\"dp\":2}", "{\"tp\":2}");
+  EXPECT_THAT(judged_cold(run, other), HasSubstr("it has another layout"));
+  auto elsewhere = run.files.second;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    put(elsewhere[static_cast<std::size_t>(rank)], state_line("loaded", rank, 2),
+        state_line("loaded", rank, 1));
+  }
+  EXPECT_THAT(judged_cold(run, elsewhere), HasSubstr("it begins at another step"));
+  auto empty = run.files.second;
+  empty.pop_back();
+  EXPECT_THAT(judged_cold(run, empty), HasSubstr("another number of ranks"));
+}
+
 }  // namespace
 }  // namespace reprise::driver

@@ -96,11 +96,12 @@ inline ProgramPlan two_lives() {
   return plan;
 }
 
-inline LifeEvidence evidence_of(const ProgramLife& life, const std::vector<std::string>& files) {
+inline LifeEvidence evidence_of(const ProgramLife& life, const std::vector<std::string>& files,
+                                const std::vector<int>& exits = {0, 0}) {
   LifeEvidence evidence{.plan = life};
   for (const auto& text : files) {
     evidence.ranks.push_back(parse_witness(text, "rank.jsonl"));
-    evidence.ends.emplace_back();
+    evidence.ends.push_back({.exit_code = exits.at(evidence.ends.size())});
   }
   return evidence;
 }
@@ -115,11 +116,12 @@ struct RecordedRun {
   ProgramPlan plan = two_lives();
   Recorded files;
   std::vector<StoredCheckpoint> stored = {stored_at(2)};
+  std::vector<std::vector<int>> exits = {{0, 0}, {0, 0}};  ///< exit codes by life and rank
   bool again = false;  ///< true if the last life was run twice, with the same results
 
   WitnessFindings judged() const {
-    std::vector<LifeEvidence> lives = {evidence_of(plan.lives[0], files.first),
-                                       evidence_of(plan.lives[1], files.second)};
+    std::vector<LifeEvidence> lives = {evidence_of(plan.lives[0], files.first, exits[0]),
+                                       evidence_of(plan.lives[1], files.second, exits[1])};
     lives[0].after = lives[1].before = lives[1].after = stored;
     const LifeEvidence control = evidence_of(plan.lives[0], files.control);
     ControlRuns controls;

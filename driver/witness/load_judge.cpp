@@ -1,0 +1,150 @@
+#include "driver/witness/load_judge.hpp"
+
+namespace reprise::driver {
+namespace {
+
+class LoadJudge {
+ public:
+  LoadJudge(const LoadCase& load, WitnessFindings& findings)
+      : case_(load), loaded_(load.loaded), findings_(findings) {}
+
+  void judge() {
+    const auto at = save_loaded(case_.saves, loaded_.step);
+    if (!at) {
+      return find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded_.step) +
+                                           ", and nothing saved that step");
+    }
+    const ToldSave& save = case_.saves[*at];
+    if (case_.wants_newest) judge_age(*at);
+    if (judge_mixture(save)) return;
+    stored_ = checkpoint_of(case_.stored, loaded_.step);
+    for (const auto& [key, live] : save.state.tensors) judge_tensor(key, live);
+    for (const auto& [name, live] : save.state.objects) judge_object(name, live, save);
+  }
+
+ private:
+  void find(RulingCode code, const std::string& text) {
+    findings_.push_back(
+        {.code = code, .text = life_name(loaded_.life) + ": " + text, .life = loaded_.life});
+  }
+  std::string after() const { return "after the load of step " + std::to_string(loaded_.step); }
+
+  /// Requires that no whole checkpoint is newer than the one that was loaded.
+  void judge_age(std::size_t loaded) {
+    for (std::size_t i = case_.saves.size(); --i > loaded;) {
+      const ToldSave& newer = case_.saves[i];
+      const auto* stored = checkpoint_of(case_.stored, newer.state.step);
+      if (!newer.complete || stored == nullptr || stored->flaw || !stored->unread.empty()) continue;
+      return find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded_.step) +
+                                           ", and the checkpoint of step " +
+                                           std::to_string(newer.state.step) +
+                                           " is newer and whole");
+    }
+  }
+
+  void judge_tensor(const std::string& key, const WholeTensor& live) {
+    const auto there = loaded_.tensors.find(key);
+    if (there == loaded_.tensors.end()) {
+      find(judged::kLostObject, key + " is in the checkpoint of step " +
+                                    std::to_string(loaded_.step) +
+                                    " and nobody has it after the load");
+    } else if (there->second.dtype != live.dtype) {
+      find(Code::kDtypeDrift, after() + ", " + key + " has another dtype");
+    } else if (!(there->second.shape == live.shape)) {
+      find(Code::kShapeDrift, after() + ", " + key + " has another shape");
+    } else if (there->second.digest != live.digest) {
+      find_wrong_content(key, live, there->second.digest);
+    }
+  }
+
+  void find_wrong_content(const std::string& key, const WholeTensor& live, std::uint64_t digest) {
+    const StoredDigest* there = nullptr;
+    if (stored_ != nullptr && stored_->tensors.contains(key)) there = &stored_->tensors.at(key);
+    std::string who = ": there is no checkpoint that says whether the save or the load is wrong";
+    if (there != nullptr) {
+      who = there->digest == live.digest ? ": the checkpoint has the right ones, the load is wrong"
+            : there->digest == digest    ? ": the checkpoint has the wrong ones, the save is wrong"
+                                         : ": the checkpoint has neither, save and load are wrong";
+    }
+    find(judged::kBitMismatch,
+         after() + ", " + key + " has other bits than were live at the save" + who);
+    findings_.back().key = key;
+    findings_.back().saved = loaded_.step;
+    findings_.back().step = loaded_.step;
+    findings_.back().when = StateMoment::kLoaded;
+  }
+
+  /// Returns the step of a save, other than this one, that had this content.
+  std::optional<std::int64_t> other_save_of(const std::string& key, std::uint64_t digest,
+                                            const ToldSave& save) const {
+    for (auto other = case_.saves.rbegin(); other != case_.saves.rend(); ++other) {
+      const auto tensor = other->state.tensors.find(key);
+      if (&*other == &save || tensor == other->state.tensors.end()) continue;
+      if (tensor->second.digest == digest) return other->state.step;
+    }
+    return std::nullopt;
+  }
+
+  /// Reports a load whose tensors come from several saves, or all from another save than that of
+  /// its step. Returns true if it reported one.
+  bool judge_mixture(const ToldSave& save) {
+    // By step of another save: one key whose content comes from that save.
+    std::map<std::int64_t, std::string> from;
+    bool own = false;
+    for (const auto& [key, live] : save.state.tensors) {
+      const auto there = loaded_.tensors.find(key);
+      if (there == loaded_.tensors.end()) continue;
+      const auto other = other_save_of(key, there->second.digest, save);
+      if (there->second.digest == live.digest) {
+        own = own || !other;
+      } else if (other) {
+        from.emplace(*other, key);
+      }
+    }
+    if (from.empty()) return false;
+    const auto& [step, key] = *from.begin();
+    const bool mixed = own || from.size() > 1;
+    find(mixed ? judged::kMixedGeneration : judged::kStaleBytes,
+         after() + ", " + key + " is from the save of step " + std::to_string(step) +
+             (mixed ? ", and other tensors are not" : ", and so is all that changes"));
+    return true;
+  }
+
+  /// An object with a shard belongs to a layout, so another layout need not have it.
+  void judge_object(const std::pair<std::string, std::string>& name, const WholeObject& live,
+                    const ToldSave& save) {
+    if (!live.digest) return;
+    const std::string what =
+        after() + ", " + name.first + (name.second.empty() ? "" : " " + name.second);
+    const auto there = loaded_.objects.find(name);
+    if (there == loaded_.objects.end()) {
+      if (!name.second.empty() && save.layout != case_.layout) return;
+      find(judged::kLostObject, what + " is held by no rank");
+    } else if (!there->second.digest) {
+      find(judged::kOracleVacuous, what + " has no digest to compare with the one at the save");
+      findings_.back().inconclusive = true;
+    } else if (*there->second.digest != *live.digest) {
+      find(judged::kLostObject, what + " is not what it was at the save");
+    }
+  }
+
+  const LoadCase& case_;
+  const WholeState& loaded_;
+  const StoredCheckpoint* stored_ = nullptr;
+  WitnessFindings& findings_;
+};
+
+}  // namespace
+
+std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::int64_t step) {
+  for (std::size_t i = saves.size(); i-- > 0;) {
+    if (saves[i].state.step == step) return i;
+  }
+  return std::nullopt;
+}
+
+void judge_load(const LoadCase& load, WitnessFindings& findings) {
+  LoadJudge(load, findings).judge();
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,185 @@
+#include "driver/witness/save_judge.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace reprise::driver {
+namespace {
+
+/// Returns the shortest prefix of the key, cut at a dot, under which nothing was told; the key
+/// itself if there is none.
+std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
+    const auto next = told.lower_bound(key.substr(0, dot));
+    if (next == told.end() || !next->starts_with(key.substr(0, dot))) return key.substr(0, dot);
+  }
+  return key;
+}
+
+/// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
+/// sched.last_epoch".
+std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
+  std::map<std::string, std::vector<std::string>> prefixes;
+  for (const auto& key : untold) prefixes[untold_prefix(key, told)].push_back(key);
+  std::string text;
+  for (const auto& [prefix, keys] : prefixes) {
+    text += (text.empty() ? "" : ", ") +
+            (keys.size() == 1 ? keys.front() : prefix + " (" + std::to_string(keys.size()) + ")");
+  }
+  return text;
+}
+
+/// True if a rank's object with this shard is stored under `key`, as "name/shard_0.1_2.2". The
+/// shard may be given without the numbers of shards: "0.1".
+bool holds_shard(const std::string& key, const std::string& name, const std::string& shard) {
+  const std::string item = name + "/shard_" + shard;
+  return key.starts_with(item) && (shard.empty() || key == item || key[item.size()] == '_');
+}
+
+class SaveJudge {
+ public:
+  SaveJudge(const SaveCase& save, WitnessFindings& findings)
+      : case_(save), live_(save.saves[save.number].state), findings_(findings) {}
+
+  void judge() {
+    const auto& flaw = case_.stored.flaw;
+    if (flaw) return find(flaw->code, where() + ": " + flaw->text);
+    for (const auto& [key, tensor] : live_.tensors) judge_tensor(key, tensor);
+    for (const auto& [name, object] : live_.objects) {
+      if (object.stored) judge_object(name.first, name.second);
+    }
+    judge_unwitnessed();
+  }
+
+ private:
+  void find(RulingCode code, const std::string& text) {
+    findings_.push_back(
+        {.code = code, .text = life_name(live_.life) + ": " + text, .life = live_.life});
+  }
+
+  std::string where() const { return "the save of step " + std::to_string(live_.step); }
+
+  void judge_tensor(const std::string& key, const WholeTensor& live) {
+    const std::string what = where() + ": " + key;
+    const auto unread = case_.stored.unread.find(key);
+    if (unread != case_.stored.unread.end()) {
+      return find(unread->second.code, what + ": " + unread->second.text);
+    }
+    const auto found = case_.stored.tensors.find(key);
+    if (found == case_.stored.tensors.end()) {
+      return find(judged::kLostObject, what + " is held and not stored");
+    }
+    const StoredDigest& there = found->second;
+    if (there.dtype != live.dtype) {
+      return find(Code::kDtypeDrift, what + " is " + std::string(name_of(live.dtype)) +
+                                         " and stored as " + std::string(name_of(there.dtype)));
+    }
+    if (!(there.shape == live.shape)) return find(Code::kShapeDrift, what + " has another shape");
+    if (there.digest == live.digest) return;
+    const auto other = other_time_of(key, there.digest);
+    find(other ? other->first : judged::kBitMismatch,
+         what + " holds other bits than were live at the save" + (other ? other->second : ""));
+    findings_.back().key = key;
+    findings_.back().saved = live_.step;
+    findings_.back().step = live_.step;
+  }
+
+  /// Searches other times for a state in which the tensor had this content. Returns the code of the
+  /// failure and a text that names the time; nothing if there is no such state.
+  std::optional<std::pair<RulingCode, std::string>> other_time_of(const std::string& key,
+                                                                  std::uint64_t digest) const {
+    for (std::size_t i = case_.number; i-- > 0;) {
+      const auto& tensors = case_.saves[i].state.tensors;
+      const auto tensor = tensors.find(key);
+      if (tensor == tensors.end() || tensor->second.digest != digest) continue;
+      return std::pair(
+          RulingCode(judged::kStaleBytes),
+          ": it is what the save of step " + std::to_string(case_.saves[i].state.step) + " found");
+    }
+    WitnessFindings ignored;
+    for (const StateMoment when : {StateMoment::kSave, StateMoment::kEnd}) {
+      for (const auto& later : states_of(case_.life.ranks, when, live_.life, ignored)) {
+        const auto tensor = later.tensors.find(key);
+        if (later.step <= live_.step || tensor == later.tensors.end()) continue;
+        if (tensor->second.digest != digest) continue;
+        return std::pair(RulingCode(judged::kTornSnapshot),
+                         ": it is from step " + std::to_string(later.step) +
+                             ", which was trained during the save");
+      }
+    }
+    return std::nullopt;
+  }
+
+  void judge_object(const std::string& name, const std::string& shard) {
+    const auto& objects = case_.stored.objects;
+    const auto sharded = std::any_of(objects.begin(), objects.end(), [&](const std::string& key) {
+      return holds_shard(key, name, shard);
+    });
+    const bool plain =
+        shard.empty() && (objects.contains(name) || case_.stored.tensors.contains(name));
+    if (sharded || plain) return;
+    find(judged::kLostObject, where() + ": " + name + (shard.empty() ? "" : "/shard_" + shard) +
+                                  " is held and not stored");
+  }
+
+  bool is_excused(const std::string& key) const {
+    return key.starts_with("common_state/shard_") ||
+           std::any_of(case_.unwitnessed.begin(), case_.unwitnessed.end(),
+                       [&](const std::string& prefix) { return is_below(key, prefix); });
+  }
+
+  bool told_object(const std::string& key) const {
+    const std::string name = key.substr(0, key.rfind("/shard_"));
+    if (live_.tensors.contains(name)) return true;
+    for (auto at = live_.objects.lower_bound({name, ""});
+         at != live_.objects.end() && at->first.first == name; ++at) {
+      if (key == name || holds_shard(key, name, at->first.second)) return true;
+    }
+    return false;
+  }
+
+  /// Reports stored keys that no rank described. Either an earlier save left them, or the trainer's
+  /// witness describes too little.
+  void judge_unwitnessed() {
+    std::set<std::string> told;
+    for (const auto& [key, tensor] : live_.tensors) told.insert(key);
+    for (const auto& [name, object] : live_.objects) told.insert(name.first);
+    std::vector<std::string> untold;
+    const auto add = [&](const std::string& key) {
+      if (!told.contains(key) && !is_excused(key)) untold.push_back(key);
+    };
+    for (const auto& [key, tensor] : case_.stored.tensors) add(key);
+    for (const auto& [key, flaw] : case_.stored.unread) add(key);
+    for (const auto& key : case_.stored.objects) {
+      if (!told_object(key) && !is_excused(key)) {
+        const std::string name = key.substr(0, key.rfind("/shard_"));
+        untold.push_back(told.contains(name) ? key : name);
+      }
+    }
+    if (untold.empty()) return;
+    find(judged::kOracleVacuous, where() + " holds " + std::to_string(untold.size()) +
+                                     (untold.size() == 1 ? " key" : " keys") +
+                                     " that no rank told of: " + listed(untold, told) +
+                                     "; 'unwitnessed' may name what never changes");
+    findings_.back().inconclusive = true;
+  }
+
+  const SaveCase& case_;
+  const WholeState& live_;
+  WitnessFindings& findings_;
+};
+
+}  // namespace
+
+bool is_below(const std::string& key, const std::string& prefix) {
+  if (prefix.empty() || !key.starts_with(prefix)) return false;
+  const bool open = prefix.back() == '.' || prefix.back() == '/';
+  return open || key.size() == prefix.size() || key[prefix.size()] == '.' ||
+         key[prefix.size()] == '/';
+}
+
+void judge_save(const SaveCase& save, WitnessFindings& findings) {
+  SaveJudge(save, findings).judge();
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,38 @@
+#pragma once
+// Compares a checkpoint with the state that the ranks held when they saved it. Pure.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/witness/program_judge.hpp"
+
+namespace reprise::driver {
+
+/// A save that the ranks' witness files describe.
+struct ToldSave {
+  WholeState state;
+  std::map<std::string, std::int64_t> layout;  ///< layout of the life that saved
+  bool complete = true;   ///< false if the life ended before the save was known to have ended
+  bool compared = false;  ///< true once the save was compared with its checkpoint
+};
+
+/// A save, with what its judgement depends on.
+struct SaveCase {
+  const std::vector<ToldSave>& saves;  ///< all saves up to now, oldest first
+  std::size_t number = 0;              ///< position of this save in `saves`
+  const StoredCheckpoint& stored;      ///< the checkpoint of its step
+  const LifeEvidence& life;            ///< the life that saved
+  /// Prefixes of stored keys that the trainer does not report.
+  const std::vector<std::string>& unwitnessed;
+};
+
+/// Adds a finding for each tensor or object that was held at the save and is not stored, or is
+/// stored with another dtype, shape or content. Adds an inconclusive finding for stored keys that
+/// no rank reported.
+void judge_save(const SaveCase& save, WitnessFindings& findings);
+
+/// True if the prefix is the whole key, or all of its parts up to a dot or a slash.
+bool is_below(const std::string& key, const std::string& prefix);
+
+}  // namespace reprise::driver
