@@ -142,7 +142,7 @@ class RunVerb final : public Verb {
                        .ranks_per_gpu = checked_ranks_per_gpu(),
                        .python = checked_python(),
                        .log = checked_log(request.lane)};
-    if (!mutant_.empty()) sim::mutant_named(mutant_);  // reports a wrong name before anything runs
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
     require_known_ranks();
     return request;
   }
@@ -168,8 +168,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Throws if no scenario of the given files has the tag in `--ranks`. Scenarios that this run
-  /// leaves out count too, so that a valid tag is never called unknown.
+  /// Throws if no scenario of the given files has the tag in `--ranks`. Also considers scenarios
+  /// that this run leaves out, so that a valid tag is never called unknown.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;
