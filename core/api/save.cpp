@@ -51,7 +51,7 @@ void require_same_form(Store& store, const SaveOptions& options) {
   }
 }
 
-/// Collective. If an option is impossible on one rank or differs between ranks, all ranks throw.
+/// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const SaveOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     require_possible(options, state);

@@ -20,8 +20,9 @@ struct Generation {
   friend std::ostream& operator<<(std::ostream& out, const Generation& generation);
 };
 
-/// Returns all iterations below `root`, oldest first; none if `root` is not a directory. Within a
-/// step, committed ones come first, and of several set-aside copies the newest comes last.
+/// Returns all iterations below `root`, oldest first; none if `root` is not a directory. Among
+/// iterations of the same step, committed ones come first, and the newest set-aside copy comes
+/// last.
 std::vector<Generation> generations(Store& store, const std::string& root);
 
 }  // namespace reprise
