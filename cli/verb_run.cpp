@@ -148,7 +148,7 @@ class RunVerb final : public Verb {
   }
 
   /// Throws USAGE for an option that has no effect in the lane. In the lane `program`, trainers are
-  /// separate programs, which our options cannot reach.
+  /// separate programs, to which these options do not apply.
   void require_options_of(driver::LaneKind lane) const {
     const bool program = lane == driver::LaneKind::kProgram;
     if (!program && (!python_.empty() || !trainers_.empty())) {

@@ -13,7 +13,7 @@ struct Generation {
   Step step;
   std::string directory;  ///< directory within the store; may end in `.replaced` or `.saving`
   /// True if the directory has metadata and a load would use it. False for an unfinished directory,
-  /// and for an old copy if the checkpoint that replaced it is there.
+  /// and for an old copy if the checkpoint that replaced it exists.
   bool committed = false;
 
   friend bool operator==(const Generation&, const Generation&) = default;

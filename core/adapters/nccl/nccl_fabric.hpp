@@ -31,8 +31,8 @@ struct NcclLimits {
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,
-/// and freeing waits for other ranks. All calls come from one thread; only the abort, which blocks,
-/// runs in another.
+/// and freeing them waits for other ranks. All calls come from one thread; only the abort, which
+/// blocks, runs in another.
 class NcclFabric final : public Fabric {
  public:
   /// `bootstrap` (with the same ranks), `clock` and the watch must outlive the fabric. `device` is
