@@ -12,7 +12,7 @@
 namespace reprise::cli {
 
 struct PlanOutcome {
-  std::uint64_t items = 0;           ///< number of chunks to write, or to read, over all ranks
+  std::uint64_t items = 0;           ///< total number of chunks that all ranks write or read
   std::vector<std::uint64_t> bytes;  ///< number of bytes per rank
   double seconds = 0;                ///< time that the planning took
 
@@ -30,8 +30,8 @@ struct PlannedSave {
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans which parts of a planned save the ranks of another job read. Throws the errors of
-/// JobLoadPlan.
+/// Plans a load by another job: which parts of a planned save each of its ranks reads. Throws the
+/// same errors as JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Plans the load of each rank. If there are mismatches, throws the first one as an Error.

@@ -69,8 +69,8 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
   return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
 }
 
-/// Converts an exception to an Error. A lack of memory is no defect of the program: the input needs
-/// more memory than there is.
+/// Converts an exception to an Error. Running out of memory is not a defect of the program: the
+/// input needs more memory than there is.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
@@ -88,7 +88,7 @@ bool is_set(const CLI::App& parser, const std::string& name) {
   return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
 }
 
-/// The program's streams. They contain no control characters that a terminal would obey.
+/// The program's output streams. They escape control characters that a terminal would obey.
 class Edge {
  public:
   explicit Edge(const Console& outside) : out_text_(outside.out), err_text_(outside.err) {
@@ -103,8 +103,8 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable
-  /// instead (kInternal stays).
+  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable,
+  /// except that kInternal is returned unchanged.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

@@ -188,7 +188,7 @@ class DiffVerb final : public Verb {
                        report.files_compared == 1 ? "file" : "files");
   }
 
-  /// Describes what was compared, and after that what was not compared.
+  /// Describes what was compared, followed by what was not compared.
   static std::string counts_of(const DiffReport& report, LayoutBound bound) {
     std::string text =
         fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",

@@ -57,7 +57,7 @@ class ExhaustVerb final : public Verb {
  private:
   driver::ExhaustRequest request_of_arguments() const {
     const PartOfWork part = part_of_work(part_);
-    if (!mutant_.empty()) sim::mutant_named(mutant_);  // reports a wrong name before anything runs
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
                   "a run with a mutant proves nothing of this program: leave out --report");
@@ -114,7 +114,8 @@ class ExhaustVerb final : public Verb {
         with_commas(result.objects), with_commas(result.left), result.seconds);
   }
 
-  /// Adds the part to the parts of the same work that the report has; drops those of other work.
+  /// Adds the part to the report if the report has other parts of the same work. If it has parts of
+  /// different work, replaces them.
   void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
              reports::Report& report) const {
     reports::Exhaustive work = driver::reported(request, result);

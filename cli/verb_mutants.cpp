@@ -75,9 +75,9 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // Scenario files given on the command line run only with the mutants that they declare, so
-    // mutants without a trial are dropped. The whole catalogue must catch all mutants, so there
-    // none is dropped.
+    // If the command line names scenario files, only the mutants that they declare are tried; all
+    // other mutants are dropped here. The whole catalogue must catch every mutant, so none is
+    // dropped for it.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -92,8 +92,8 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Prints the rows that caught the mutant. Adjacent rows of one file with the same code share a
-  /// line.
+  /// Adds the mutant's trials to the table. Adjacent rows of one scenario file that caught the
+  /// mutant with the same code share a line.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
     const auto file = [](const driver::Trial& trial) {

@@ -142,13 +142,13 @@ class RunVerb final : public Verb {
                        .ranks_per_gpu = checked_ranks_per_gpu(),
                        .python = checked_python(),
                        .log = checked_log(request.lane)};
-    if (!mutant_.empty()) sim::mutant_named(mutant_);  // reports a wrong name before anything runs
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
     require_known_ranks();
     return request;
   }
 
   /// Throws USAGE for an option that has no effect in the lane. In the lane `program`, trainers are
-  /// separate programs, which our options cannot reach.
+  /// separate programs, to which these options do not apply.
   void require_options_of(driver::LaneKind lane) const {
     const bool program = lane == driver::LaneKind::kProgram;
     if (!program && (!python_.empty() || !trainers_.empty())) {
@@ -168,8 +168,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Throws if no scenario of the given files has the tag in `--ranks`. Scenarios that this run
-  /// leaves out count too, so that a valid tag is never called unknown.
+  /// Throws if no scenario of the given files has the tag in `--ranks`. Also considers scenarios
+  /// that this run leaves out, so that a valid tag is never called unknown.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;

@@ -55,7 +55,7 @@ ExitCode worse_of(ExitCode a, ExitCode b) {
   return rank(a) < rank(b) ? b : a;
 }
 
-/// A frequent finding is shown this many times; the rest is only counted.
+/// Findings of one kind are printed up to this number; the rest are only counted.
 constexpr std::size_t kShownOfOneKind = 20;
 
 std::string verdict_line(const VerifyReport& report) {

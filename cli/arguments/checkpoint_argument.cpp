@@ -8,7 +8,7 @@ namespace reprise::cli {
 
 StoredPath stored_path(const std::string& argument) {
   std::filesystem::path path(argument);
-  // Drops a slash at the end: "ckpt/" means "ckpt".
+  // Removes a trailing slash: "ckpt/" means the same as "ckpt".
   if (!path.has_filename()) path = path.parent_path();
   const std::string name = path.filename().string();
   if (name.empty() || name == "." || name == "..") {

@@ -20,11 +20,11 @@ struct StoredPath {
   std::string display() const { return store->display(path); }
 };
 
-/// Returns the store and the path for an argument. Throws IO if the path cannot be followed,
-/// because of a loop of links or a directory that may not be searched.
+/// Returns the store and the path for an argument. Throws IO if the path cannot be resolved,
+/// because it contains a loop of links or a directory without search permission.
 StoredPath stored_path(const std::string& argument);
 
-/// Returns an absolute path. Links are followed in the part that exists. Throws IO like
+/// Returns an absolute path. Links are followed in the part that exists. Throws the same errors as
 /// stored_path().
 std::filesystem::path resolved(const std::string& path);
 

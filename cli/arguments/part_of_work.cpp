@@ -7,7 +7,7 @@
 namespace reprise::cli {
 namespace {
 
-/// Largest number of parts; more is a typing error.
+/// Upper limit on the number of parts. A larger number is taken for a typing error.
 constexpr std::size_t kPartsOfWorkMax = 100'000;
 
 }  // namespace

@@ -6,14 +6,14 @@
 
 namespace reprise::cli {
 
-/// A share of work that is cut into `of` parts, counted from 1.
+/// One of the `of` parts of some work. Parts are numbered from 1.
 struct PartOfWork {
   std::size_t number = 1;
   std::size_t of = 1;
 };
 
-/// Returns the part that "2/4" names; the whole work if `text` is empty. Throws USAGE for any other
-/// text, and for a part that does not exist.
+/// Returns the part that a text such as "2/4" names; the whole work if `text` is empty. Throws
+/// USAGE if the text does not have this form or the part does not exist.
 PartOfWork part_of_work(const std::string& text);
 
 }  // namespace reprise::cli

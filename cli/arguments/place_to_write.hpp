@@ -18,7 +18,7 @@ void require_apart(const std::string& in, const StoredPath& out);
 enum class Standing : std::uint8_t { kKept, kReplaced };
 
 /// Throws USAGE if OUT exists and must be kept, or if it contains anything other than a checkpoint.
-/// A checkpoint that a crash left next to OUT counts as if it were at OUT.
+/// A checkpoint that a crash left next to OUT is treated as if it were at OUT.
 void require_free(const StoredPath& out, Standing standing);
 
 /// Lists the unfinished files that earlier writers of OUT left. The paths include the directory

@@ -19,7 +19,7 @@ std::string slot_key(sim::Slot slot, const std::string& key) {
   return sim::slot_key(sim::Sharding::kFullyReshardable, slot, key);
 }
 
-/// Makes the offers of the ranks of one pipeline stage.
+/// Computes the offers of the ranks in one pipeline stage.
 class Stage {
  public:
   /// `rank` may be any of the ranks that share this object, because they hold the same tensors.
@@ -76,8 +76,8 @@ class Stage {
     offers.tensors.push_back(std::move(offer));
   }
 
-  /// Adds the offers of a fused tensor. Each of its components is cut separately, so one box of the
-  /// local tensor becomes several boxes of the whole tensor, at most one per component.
+  /// Adds the offers of a fused tensor. Each of its components is sharded separately, so one box of
+  /// the local tensor becomes several boxes of the whole tensor, at most one per component.
   static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
                         GlobalRank rank, std::vector<TensorOffer>& offers) {
     const sim::ParameterSpec& spec = parameter.spec;
@@ -167,7 +167,7 @@ std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layo
   const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
   if (stacked == parameters.end()) return notes;
   const std::int64_t experts = stacked->expert ? stacked->expert->of : stacked->shape[0];
-  // How many of the `ep` parts get no expert when the experts are divided among them.
+  // The number of parts that get no expert when the experts are divided among `ep` parts.
   std::int64_t idle_parts = 0;
   for (std::int32_t part = 0; part < layout.ep; ++part) {
     if (ceil_chunk(experts, layout.ep, part).length() == 0) ++idle_parts;

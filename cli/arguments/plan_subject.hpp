@@ -17,12 +17,12 @@ namespace reprise::cli {
 /// and shared by its ranks. Only the boxes of fused tensors are computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns the sum over all ranks of the number of tensors of which the rank holds a share. The
-/// cost of a plan depends on it. Throws if the layout does not fit the model.
+/// Counts the tensors of which each rank holds a share, and returns the sum over all ranks. The
+/// cost of planning depends on this sum. Throws if the layout does not fit the model.
 std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// Describes the ranks that a layout leaves idle, such as "4 ranks hold no expert: ...". Empty if
-/// every rank has a part. The layout must fit the model.
+/// no rank is idle. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// Returns one state per rank. Each state has every tensor of the catalog, with dimension 0 cut

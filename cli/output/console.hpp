@@ -13,8 +13,8 @@ namespace reprise::cli {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  /// Width of the terminal on stdout, in columns. It is 0 if stdout is no terminal; then nothing is
-  /// shortened.
+  /// Width of the terminal on stdout, in columns. It is 0 if stdout is not a terminal; the output
+  /// is then not shortened.
   std::size_t out_width = 0;
   bool err_is_terminal = false;
   std::ostream* terminal = nullptr;  ///< the unfiltered stderr, for code that moves the cursor

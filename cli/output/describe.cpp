@@ -32,7 +32,7 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
 }
 
 /// Returns the optimizer's sharding type. It is stored with the optimizer or, failing that, in the
-/// launch arguments. If neither has it, the result describes what the optimizer's keys show.
+/// launch arguments. If neither has it, returns a description derived from the stored keys.
 std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
   if (optimizer.sharding_type) return *optimizer.sharding_type;
   if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;
@@ -52,7 +52,7 @@ std::string_view short_name(ModulePart part) {
   return "";
 }
 
-/// True if the optimizer is distributed and stores the part for every data-parallel group.
+/// True if the optimizer stores state per data-parallel group, and every group has the part.
 bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
   return !optimizer.groups.empty() &&
          std::all_of(optimizer.groups.begin(), optimizer.groups.end(),

@@ -1,5 +1,5 @@
 #pragma once
-// Describes stored things in a few words for tables.
+// Makes short descriptions of a checkpoint's contents for tables.
 
 #include <string>
 

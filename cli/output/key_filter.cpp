@@ -21,7 +21,7 @@ KeyPattern::KeyPattern(const std::string& pattern, const std::string& option) {
 }
 
 bool KeyPattern::found_in(std::string_view key) const {
-  // Limited, because std::regex_search recurses once per character.
+  // Searches only a prefix of the key, because std::regex_search recurses once per character.
   constexpr std::size_t kLooked = 1024;
   const std::string_view part = key.substr(0, kLooked);
   return std::regex_search(part.begin(), part.end(), compiled_->regex);

@@ -27,8 +27,8 @@ class KeyFilter {
  public:
   KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored);
 
-  /// True if no `--ignore` matches and at least one `--keys` matches. If no `--keys` is given, only
-  /// `--ignore` counts.
+  /// True if no `--ignore` matches and at least one `--keys` matches. If no `--keys` is given, it
+  /// is enough that no `--ignore` matches.
   bool wants(std::string_view key) const;
   /// True if an `--ignore` matches.
   bool ignores(std::string_view key) const;

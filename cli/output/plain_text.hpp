@@ -11,10 +11,10 @@ namespace reprise::cli {
 /// whatever a key or a path contains. An incomplete line waits for its line break or a flush.
 class PlainText final : public std::streambuf {
  public:
-  /// Forwards to `sink`, which must outlive it.
+  /// Forwards text to `sink`, which must outlive this buffer.
   explicit PlainText(std::ostream& sink) : sink_(sink) {}
 
-  /// True once any text was forwarded or is waiting.
+  /// True once the buffer has received any text, whether forwarded or still waiting.
   bool used() const { return used_; }
 
  protected:

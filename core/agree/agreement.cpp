@@ -11,8 +11,8 @@ enum class Tag : std::uint8_t { kBytes, kError };
 
 constexpr std::string_view kContribution = "a contribution";
 
-/// Appends the tag to the message. It comes last, so that the receiver can drop it without moving
-/// the bytes before it.
+/// Appends the tag to the message. The tag comes last, so that the receiver can drop it without
+/// moving the other bytes.
 void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
 
 Bytes encode(const Error& error) {
@@ -29,7 +29,7 @@ Bytes encode(const Error& error) {
 }
 
 /// Encodes a contribution, which is bytes or an error. If memory runs out while the tag is added,
-/// encodes that error instead.
+/// encodes that failure instead.
 Bytes encode(Contribution mine) {
   if (mine.error) return encode(*mine.error);
   Contribution closed = contribution_of([&mine] {

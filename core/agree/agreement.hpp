@@ -12,7 +12,8 @@
 
 namespace reprise {
 
-/// What one rank contributes to an agreement: its bytes, or the error because of which it has none.
+/// What one rank contributes to an agreement: its bytes, or the error that kept it from producing
+/// them.
 struct Contribution {
   Bytes bytes;
   std::optional<Error> error;

@@ -14,7 +14,8 @@ namespace reprise {
 struct GroupClaim {
   std::string name;  ///< such as "tp_group"; the same on all ranks
   Group group;
-  /// The members that the group should have according to the meshes that cut this rank's tensors.
+  /// The members that the group should have according to the meshes over which this rank's tensors
+  /// are sharded.
   Group laid_out;
 
   friend bool operator==(const GroupClaim&, const GroupClaim&) = default;
@@ -27,8 +28,8 @@ struct GroupIdeas {
   friend bool operator==(const GroupIdeas&, const GroupIdeas&) = default;
 };
 
-/// Throws LAYOUT_MISMATCH with rank, group and both views, for the first rank in the given order
-/// that has a group which
+/// Throws LAYOUT_MISMATCH for the first rank in the given order that has a faulty group. The error
+/// has the rank, the group and both versions of its members. A group is faulty if it
 /// - differs from the metadata in size, members or order,
 /// - does not contain the rank itself, or contains a rank that takes no part, or
 /// - is listed differently by one of its members, or is unknown to that member.

@@ -34,8 +34,8 @@ class PeerWire {
     return load_le<T>(bytes(sizeof(T)));
   }
   ByteSpan bytes(std::uint64_t size);
-  /// Reads how many entries follow. Throws if that many entries of at least `each` bytes cannot fit
-  /// in the rest of the message.
+  /// Reads the number of entries that follow. Throws if that many entries of at least `each` bytes
+  /// cannot fit in the rest of the message.
   std::uint64_t count(std::uint64_t each);
   /// Reads a count and returns that many bytes.
   ByteSpan part() { return bytes(number<std::uint64_t>()); }

@@ -16,7 +16,7 @@ namespace {
 /// Staging of this size is enough to read one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
-/// Collective. If an option is impossible on one rank or differs between ranks, all ranks throw.
+/// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const LoadOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from

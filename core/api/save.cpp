@@ -34,8 +34,8 @@ void require_possible(const SaveOptions& options, const State& state) {
 }
 
 /// Throws USAGE if the directory is a plain checkpoint and the save is an iteration, or the other
-/// way round. A plain checkpoint saved over a run's directory would move all iterations away. An
-/// iteration saved below a plain checkpoint would not be found by a load.
+/// way round. Saving a plain checkpoint over a run's directory would move all iterations away. A
+/// load would not find an iteration below a plain checkpoint.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -51,7 +51,7 @@ void require_same_form(Store& store, const SaveOptions& options) {
   }
 }
 
-/// Collective. If an option is impossible on one rank or differs between ranks, all ranks throw.
+/// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const SaveOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     require_possible(options, state);

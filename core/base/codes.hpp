@@ -25,7 +25,7 @@ inline constexpr Code kIllegalStatePersisted{31};
 inline constexpr Code kForeignCheckpoint{35};
 /// All ranks wait for each other and none can proceed.
 inline constexpr Code kHang{39};
-/// A copy that is derived from other state does not match it, such as a rounded weight.
+/// A copy that is derived from other state, such as a rounded weight, does not match that state.
 inline constexpr Code kStaleDerived{41};
 
 }  // namespace passed_on

@@ -48,7 +48,7 @@ class Watch final : public nlohmann::json_sax<Json> {
   }
 
   std::size_t depth_max_;
-  /// Keys so far of each object or list that is not closed yet.
+  /// Keys seen so far in each object or list that is still open.
   std::vector<std::set<std::string>> keys_;
 };
 

@@ -69,9 +69,8 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that are part of the checkpoint itself and therefore not copied: a
-  /// new save writes such files itself. Files that an earlier save left are also listed in
-  /// `left_out`.
+  /// True for top-level files that a new save writes itself, and that are therefore not copied.
+  /// Files of this kind that an earlier save left are also added to `left_out`.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

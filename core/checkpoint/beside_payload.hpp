@@ -1,6 +1,6 @@
 #pragma once
 // Lists the files next to a checkpoint's payload and metadata: Lightning's meta.pt, data loader
-// states, a modelopt directory. Rewriting a checkpoint copies them along.
+// states, a modelopt directory. A rewritten checkpoint gets copies of these files.
 
 #include <cstdint>
 #include <string>
@@ -18,8 +18,8 @@ struct BesidePayload {
   /// Relative to the checkpoint's directory; parents come first.
   std::vector<std::string> directories;
   std::vector<File> files;
-  /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
-  /// an earlier save.
+  /// Names that are not copied, each with the reason: links, special files such as pipes, and
+  /// leftovers of an earlier save.
   std::vector<std::string> left_out;
   std::vector<File> linked_files;        ///< links to files, and dangling links
   std::vector<File> linked_directories;  ///< links to directories
@@ -35,7 +35,8 @@ struct BesidePayload {
 /// True if integrity.json exists and is a manifest, intact or damaged. An integrity.json in any
 /// other form belongs to the user.
 bool has_manifest(const Checkpoint& checkpoint);
-/// Throws like read_integrity, naming the file, if there is a manifest that cannot be read.
+/// If there is a manifest that cannot be read, throws the same errors as read_integrity, with the
+/// file's name.
 void require_readable_manifest(const Checkpoint& checkpoint);
 
 /// True if a plain DCP checkpoint has a common.pt that belongs to the user and is not common state.

@@ -1,5 +1,5 @@
 #pragma once
-// Reports progress of long work toward a total that is known in advance.
+// Reports progress toward a total that is known in advance.
 
 #include <algorithm>
 #include <cstdint>

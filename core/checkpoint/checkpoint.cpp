@@ -75,7 +75,8 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   if (checksums == nullptr) return;
   SpanSource source(item, place);
   checksums->add(source, place.key);
-  // Comes before parsing: if a changed byte makes parsing fail, the checksum says why.
+  // The checksum is verified before parsing: if a changed byte makes parsing fail, the checksum
+  // error gives the cause.
   checksums->require_no_damage();
 }
 

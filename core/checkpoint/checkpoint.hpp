@@ -42,8 +42,8 @@ class Checkpoint {
   /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
   static Checkpoint open(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
-  /// `files` is hash_of() the metadata files. Without it, nothing checks whether these files change
-  /// while the checkpoint is read.
+  /// `files` is the result of hash_of() for the metadata files. Without it, nothing checks whether
+  /// these files change while the checkpoint is read.
   Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
              std::optional<std::uint64_t> files = {});
 
@@ -61,8 +61,8 @@ class Checkpoint {
   ReadFile& file(FileIndex file);
 
   /// Makes reads look for bytes in `at_hand` first, and read the file only if they are not there.
-  /// Null ends this. `at_hand` is borrowed. Files that file() returned earlier must not be used any
-  /// more.
+  /// If `at_hand` is null, reads use only the files again. `at_hand` is borrowed. Files that file()
+  /// returned earlier must not be used any more.
   void look_first_in(const BytesAtHand* at_hand);
 
   /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
@@ -92,8 +92,8 @@ class Checkpoint {
     std::string source;  ///< file or key that the value was read from
     BytesItem item;
   };
-  /// Reads the common state. If `checksums` is given, compares the records read with their
-  /// checksums and counts the results there.
+  /// Reads the common state. If `checksums` is given, compares the records with their checksums and
+  /// counts the results in it.
   std::optional<Common> common(ChecksumTally* checksums = nullptr);
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.

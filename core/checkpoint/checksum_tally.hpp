@@ -1,7 +1,7 @@
 #pragma once
-// Counts checksum results per file and judges each file only at the end. A writer may be told not
-// to compute checksums, and only all records of a file together show that. In such a file torch
-// stores 0 for every record (seen in torch 2.15 with
+// Counts checksum results per file and judges each file only at the end. A writer may have been
+// configured not to compute checksums, which can be recognized only from all records of a file
+// together. In such a file torch stores 0 for every record (seen in torch 2.15 with
 // torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records of
 // elements and correct checksums for the rest. Any other mismatch is damage. Each rank writes its
 // own files, so each file is judged on its own.
@@ -29,7 +29,8 @@ class ChecksumTally {
     Count all;
     Count elements;  ///< counts of the records in `all` that hold elements
 
-    /// True if no element record has a checksum, or no record at all has one.
+    /// True if every record stores the checksum 0, or if every element record does and all other
+    /// records match theirs.
     bool may_be_switched_off() const;
     /// True if may_be_switched_off() holds, there are several records, and at least one of them
     /// does not match its checksum.
@@ -37,8 +38,8 @@ class ChecksumTally {
   };
 
   /// Reads the whole item in bounded steps and counts its records. A stream written by torch before
-  /// 1.6 has no records. Throws like Archive if the item is damaged or not an archive. Ignores
-  /// records without content.
+  /// 1.6 has no records. Throws the same errors as Archive if the item is damaged or not an
+  /// archive. Ignores records without content.
   void add(ItemSource& item, const std::string& key);
   /// Counts a record with content that was checked elsewhere. `place` returns the record's
   /// position; it is called only if the checksum does not match.
@@ -50,14 +51,13 @@ class ChecksumTally {
     files_[file].counts.all.records += records;
   }
 
-  /// Returns the counts per file, under the name shown to users.
+  /// Returns the counts by file, with the file names that users see.
   std::map<std::string, Counts> counts() const;
   std::uint64_t records() const;
   std::uint64_t mismatches() const;
   /// Throws the first mismatch in files accepted by `in`, if there is one.
   void require_matches(const std::function<bool(const std::string& file)>& in) const;
-  /// Throws the first mismatch, but ignores files whose checksums may have been switched off
-  /// according to the counts so far.
+  /// Throws the first mismatch, but ignores files for which may_be_switched_off() holds so far.
   void require_no_damage() const;
   /// Returns an error per mismatch, and one note on files without checksums; empty if all is well.
   /// Only the first mismatches are kept; a last finding counts the others.

@@ -176,7 +176,8 @@ void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t 
 
 std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                                        std::span<const RegionTarget> targets) {
-  // Comes before parsing: if a changed byte makes parsing fail, the checksum says why.
+  // The checksum is verified before parsing: if a changed byte makes parsing fail, the checksum
+  // error gives the cause.
   if (resources_.checksums != nullptr) {
     const auto slice = resources_.checkpoint.slice(tensor.key, chunk.file, chunk.range);
     resources_.checksums->add(*slice, tensor.key);

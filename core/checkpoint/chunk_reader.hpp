@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-/// Resources a reader uses; all of them outlive it.
+/// Resources that a reader uses. They must outlive the reader.
 struct ReaderResources {
   Checkpoint& checkpoint;
   Device& device;           ///< the targets are in the memory of this device
@@ -30,9 +30,9 @@ class ChunkReader {
   /// Uses `staging` for all further reads.
   void go_through(MutableByteSpan staging) { resources_.staging = staging; }
 
-  /// Fills the targets like read_regions() and returns the number of element bytes read. Throws
-  /// like Checkpoint::tensor_item and read_regions. A wrong checksum is counted in the tally. It is
-  /// also thrown, unless the file's checksums may be switched off.
+  /// Fills the targets like read_regions() and returns the number of element bytes read. Throws the
+  /// same errors as Checkpoint::tensor_item and read_regions. Counts a wrong checksum in the tally,
+  /// and also throws it unless the file's checksums may be switched off.
   ///
   /// Items in the usual frame (TensorFrame) are not parsed: the needed part is read once, and
   /// checksums are computed from the very bytes delivered. Other items cost an extra read of about

@@ -29,8 +29,8 @@ class CopiedFile {
   /// Creates the file. Reports copied bytes to `progress`, which is borrowed.
   CopiedFile(Store& store, std::string path, ByteProgress& progress);
 
-  /// Appends the content of `source` with the patches applied. Returns the range of the file that
-  /// it occupies.
+  /// Appends the content of `source` with the patches applied. Returns the range of the new file
+  /// that this content occupies.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
   /// Syncs and closes the file, and reads it back to confirm its content. May be called once.
   WrittenContent finish();

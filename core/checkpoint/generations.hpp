@@ -13,15 +13,16 @@ struct Generation {
   Step step;
   std::string directory;  ///< directory within the store; may end in `.replaced` or `.saving`
   /// True if the directory has metadata and a load would use it. False for an unfinished directory,
-  /// and for an old copy if the checkpoint that replaced it is there.
+  /// and for an old copy if the checkpoint that replaced it exists.
   bool committed = false;
 
   friend bool operator==(const Generation&, const Generation&) = default;
   friend std::ostream& operator<<(std::ostream& out, const Generation& generation);
 };
 
-/// Returns all iterations below `root`, oldest first; none if `root` is not a directory. Within a
-/// step, committed ones come first, and of several set-aside copies the newest comes last.
+/// Returns all iterations below `root`, oldest first; none if `root` is not a directory. Among
+/// iterations of the same step, committed ones come first, and the newest set-aside copy comes
+/// last.
 std::vector<Generation> generations(Store& store, const std::string& root);
 
 }  // namespace reprise

@@ -24,7 +24,7 @@ struct Location {
 /// tracker names a missing directory).
 Location locate(Store& store, const std::string& path);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
-/// tracker nor anything that was a checkpoint. Leftovers of a save that died do not count.
+/// tracker nor anything that was a checkpoint. Leftovers of an interrupted save are ignored.
 bool nothing_saved(Store& store, const std::string& path);
 
 /// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.

@@ -43,8 +43,8 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// Converts a piece of a chunk to the item's storage: `local` and the strides of the result count
-/// elements of that storage.
+/// Converts a piece of a chunk to positions in the item's storage: `local` and the strides of the
+/// result are in elements of that storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {
     piece.local = item.storage_offset;
@@ -67,9 +67,9 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-/// Runs of at least this many bytes are read straight into their target. Shorter runs that are
-/// adjacent in the file are faster to read as one block, from which they are copied, than with one
-/// request that lists them.
+/// Runs of at least this many bytes are read straight into their target. For shorter runs that are
+/// adjacent in the file, it is faster to read one block and copy the runs out of it than to list
+/// them in one request.
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
 /// Maximum number of runs per request.
 constexpr std::size_t kPartsMax = 16;
@@ -171,7 +171,8 @@ class AtomReader {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
       // Each further step adds strides[d] elements to the span and block.elements wanted elements.
-      // `loss` is 20 times the number of unwanted elements by which a step exceeds the limit.
+      // A step may add one unwanted element for every twenty wanted ones; `loss` is 20 times the
+      // number of unwanted elements beyond that.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;

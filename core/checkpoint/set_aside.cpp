@@ -35,8 +35,8 @@ bool is_directory(const std::optional<Entry>& entry) {
   return entry && entry->directory && !entry->link;
 }
 
-/// Returns a key that orders set-aside copies by save time. In stores without times, the tokens
-/// order them, because later tokens are larger.
+/// Returns a key that orders set-aside copies by save time. If the store does not record times, the
+/// tokens decide the order: later tokens are larger.
 std::tuple<std::int64_t, std::string> age_of(Store& store, const Aside& aside,
                                              const std::string& metadata) {
   const auto found = store.stat(join_path(aside.path, metadata));
@@ -65,10 +65,10 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if `entries` has the old mark and nothing but marks. The directory then contains no other
-/// files, even if the store's lists lag: the old mark is created after all other files, so a list
-/// that shows it shows all of them. If the old mark is missing, creates it, so that the list of a
-/// later save can show it.
+/// True if `entries` consists of marks only and includes the old mark. The directory then contains
+/// no other files, even if the store's listings lag: the old mark is created after all other files,
+/// so a listing that includes the mark includes those files too. If the old mark is missing,
+/// creates it, so that the listing of a later save can include it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -89,7 +89,7 @@ std::vector<std::string> noted_beside(Store& store, const std::string& directory
   std::vector<std::string> names;
   for (auto begin = content.begin(); begin != content.end();) {
     const auto end = std::find(begin, content.end(), kNameEnds);
-    if (end == content.end()) break;  // the record was cut off
+    if (end == content.end()) break;  // the record was truncated
     names.emplace_back(as_text(ByteSpan(begin, end)));
     begin = end + 1;
   }

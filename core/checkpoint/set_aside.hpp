@@ -10,8 +10,8 @@
 //
 // Each directory contains a mark. This is a small file whose name has the token and tells whether
 // the checkpoint is new or old. A directory without a mark or without a token in its name comes
-// from an earlier version or from a user. It is read only if there is nothing else, and never moved
-// or removed.
+// from an earlier version or from a user. Such a directory is never moved or removed, and loads use
+// it only if there is no other.
 
 #include <optional>
 #include <string>
@@ -67,18 +67,18 @@ bool is_marked(Store& store, const std::string& directory, const std::string& to
 bool is_unconfirmed(Store& store, const std::string& directory);
 /// Marks a checkpoint that is about to be moved away, if possible. Never writes through a link.
 void mark_as_old(Store& store, const std::string& directory, const std::string& token);
-/// True if the directory contains either mark with the directory's own token. An empty directory
-/// counts as well, because marks are added first and removed last. If the store's lists lag, a list
-/// without entries proves nothing and does not count.
+/// True if the directory contains either mark with the directory's own token. An empty directory is
+/// accepted too, because marks are added first and removed last. If the store's listings lag, an
+/// empty listing proves nothing and is not accepted.
 bool is_own(Store& store, const Aside& aside);
 
 /// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks
 /// complete. The target of a link belongs to somebody else and is left alone.
 void unmark(Store& store, const std::string& directory);
-/// Removes from a set-aside directory the files that belong to a checkpoint by name, metadata first
-/// and marks last, then the directory if it is empty. Returns what remains. A link to a directory
-/// is removed, but its target is left alone. If lists lag, the marks stay until a list shows
-/// nothing else.
+/// Removes checkpoint files, which it recognizes by their names, from a set-aside directory:
+/// metadata first and marks last. Then removes the directory if it is empty. Returns what remains.
+/// If `directory` is a link, removes the link and leaves its target alone. If the store's listings
+/// lag, the marks stay until a listing includes nothing else.
 std::vector<std::string> discard(Store& store, const std::string& directory);
 /// Records `names` in the mark of `directory`, so that discard_unfinished() can remove these files.
 /// The writer is about to add them, and their names do not show that they belong to a checkpoint.

@@ -9,7 +9,8 @@
 
 namespace reprise {
 
-/// Returns the tracker of `root`. Throws like Store::open and read_tracker(), naming the file.
+/// Returns the tracker of `root`. Throws the same errors as Store::open and read_tracker(), with
+/// the file's name.
 Tracker stored_tracker(Store& store, const std::string& root);
 /// Returns the iteration that the tracker of `root` names; nothing if the tracker names none, is
 /// missing or cannot be read.

@@ -81,7 +81,7 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Checks and counts all records of the item but the one with the elements. The checksums are
+/// Checks and counts all records of the item except the one with the elements. The checksums are
 /// computed from the same bytes from which the item was parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;

@@ -22,8 +22,8 @@ class TensorReader {
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
 
   /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.
-  /// The pieces' boxes lie within the logical tensor. Throws like Checkpoint::tensor_item and
-  /// read_regions.
+  /// The pieces' boxes lie within the logical tensor. Throws the same errors as
+  /// Checkpoint::tensor_item and read_regions.
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);

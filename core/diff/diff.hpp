@@ -99,8 +99,8 @@ struct DiffOptions {
   /// Returns true for each key to compare. kCommonStatePath stands for the common state; a file
   /// next to the payload goes by its name. If empty, everything is compared.
   std::function<bool(std::string_view key)> wanted;
-  /// Returns true for differences inside the common state to ignore, for example at the path
-  /// "common_state['args']['lr']". If empty, none is ignored.
+  /// Returns true for differences in the common state that are to be ignored, for example at the
+  /// path "common_state['args']['lr']". If empty, no difference is ignored.
   std::function<bool(std::string_view path)> path_ignored;
   /// Size of the blocks read from each side. The comparison uses three buffers of this size: one
   /// for each side, and one for staging.

@@ -9,9 +9,9 @@ namespace reprise {
 
 /// Compares the files next to the payload. Files with equal bytes are the same. Torch archives and
 /// pickles are compared by value if they can be read and are small enough; other files with unequal
-/// bytes count as not known. A file that only one side has is a difference. Links to files are
-/// followed. Links to directories are not followed and count as not known. Leftovers of an earlier
-/// save are skipped.
+/// bytes get the verdict "not known". A file that only one side has is a difference. Links to files
+/// are followed. Links to directories are not followed and get the verdict "not known". Leftovers
+/// of an earlier save are skipped.
 void diff_beside(DiffSides& sides, const DiffOptions& options, DiffReport& report);
 
 }  // namespace reprise

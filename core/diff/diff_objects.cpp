@@ -26,7 +26,7 @@ std::string base_of(const std::string& key) {
   return parsed ? parsed->key : key;
 }
 
-/// Reads the shard grid from the key of each shard of `base`, and returns the different grids.
+/// Reads the shard grid from the key of each shard of `base`, and returns the distinct grids.
 std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) {
   std::set<std::string> grids;
   const std::string prefix = base + "/";
@@ -49,8 +49,8 @@ bool has_common_object(const Checkpoint& checkpoint) {
   return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// True if the checkpoint has both a file and an object with the common state. The file is then
-/// read as the common state, and the object is compared like any other object.
+/// True if the checkpoint stores the common state twice, in a file and in an object. The file is
+/// then read as the common state, and the object is compared like any other object.
 bool has_common_twice(const Checkpoint& checkpoint) {
   return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
@@ -89,8 +89,8 @@ class ObjectDiffer {
     return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// False if both sides have the key, but with different grids: equal coordinates then mean
-  /// different places. In this case the first call for the key adds one entry to the report, which
+  /// False if both sides have the key, but with different grids, because equal coordinates then
+  /// mean different places. The first call for such a key adds one entry to the report, which
   /// stands for all shards of the key. True if only one side has the key.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
@@ -203,7 +203,8 @@ class ObjectDiffer {
     });
   }
 
-  /// Checks if the archives contain anything other than the compared values.
+  /// Changes the verdict "same" as doubt_left_out() does, for the archives of the two common
+  /// states.
   void doubt_common(const Checkpoint::Common& left, const Checkpoint::Common& right,
                     ObjectDiff& result) {
     if (result.verdict != DiffVerdict::kSame) return;

@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-/// True if `key` is `name` or ends in "." and `name`.
+/// True if `key` is `name` or ends in "." followed by `name`.
 bool is_last_part(std::string_view key, std::string_view name) {
   if (!key.ends_with(name)) return false;
   return key.size() == name.size() || key[key.size() - name.size() - 1] == '.';
@@ -34,9 +34,10 @@ constexpr std::array<std::string_view, 8> kModelParallelArguments = {
 
 constexpr std::string_view kRanks = "ranks";  // a module's list of ranks, or a path below it
 
-/// Returns the name of the launch argument at `path`: "data_parallel_size" for
-/// "['args']['data_parallel_size']", and also for the argument of that name of a module. Returns
-/// kRanks for a module's list of ranks, and empty text if `path` is not the path of an argument.
+/// Returns the name of the launch argument at `path`. For example, returns "data_parallel_size" for
+/// "['args']['data_parallel_size']" and for "['args']['modules']['vision']['data_parallel_size']".
+/// Returns kRanks for a module's list of ranks, and empty text if `path` is not the path of an
+/// argument.
 std::string_view argument_of(std::string_view path) {
   if (!take(path, "['args']['")) return {};
   if (take(path, "modules']['")) {

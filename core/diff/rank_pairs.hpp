@@ -20,8 +20,8 @@ struct Both {
   const Item* left = nullptr;
   const Item* right = nullptr;
 
-  /// Returns a key that is unique among the pairs: the key that contains a rank, if one of the two
-  /// sides has such a key.
+  /// Returns a key that is unique among the pairs. If one of the two sides has a key that contains
+  /// a rank, returns that key.
   const std::string& key() const {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;

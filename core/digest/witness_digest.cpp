@@ -18,7 +18,7 @@ std::uint64_t one_digest(std::uint64_t key, std::int64_t index, const std::byte*
                                    : element_digest(key, index, bits.low);
 }
 
-/// Advances to the next row of the box; false after the last one.
+/// Advances `at` to the next row of the box. Returns false after the last row.
 bool next_row(const Box& box, Dims& at) {
   for (std::size_t d = box.ndim() - 1; d-- > 0;) {
     if (++at[d] < box.offset[d] + box.extent[d]) return true;

@@ -45,7 +45,8 @@ enum class BackendFile : std::uint8_t {
 BackendFile backend_file_of(ByteSpan bytes);
 
 /// Reads metadata.json. Throws TORN_FILE with the offset if it is not a JSON object or if a key has
-/// the wrong type. Throws UNSUPPORTED for other backends and versions; the message states them.
+/// the wrong type. Throws UNSUPPORTED if a backend or version is not one of those listed at the top
+/// of this file; the message states it.
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place = {});
 
 /// Writes the four keys, which every version of Megatron-Core reads.

@@ -33,7 +33,7 @@ class ArchiveStorages final : public StorageSource {
  public:
   explicit ArchiveStorages(Archive& archive) : archive_(archive) {}
 
-  /// True if the record is a storage that storage() was called for.
+  /// True if the record is a storage that was read with storage().
   bool was_read(std::string_view record) const {
     constexpr std::string_view kStorages = "data/";
     return record.starts_with(kStorages) && read_.contains(record.substr(kStorages.size()));

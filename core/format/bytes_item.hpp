@@ -24,15 +24,15 @@ struct BytesItem {
   /// Names ("module.name") that are not on the closed list. They are never interpreted.
   std::vector<std::string> unlisted_names;
   std::string prefix;  ///< prefix of the archive's records; empty if the item is not an archive
-  /// Records that do not match their stored checksum or have none; torch can be told not to compute
-  /// checksums. The caller decides if that is damage.
+  /// Records that do not match their stored checksum or have none. A writer may have configured
+  /// torch not to compute checksums, so the caller decides whether this is damage.
   std::vector<std::string> checksum_mismatches;
 };
 
 /// Reads a bytes item. Returns an opaque item for the stream that torch wrote before 1.6, for
-/// compressed records, and for pickles with unlisted names. Throws like Archive if an archive is
-/// damaged, TORN_FILE for bytes that torch.save cannot have written, REFUSED_NAME for names that
-/// are never accepted, and LIMIT if sizes or counts exceed the data present.
+/// compressed records, and for pickles with unlisted names. Throws the same errors as Archive if an
+/// archive is damaged, TORN_FILE if torch.save cannot have written the bytes, REFUSED_NAME for
+/// names that are never accepted, and LIMIT if sizes or counts exceed the data present.
 BytesItem read_bytes_item(ItemSource& source);
 BytesItem read_bytes_item(ByteSpan bytes, const ErrorPlace& place = {});
 

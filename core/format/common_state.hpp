@@ -17,9 +17,9 @@ namespace reprise {
 inline constexpr std::string_view kCommonFile = "common.pt";
 inline constexpr std::string_view kCommonObjectKey = "common_state/shard_0_1";
 
-/// Read the common state from a file or an object. They return an item whose value is the dict
-/// itself, or an opaque item. They throw like read_bytes_item, and TORN_FILE if the saved value is
-/// neither a dict nor a list of one dict.
+/// These functions read the common state from a file or an object. They return an item that is
+/// opaque or whose value is the dict itself. They throw the same errors as read_bytes_item, and
+/// TORN_FILE if the saved value is neither a dict nor a list of one dict.
 BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
 BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
 

@@ -35,8 +35,9 @@ struct IntegrityManifest {
 /// JSON that is not an object. Invalid JSON may be a damaged manifest.
 bool may_be_integrity(ByteSpan bytes);
 
-/// Reads a manifest. Throws TORN_FILE with the offset for other JSON or a malformed digest,
-/// UNSUPPORTED for another algorithm, and PATH_ESCAPE for a name that is not a plain file name.
+/// Reads a manifest. Throws TORN_FILE with the offset if the text is not a valid manifest,
+/// UNSUPPORTED if the algorithm is not SHA-256, and PATH_ESCAPE if a listed name is not a plain
+/// file name.
 IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place = {});
 
 /// Writes a manifest with sorted names, indented by 2 like Megatron-Core's. Throws UNSUPPORTED if a

@@ -11,8 +11,9 @@
 
 namespace reprise {
 
-/// Parses text that must be one object, in which no object has a duplicate key. Otherwise throws
-/// TORN_FILE with the offset. Throws LIMIT if the text has more than `size_max` bytes or 16 levels.
+/// Parses text that must be a single JSON object without duplicate keys at any level. Otherwise
+/// throws TORN_FILE with the offset. Throws LIMIT if the text has more than `size_max` bytes or
+/// more than 16 levels.
 nlohmann::json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t size_max);
 
 }  // namespace reprise

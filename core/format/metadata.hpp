@@ -40,10 +40,10 @@ struct Metadata {
 };
 
 /// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint in ascending order (see
-/// rank_tables.hpp). `names` are the file names; messages use them too. Work and memory are bounded
-/// by the length of the bytes. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or UNSUPPORTED
-/// with file and offset. Checks only the form, for example that storage paths stay inside the
-/// directory and that counts and ranks match. Does not check that chunks tile.
+/// rank_tables.hpp). `names` has the files' names, which also appear in messages. Work and memory
+/// are bounded by the length of the bytes. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or
+/// UNSUPPORTED with file and offset. Checks only the form, for example that storage paths stay
+/// inside the directory and that counts and ranks match. Does not check that chunks tile.
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names);
 
 /// Writes metadata that torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, and
@@ -58,8 +58,8 @@ struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// Returns a single `.metadata`. If ranks wrote their own metadata, returns instead a
-/// `__<rank>.metadata` for each of them, with the items that this rank had in its metadata.
+/// Returns a single `.metadata`, or, if the ranks wrote their own metadata, one `__<rank>.metadata`
+/// for each rank, with the items that were in this rank's metadata.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -80,7 +80,7 @@ class TextIndex {
 
  private:
   Texts& texts_;
-  std::vector<std::optional<std::uint32_t>> values_;  ///< one per number that `texts_` gives a text
+  std::vector<std::optional<std::uint32_t>> values_;  ///< indexed by the numbers of `texts_`
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -189,7 +189,7 @@ class TablesReader {
   TextIndex object_index_;
   TextIndex planner_index_;
   TextIndex file_index_;
-  /// Chunks of each tensor by offset; empty until needed.
+  /// For each tensor, its chunks sorted by offset; empty until needed.
   std::vector<std::vector<std::uint32_t>> by_offset_;
 };
 

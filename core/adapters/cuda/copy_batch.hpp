@@ -1,6 +1,6 @@
 #pragma once
-// Collects strided copies, which one kernel then makes. This header contains no vendor types; only
-// this folder includes it.
+// Collects strided copies, which a single kernel then performs. This header contains no vendor
+// types; only this folder includes it.
 
 #include <cstddef>
 #include <vector>
@@ -44,8 +44,8 @@ class CopyBatch {
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// A batch is full at either limit. The limits are large, so the cost of the launch is
-  /// negligible, yet small enough for the device to begin early.
+  /// A batch is full when it reaches either limit. The limits are large enough for the cost of the
+  /// launch to be negligible, and small enough for the device to begin early.
   static constexpr std::int64_t kCopiesMax = 256;
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 

@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-/// Compares like compare_elements(), but in memory that the device can reach. It makes one pass
-/// after the work queued on the compute stream, and blocks until that pass is done. Throws
+/// Compares elements as compare_elements() does, but in memory that the device can reach. Makes one
+/// pass after the work queued on the compute stream, and blocks until that pass is done. Throws
 /// UNSUPPORTED if built without CUDA.
 Comparison compare_on_device(CudaDevice& device, DType dtype, const std::byte* left,
                              const std::byte* right, std::int64_t elements);

@@ -14,8 +14,8 @@
 namespace reprise {
 namespace {
 
-/// Contiguous copies of at least this size use a copy engine instead of a kernel. The engine is
-/// then just as fast and needs no multiprocessors.
+/// Contiguous copies of at least this size use a copy engine instead of a kernel. For these copies,
+/// the engine is just as fast and needs no multiprocessors.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
 /// A batch of this size takes half a millisecond at 50 GB/s, so a wait of about 10 us is
@@ -73,7 +73,7 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  /// Makes the stream of the copies wait for the work that is now queued on `compute`.
+  /// Makes the copy stream wait for the work queued on `compute` so far.
   void after_compute() {
     computed.record(compute);
     computed.hold_back(copies.ref());
@@ -87,7 +87,7 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    // Opened for large copies too, because their event ends with it.
+    // A large copy needs an open batch too, because its event is reached when the batch ends.
     CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
@@ -179,7 +179,7 @@ struct CudaDevice::State {
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
-  Batch open;                ///< null, or has copies
+  Batch open;                ///< null or not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };

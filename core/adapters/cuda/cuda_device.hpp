@@ -34,8 +34,8 @@ class CudaDevice final : public Device {
  public:
   /// Throws UNSUPPORTED if there is no such device or if the program was built without CUDA.
   CudaDevice(const std::string& node, int index);
-  /// For a job that computes on its own stream `compute`, which must outlive the device. Throws
-  /// like the other constructor.
+  /// For a job that computes on its own stream `compute`, which must outlive the device. Throws the
+  /// same errors as the other constructor.
   CudaDevice(const std::string& node, CudaStreamRef compute);
   /// Waits for pending copies.
   ~CudaDevice() override;
@@ -45,7 +45,7 @@ class CudaDevice final : public Device {
   const CudaIdentity& identity() const;
   /// Returns the stream on which the job computes.
   CudaStreamRef compute_stream() const;
-  /// Returns a few numbers through which kernels of the compute stream report to the host.
+  /// Returns the object through which kernels on the compute stream return numbers to the host.
   KernelResult& result();
 
   std::string name() const override;

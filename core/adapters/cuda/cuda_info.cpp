@@ -6,7 +6,7 @@ namespace reprise {
 
 std::vector<std::string> cuda_devices() {
   int count = 0;
-  // A machine without a driver or a device returns an error. That counts as no device.
+  // cudaGetDeviceCount fails on a machine without a driver or a device. The list is empty then.
   if (cudaGetDeviceCount(&count) != cudaSuccess) return {};
   std::vector<std::string> devices;
   for (int index = 0; index < count; ++index) {
@@ -18,7 +18,8 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
-  // Checked first: without a driver, cudaGetDeviceCount reports one that is too old.
+  // The driver is checked first: if there is none, cudaGetDeviceCount misleadingly reports that the
+  // driver is too old.
   int driver = 0;
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;

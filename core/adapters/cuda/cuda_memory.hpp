@@ -39,8 +39,8 @@ class DeviceMemory {
 };
 
 /// Page-locked host memory. Devices copy from and to it without the CPU, and kernels reach it at
-/// the same address. Allocating it costs far more than allocating plain memory. Throws like
-/// DeviceMemory.
+/// the same address. Allocating it costs far more than allocating plain memory. Throws the same
+/// errors as DeviceMemory.
 class PinnedMemory {
  public:
   PinnedMemory() = default;

@@ -13,7 +13,8 @@ struct CudaStreamRef {
   int device = 0;          ///< device of the stream
 };
 
-/// Makes `device` current for the CUDA calls of this thread. The call is cheap if it already is.
+/// Makes `device` current for the CUDA calls of this thread. This is cheap if `device` is already
+/// current.
 void use_cuda_device(int device);
 
 /// A stream that does not wait for the default stream. Throws UNSUPPORTED if built without CUDA.

@@ -1,5 +1,5 @@
 #pragma once
-// Brings a few numbers that kernels compute back to the host.
+// Returns a few numbers from kernels to the host.
 
 #include <array>
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace reprise {
 
-/// One calculation at a time may use it: call begin(), queue kernels that use the address it
-/// returns, call end(). Only then may begin() be called again.
+/// Only one calculation at a time may use this object: call begin(), queue kernels that use the
+/// address it returns, and call end() before the next begin().
 class KernelResult {
  public:
   explicit KernelResult(int device);
 
-  /// Queues an operation that stores `first` at a device address. Returns that address.
+  /// Queues a copy of `first` to a device address, and returns that address.
   template <class T>
   T* begin(CudaStreamRef stream, const T& first) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);

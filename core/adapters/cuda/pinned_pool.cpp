@@ -8,8 +8,8 @@ namespace {
 
 /// Sizes are rounded up to multiples of this, so that blocks can be reused.
 constexpr std::size_t kGrain = std::size_t{64} << 10U;
-/// The pool keeps at most this many times as much memory pinned as was ever in use at one time. The
-/// factor is 2, because saves and loads request different sizes.
+/// Limit on pinned memory, as a multiple of the largest amount that was ever in use at one time.
+/// The factor is 2, because saves and loads request different sizes.
 constexpr std::size_t kKept = 2;
 
 }  // namespace

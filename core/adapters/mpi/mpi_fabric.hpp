@@ -15,7 +15,7 @@ namespace reprise {
 
 struct MpiLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  /// Buffers are cut into pieces of this size, because the counts of MPI are of type int.
+  /// Buffers are sent in pieces of at most this size, because MPI's counts are of type int.
   std::uint64_t piece_bytes = 1U << 30U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
@@ -28,8 +28,8 @@ struct MpiLimits {
 /// communicator throws that error for every call, and it is never freed.
 class MpiFabric final : public Fabric {
  public:
-  /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE if
-  /// `limits` has no usable deadline or a piece size that MPI cannot send.
+  /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE if the
+  /// deadline in `limits` is unusable or if MPI cannot send pieces of the given size.
   MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits);
 
   GlobalRank rank() const override { return session_.rank(); }
@@ -37,8 +37,8 @@ class MpiFabric final : public Fabric {
   /// Creates a communicator of the group. Throws USAGE if this rank is not a member.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// Returns when all members have called it. Throws like any other call; error messages contain
-  /// `what`.
+  /// Returns when all members have called it. Throws the same errors as a collective call; the
+  /// messages contain `what`.
   void meet(const Group& group, const std::string& what);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Waits for MPI, but not forever. Only this folder's sources include this header.
+// Waits for MPI operations until a deadline. Only this folder's sources include this header.
 
 #include <mpi.h>
 
@@ -9,8 +9,9 @@
 
 namespace reprise {
 
-/// Starts an operation and tests it until it is done. Throws like CallDeadline, and PEER_FAILED if
-/// MPI reports that a rank failed. After an error, the operation is still pending.
+/// Starts an operation and tests it until it is done. Throws the same errors as
+/// CallDeadline::until(), and PEER_FAILED if MPI reports that a rank failed. After an error, the
+/// operation is still pending.
 void finish_mpi(CallDeadline& deadline, const std::function<int(MPI_Request*)>& start);
 
 }  // namespace reprise

@@ -31,7 +31,7 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::
   link_->set_idle(false);
 }
 
-// If a call did not finish, this rank and the others may expect different calls next on the link.
+// If a call did not finish, this rank and the others may disagree on the next call on the link.
 // Such a link is not reused.
 NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
 
@@ -85,8 +85,8 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
   return sizes;
 }
 
-// Broadcasts the parts of a round, each from its member to all others. All parts lie in one staging
-// memory and are received there in place.
+// Broadcasts each part of a round from its member to all other members. All parts lie in the same
+// staging memory, into which they are received directly.
 void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;

@@ -37,7 +37,7 @@ class NcclCommunicator final : public Communicator {
   std::string describe() const;
 
   std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, CallDeadline& deadline);
-  // Sends the buffers of all members to all members, in rounds. `mine` is this member's buffer.
+  // Sends every member's buffer to all members, in rounds. `mine` is this member's buffer.
   std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
                               CallDeadline& deadline);
   void run_round(const Round& round, ByteSpan mine, CallDeadline& deadline);

@@ -17,8 +17,8 @@ class NcclLink;
 
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  /// Limit on the bytes that are sent at a time, at least 8. Larger buffers are cut. This limits
-  /// the size of a communicator's staging in pinned memory and on the device.
+  /// Limit on the bytes that are sent at a time, at least 8. Larger buffers are sent in several
+  /// pieces. This limits the size of a communicator's staging in pinned memory and on the device.
   std::uint64_t piece_bytes = 1U << 26U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
@@ -31,8 +31,8 @@ struct NcclLimits {
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,
-/// and freeing waits for other ranks. All calls come from one thread; only the abort, which blocks,
-/// runs in another.
+/// and freeing them waits for other ranks. All calls come from one thread; only the abort, which
+/// blocks, runs in another.
 class NcclFabric final : public Fabric {
  public:
   /// `bootstrap` (with the same ranks), `clock` and the watch must outlive the fabric. `device` is
@@ -55,8 +55,8 @@ class NcclFabric final : public Fabric {
   /// so nothing may wait for the members.
   bool abandoned() const;
   /// Frees all NCCL resources. Collective over the members of each group that had a communicator.
-  /// All communicators must have been destroyed before. Does nothing after a failure. Throws like a
-  /// call.
+  /// All communicators must have been destroyed before. Does nothing after a failure. Throws the
+  /// same errors as a collective call.
   void close();
 
  private:

@@ -62,8 +62,8 @@ ncclResult_t NcclLink::state(const CallDeadline& deadline) const {
   return state;
 }
 
-// Waits until NCCL has queued its work, which it may still be doing in its own thread. Until then,
-// nothing else may be queued on the stream.
+// Waits until NCCL has queued its work, possibly in a thread of its own. Until then, nothing else
+// may be queued on the stream.
 void NcclLink::settle(CallDeadline& deadline) {
   deadline.until([&] { return state(deadline) != ncclInProgress; });
 }

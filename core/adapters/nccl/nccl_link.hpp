@@ -52,9 +52,9 @@ class NcclLink {
   /// lost.
   MutableByteSpan staging(std::uint64_t bytes);
   /// Collective. Copies the range `up` of staging to the device, calls `start` to queue the NCCL
-  /// work, waits until that work is done, and copies [0, down) back. Throws like CallDeadline and
-  /// check_nccl. If NCCL reports any failure after the watch has reported the end of a member, the
-  /// code is PEER_FAILED.
+  /// work, waits until that work is done, and copies [0, down) back. Throws the same errors as
+  /// CallDeadline::until() and check_nccl. If NCCL reports any failure after the watch has reported
+  /// the end of a member, the code is PEER_FAILED.
   void run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline);
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);

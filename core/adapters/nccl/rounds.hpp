@@ -1,6 +1,6 @@
 #pragma once
-// Cuts buffers that are larger than the staging memory into rounds. Only computes; does not use
-// NCCL.
+// Splits buffers that are larger than the staging memory into rounds. Only computes the split; does
+// not use NCCL.
 
 #include <algorithm>
 #include <cstddef>

@@ -56,7 +56,7 @@ class OpenFile final : public ReadFile {
         offset += parts.front().size();
       }
       if (got == 0) continue;
-      // This part was read only partly, so reads its rest.
+      // The call filled only the start of this part, so the rest is read here.
       read_at(offset + got, parts.front().subspan(got));
       offset += parts.front().size();
       parts = parts.subspan(1);

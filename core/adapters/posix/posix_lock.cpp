@@ -59,7 +59,8 @@ std::string new_token(const std::string& file) {
   return hex(value);
 }
 
-/// True if the path `file` still leads to the open file `fd`, so nobody has removed or replaced it.
+/// True if the path `file` still leads to the open file `fd`, that is, nobody has removed or
+/// replaced it.
 bool stands_at(int fd, const std::string& file) {
   struct stat open = {};
   struct stat named = {};
@@ -78,7 +79,7 @@ bool stands_at(int fd, const std::string& file) {
 }
 
 /// Locks the open file `fd`. Returns a warning if this file system has no locks; nothing if the
-/// lock was taken.
+/// file is locked now.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
@@ -138,9 +139,9 @@ std::string user_of(uid_t id) {
 
 bool is_of_rights(int error) { return error == EACCES || error == EPERM; }
 
-/// Removes another user's lock file if nobody holds its lock any more. This process may not write
-/// to that file, but it can remove it if it may write to the directory. Otherwise throws, and the
-/// message says who holds the lock.
+/// Removes another user's lock file if nobody holds its lock any more. This needs write access to
+/// the directory, but not to the file. Throws if the lock is held or the file cannot be removed;
+/// the message says who holds the lock or owns the file.
 void remove_foreign(const std::string& file, const std::string& held) {
   const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1 && errno == ENOENT) return;

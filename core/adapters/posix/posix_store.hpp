@@ -30,7 +30,7 @@ class PosixStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// Locks the side file `.<name>.lock`. The end of the lock removes that file.
+  /// Locks the side file `.<name>.lock`. Releasing the lock removes that file.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::optional<std::uint64_t> free_bytes(const std::string& directory) override;
   std::string display(const std::string& path) const override;

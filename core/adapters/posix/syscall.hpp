@@ -20,7 +20,7 @@ struct CallSite {
 /// system cannot make the call, and IO for everything else.
 [[noreturn]] void fail(const CallSite& site, int errno_value);
 
-/// Makes the call, and repeats it while it is interrupted. Throws like fail() if the result is -1.
+/// Makes the call, and repeats it while it is interrupted. Calls fail() if the result is -1.
 template <class Call>
 auto checked(const CallSite& site, Call&& call) {
   for (;;) {

@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Runs pieces of work on `thread_count` threads, in the order in which they were started. A piece
-/// may start others. It must not wait for a piece that is not running yet, because it occupies the
-/// thread that the other may need. The destructor first runs all work that was started.
+/// Runs pieces of work on `thread_count` threads, in the order of the calls of start(). A piece may
+/// start other pieces. It must not wait for a piece that is not running yet, because it occupies a
+/// thread that the other piece may need. The destructor first runs all work that was started.
 class ThreadTasks final : public Tasks {
  public:
   explicit ThreadTasks(int thread_count);

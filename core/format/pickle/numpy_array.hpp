@@ -16,8 +16,8 @@ namespace reprise {
 /// that numpy would not have written.
 void settle_numpy_array(Object& object);
 
-/// Returns the name that NumPy 2 has for a module: "numpy._core..." for "numpy.core...". NumPy
-/// knows both names since 1.26.
+/// Returns NumPy 2's name for a module: "numpy._core..." for "numpy.core...". NumPy has accepted
+/// both names since version 1.26.
 std::string settled_numpy_module(std::string module);
 
 }  // namespace reprise

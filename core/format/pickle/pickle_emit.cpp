@@ -36,7 +36,7 @@ void Emitter::integer(std::int64_t value) {
 }
 
 void Emitter::big_integer(ByteSpan digits) {
-  // Uses the shortest form: drops the last digits if they only repeat the sign.
+  // Uses the shortest form: drops the most significant bytes that only repeat the sign.
   while (digits.size() > 1) {
     const auto last = static_cast<unsigned>(digits.back());
     const auto before = static_cast<unsigned>(digits[digits.size() - 2]);

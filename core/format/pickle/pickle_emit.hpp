@@ -33,8 +33,8 @@ class Emitter {
   void big_integer(ByteSpan digits);
   void floating(double value);
   void text(std::string_view value);
-  /// Writes a bytes object, which protocol 2 has no opcode for: as `_codecs.encode(str, 'latin1')`,
-  /// or as `bytes()` if it is empty.
+  /// Writes a bytes object in a form that suits protocol 2, which has no opcode for it: as a call
+  /// of `_codecs.encode(str, 'latin1')`, or of `bytes()` if the object is empty.
   void bytes(ByteSpan value);
   void empty_tuple() { op(')'); }
   void mark() { op('('); }
@@ -42,7 +42,7 @@ class Emitter {
   /// called before the first value is written.
   void tuple(std::size_t count);
 
-  /// Puts the value on top of the stack into the memo and returns its index.
+  /// Stores the value that is on top of the stack in the memo and returns its index there.
   std::uint32_t memoize();
   void get(std::uint32_t index);
   /// Writes a class or function at its first use, and a reference to the memo at later uses. Both

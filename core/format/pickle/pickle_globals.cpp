@@ -115,9 +115,9 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Checks a call of something that is not a name. Pickles of nested classes and methods call what
-/// getattr or an unlisted class returned: a bytes item with such a call becomes opaque, and any
-/// other pickle is refused. Calls of anything else are refused in every pickle.
+/// Checks a call whose callee is not a name. Pickles of nested classes and methods call what
+/// getattr or an unlisted class has returned. Such a call makes a bytes item opaque and is refused
+/// in any other pickle. All other callees are refused in every pickle.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

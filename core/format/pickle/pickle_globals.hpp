@@ -51,7 +51,8 @@ class Globals {
   /// copy.
   void check_unused(NodeId target);
 
-  /// Throws if a listed name is used against its rule. The message says "may not be <how>".
+  /// Called if a listed name is used against its rule. Makes a bytes item opaque, and throws for
+  /// any other pickle. The reason given is that the name "may not be <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }

@@ -22,7 +22,8 @@ struct Reading {
 };
 
 /// Runs the pickle up to its STOP and ignores the bytes after it. Time and memory are linear in the
-/// pickle's length. Throws like decode_value. The graph points into `input`, which must outlive it.
+/// pickle's length. Throws the same errors as decode_value. The graph points into `input`, which
+/// must outlive it.
 Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where);
 
 /// Returns an error at a position of the pickle.

@@ -45,8 +45,8 @@ struct NameRule {
   BuildState state = BuildState::kNever;
   Items items = Items::kNone;
 
-  /// True for a class such as list, whose content can change and decides if two instances are
-  /// equal. Python does not accept its instances as keys or in sets.
+  /// True for a class such as list, whose instances can change and are compared by their content.
+  /// Python does not accept these instances as keys or in sets.
   bool changeable() const;
   bool allowed_in(Grammar grammar) const {
     return (grammars & static_cast<std::uint8_t>(grammar)) != 0;
@@ -59,10 +59,10 @@ std::span<const NameRule> all_names();
 const NameRule* rule_of(std::string_view module, std::string_view name);
 
 /// True for names that attacks use and checkpoints never need. These are refused in every kind of
-/// pickle, even where unlisted names only make the pickle opaque. Refuses all names in Python's own
-/// modules, except in plain-data modules and except plain-data classes. In torch, numpy and other
-/// packages, refuses names that run code, open files, import, or use the network. In any module,
-/// refuses names that lead to a refused module ("random._os", "enum.sys").
+/// pickle, even where unlisted names only make the pickle opaque. They are all names in Python's
+/// own modules, except in plain-data modules and except plain-data classes; in torch, numpy and
+/// other packages, names that run code, open files, import modules, or use the network; and in any
+/// module, names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
 /// True for an attribute that leads from an object to code, such as "__globals__", "os" or

@@ -1,6 +1,7 @@
 #pragma once
-// Reads pickles by a grammar into inert values. Nothing is called or imported. Names come from a
-// closed list. Work and memory are bounded by the length of the input.
+// Converts pickles to inert values. A grammar limits what each kind of pickle may contain. Nothing
+// is called or imported. Names come from a closed list. Work and memory are bounded by the length
+// of the input.
 //
 //   reader                       unlisted name               always refused (os.system, eval, ...)
 //   .metadata (metadata.hpp)     UNSUPPORTED                 REFUSED_NAME
@@ -21,8 +22,8 @@
 
 namespace reprise {
 
-/// Where a pickle is, for messages. The offset of an error is `offset` plus the error's position in
-/// the pickle.
+/// The place of a pickle in a file, for messages. The offset of an error is `offset` plus the
+/// error's position in the pickle.
 struct PickleSource {
   std::string file;
   std::uint64_t offset = 0;  ///< offset of the pickle's first byte in `file`
@@ -45,8 +46,8 @@ class StorageSource {
 /// bytearray, complex, torch.Size, torch.device, enums and so on become Object; an enum written as
 /// `getattr(Class, 'MEMBER')` gives the same Object as `Class(value)`. A Parameter becomes an
 /// Object that calls its constructor with a TensorValue. A tensor of another class or with
-/// attributes becomes an Object `_rebuild_from_type_v2` of class, TensorValue and attributes. numpy
-/// arrays become Objects in one form, see numpy_array.hpp.
+/// attributes becomes an Object that calls `_rebuild_from_type_v2` with the class, a TensorValue
+/// and the attributes. numpy arrays become Objects in one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;  ///< None if the item is opaque
   /// True if the value was not interpreted. The item's bytes must then be kept unchanged.
@@ -85,8 +86,8 @@ struct TensorDescription {
   bool contiguous() const;
 };
 
-/// Reads the pickle of a tensor item. Throws like decode_value; sparse or quantized tensors and
-/// unknown dtypes are UNSUPPORTED.
+/// Reads the pickle of a tensor item. Throws the same errors as decode_value; sparse or quantized
+/// tensors and unknown dtypes are UNSUPPORTED.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
 /// Returns the tensor's elements, taken from its storage, row-major and contiguous. Throws

@@ -9,8 +9,8 @@
 namespace reprise::pickle {
 namespace {
 
-// Modules of Python's standard library, current and former, without its plain-data modules. Modules
-// written in C may have a leading underscore, which is left out here.
+// Modules of Python's standard library, current and former, except its plain-data modules. A module
+// written in C may have a leading underscore, which this list leaves out.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -150,8 +150,9 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused as a member of any module. Such a member is a refused module that the
-/// module has imported, such as "_os" in "random._os", or gives access to one.
+/// Names that are refused as a member of any module. Such a member either is a refused module that
+/// the other module has imported, such as "_os" in "random._os", or gives access to a refused
+/// module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
@@ -164,7 +165,7 @@ constexpr std::string_view kMethods =
     "run_path runcode runsource spawn spawnl spawnle spawnlp spawnv spawnve spawnvp startfile "
     "symlink_to system unlink write_bytes write_text";
 
-/// Returns the first word of `words`, which `end` separates from the next word.
+/// Returns the first of the words in `words`, which are separated by `end`.
 constexpr std::string_view first_of(std::string_view words, char end) {
   return words.substr(0, std::min(words.find(end), words.size()));
 }
@@ -225,9 +226,9 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if the part of `path` from position `begin` on is a refused name or has one at its start.
-/// Examples are "torch.hub.load" from 0, and "torch.nn.torch.hub.load" from 9. The second is the
-/// same function: the module torch.nn has the module torch as a member.
+/// True if the part of `path` that begins at `begin`, or a prefix of that part, is a refused name.
+/// For example, "torch.nn.torch.hub.load" from position 9 is "torch.hub.load". The full path leads
+/// to the same function, because the module torch.nn has the module torch as a member.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;
        dot = path.find('.', dot + 1)) {

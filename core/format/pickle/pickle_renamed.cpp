@@ -12,7 +12,7 @@ struct Renamed {
   ModuleAndName python2;
   ModuleAndName python3;
 };
-// If several entries have one Python 3 name, the first of them is used for writing.
+// If several entries have the same Python 3 name, the first one is used for writing.
 constexpr std::array<Renamed, 12> kRenamed{{
     {{"__builtin__", "xrange"}, {"builtins", "range"}},
     {{"__builtin__", "long"}, {"builtins", "int"}},

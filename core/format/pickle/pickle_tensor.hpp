@@ -24,7 +24,7 @@ std::string_view storage_class_of(DType dtype);
 /// empty if the node is not a tensor.
 std::string_view tensor_call(const Graph& graph, NodeId node);
 
-/// Describes the tensor of a node. Throws like decode_tensor.
+/// Describes the tensor of a node. Throws the same errors as decode_tensor.
 TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleSource& where);
 
 }  // namespace reprise::pickle

@@ -275,8 +275,8 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
   return bytes;
 }
 
-/// Charges the budget for every element. Shared elements count too, because reading duplicates
-/// them, for example in an expanded tensor.
+/// Charges the budget for every element. Elements that share memory, as in an expanded tensor, are
+/// all charged, because reading duplicates them.
 void ValueReader::charge_elements(const TensorDescription& tensor) {
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return;
   const auto elements = static_cast<std::size_t>(volume(tensor.shape));
