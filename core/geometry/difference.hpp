@@ -35,7 +35,7 @@ struct Float4Pair {
   double low = 0;
   double high = 0;
 };
-/// Returns the distance of the low values or of the high values, whichever is larger.
+/// Returns the difference of the low values or of the high values, whichever is larger.
 REPRISE_HD inline double distance(Float4Pair a, Float4Pair b) {
   const double low = distance(a.low, b.low);
   const double high = distance(a.high, b.high);
@@ -147,7 +147,7 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 struct Difference {
   bool differs = false;    ///< true if any bit differs
   bool undefined = false;  ///< true if one side is NaN, or both are NaN with different bits
-  double delta = 0;        ///< largest distance of the element's numbers; used if not `undefined`
+  double delta = 0;  ///< largest difference of the element's numbers; valid if not `undefined`
 };
 
 /// Compares the elements at two places. An element has `parts` numbers; the places may have any

@@ -3,7 +3,7 @@
 namespace reprise {
 namespace {
 
-/// Adds a dimension outside the existing dimensions of `copy`.
+/// Adds an outermost dimension to `copy`, or merges it into the run or the dimension before it.
 void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   if (copy.dims == 0 && outer.source_step == copy.run_bytes &&
       outer.target_step == copy.run_bytes) {

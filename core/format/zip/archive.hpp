@@ -59,7 +59,8 @@ class Archive {
   /// disks, the stream of torch before 1.6). `source` must outlive the archive.
   explicit Archive(ItemSource& source);
 
-  /// Returns "archive", or the file's stem for torch.save(value, "common.pt").
+  /// Returns the directory that contains all records: "archive", or, for example, "common" if
+  /// torch.save wrote to a file named "common.pt".
   const std::string& prefix() const { return prefix_; }
   /// Returns the records in the order of their position in the slice.
   const std::vector<Record>& records() const { return records_; }
@@ -82,8 +83,8 @@ class Archive {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Returns patches, sorted by position. Each sets a checksum that is stored as 0 to the checksum
-  /// of the content. Reads the records with such checksums in bounded steps.
+  /// Returns patches, sorted by position, that replace checksums stored as 0 by the checksums of
+  /// the contents. Reads the contents of these records in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }
