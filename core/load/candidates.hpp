@@ -35,8 +35,8 @@ struct Candidates {
   /// Reasons why `locations` lacks the iteration that the tracker names; empty if `locations` has
   /// that iteration.
   std::vector<std::string> passed_over;
-  /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
-  /// load that fell back may have left them, or somebody changed the tracker.
+  /// Messages for the operator about committed iterations newer than the tracker's. They may remain
+  /// after a crash or after a load that fell back, or somebody may have changed the tracker.
   std::vector<std::string> notes = {};
 };
 

@@ -21,8 +21,8 @@ namespace reprise {
 struct LoadSettings {
   std::string path;  ///< checkpoint or root, resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that may be missing on one side, in the checkpoint or in the request. The report lists
-  /// each one that was.
+  /// Keys that need not be in both the checkpoint and the request. LoadReport::excused lists those
+  /// that were in only one of the two.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
@@ -59,7 +59,8 @@ struct LoadReport {
   std::vector<std::string> log;
   /// Candidates that were skipped, each with its damage; the same on all ranks.
   std::vector<std::string> fell_back_from;
-  /// Iterations of the skipped candidates, to be passed to the next save as CommitTarget::damaged.
+  /// Iterations of the skipped candidates; the job passes them to its next save as
+  /// CommitTarget::damaged.
   std::vector<Step> damaged;
   std::vector<CacheKind> reused;
 };
@@ -91,7 +92,7 @@ using Ask = std::function<Wanted(const Candidate&)>;
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
 /// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
 /// of the request. If a plain DCP checkpoint has no common state, that of the request is left
-/// unchanged. All ranks take the same checkpoint.
+/// unchanged. All ranks load the same checkpoint.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
@@ -100,9 +101,9 @@ using Ask = std::function<Wanted(const Candidate&)>;
 /// error of the first one.
 ///
 /// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
-/// offset), with one exception: if all ranks together saw only 0 as the checksums of elements and
-/// no other mismatch, the writer had checksums switched off, and the log says so. Throws
-/// EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
+/// offset), with one exception: if every checksum of elements that any rank saw is 0, and there is
+/// no other mismatch, the writer had checksums switched off; this is not an error, but is reported
+/// in the log. Throws EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
 /// Loads in the same way, but takes the job's request as `into` instead of asking for it.

@@ -24,7 +24,7 @@ class RecordExchange final : public BytesAtHand {
  public:
   /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
   /// one rank, all ranks throw that error. `share` assigns them to rounds of at most `room` bytes.
-  /// Borrows its arguments.
+  /// The arguments must outlive the object.
   RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
                  std::uint64_t room);

@@ -70,7 +70,8 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
-/// Returns the interval of each coordinate on the dimension's axes, as Placement::box computes it.
+/// Returns one interval for each combination of coordinates on the axes that split the dimension,
+/// as Placement::box computes it.
 std::vector<Leaf> leaves_of(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
   std::vector<Leaf> leaves = {{{0, length}, ""}};
   for (const Cut& cut : cuts) {

@@ -39,7 +39,7 @@ class JobLoadPlan {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// A tensor of which every rank of a section wants its own box.
+  /// A tensor for which a placement determines the box that each rank of a section wants.
   struct PlacedWish {
     std::uint32_t tensor;
     std::uint32_t placed;  ///< index into the section's placements
@@ -47,7 +47,7 @@ class JobLoadPlan {
     const ShardLayout* layout;
     const Crossing* crossing;
   };
-  /// A tensor for which all ranks of a section list the boxes they want.
+  /// A tensor for which every rank of a section lists the boxes that it wants.
   struct GivenWish {
     std::uint32_t tensor;
     std::size_t ndim;
