@@ -3,7 +3,7 @@
 // loaded it need not plan its first save. The catalogue does not say which ranks held main copies,
 // so all ranks together check that the plan fits the job:
 //
-//   each rank  holds what the plan assigns to it, and the plan has all that it holds (plan_fit)
+//   each rank  holds what the plan assigns to it, and the plan covers what it holds (plan_fit)
 //   all ranks  hashes of their main copies add up to the hash of the plan's boxes and objects
 
 #include <cstdint>
