@@ -15,7 +15,7 @@ namespace reprise {
 enum class ByteOrder { kLittle, kBig };
 
 /// Checks the record `.data/version`, or `version` if there is no such record. Throws UNSUPPORTED
-/// unless it says 1 to 10, and TORN_FILE if both records are missing.
+/// unless the version is 1 to 10, and TORN_FILE if both records are missing.
 void check_version(Archive& archive);
 /// Returns the byte order of the storages. Archives that torch wrote before 2.1 do not state it and
 /// are treated as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".

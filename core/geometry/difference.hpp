@@ -72,7 +72,7 @@ struct HalfValue {
     constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
     if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
     // The bits now have the layout of a float, but still the exponent bias of a half, which is 15
-    // instead of 127. So the number that they stand for is too small by a factor of 2^112,
+    // instead of 127. The number that they represent is therefore too small by a factor of 2^112,
     // subnormal numbers included.
     return std::bit_cast<float>(sign | rest) * 0x1p112F;
   }

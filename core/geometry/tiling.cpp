@@ -43,7 +43,7 @@ class Corners {
     Dims at;
     std::int64_t count = 0;
   };
-  /// Returns the first corner whose counts do not cancel; nothing if all do.
+  /// Returns the first corner whose counts do not cancel; nothing if all counts cancel.
   std::optional<Left> first_left() const {
     for (std::size_t i = 0; i < corners_.size();) {
       const Wide number = corners_[i] >> 1U;

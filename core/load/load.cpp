@@ -134,9 +134,9 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state to show it to the job; the load later delivers the same value. If the
-  /// load verifies checksums, also counts those of the common state. Returns null if there is no
-  /// common state.
+  /// Reads the common state for the job, which needs it to make its request; the load later
+  /// delivers the same value. If the load verifies checksums, also counts the checksums of
+  /// the common state. Returns null if there is no common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -372,7 +372,8 @@ class Loading {
     end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
   }
 
-  /// Reads the common state, then judges the checksums of all records.
+  /// Reads the common state, then decides whether checksum mismatches in any of the records are
+  /// damage.
   void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {

@@ -1,6 +1,6 @@
 #pragma once
-// Loads a checkpoint: reads and validates metadata, takes the wanted keys from the template, and
-// reads each needed element once, either on each rank that needs it or on one rank for all.
+// Loads a checkpoint: reads and validates metadata, takes the wanted keys from the job's request,
+// and reads each needed element once, either on each rank that needs it or on one rank for all.
 
 #include <functional>
 #include <optional>
@@ -42,7 +42,7 @@ struct LoadReport {
   /// Bytes of shared records that this rank read from storage for all ranks that need them.
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
-  std::uint64_t peak_staging = 0;  ///< staging plus the peak of exchanged data
+  std::uint64_t peak_staging = 0;  ///< size of staging, plus the peak size of exchanged data
   /// Upper limit, known in advance, on the memory that this rank uses for reading in addition to
   /// the job's own: staging, its largest object, and one round of the exchange including this
   /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
@@ -54,7 +54,7 @@ struct LoadReport {
   std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
-  KeyMismatch returned;                ///< mismatched keys that the strict mode returns
+  KeyMismatch returned;                ///< mismatched keys, if the strict mode returns them
   std::vector<std::string> excused;
   std::vector<std::string> log;
   /// Candidates that were skipped, each with its damage; the same on all ranks.
@@ -78,15 +78,15 @@ struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
   std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
-/// A checkpoint that the load tries, as shown to the job before the job makes its request. Valid
+/// A checkpoint that the load tries. The job receives it before the job makes its request. Valid
 /// only during the call of Ask.
 struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if the checkpoint has no common state
   const Catalog& catalog;
 };
-/// Returns the job's request; called once per candidate. Must throw the same error on all ranks or
-/// none; after an error no other candidate is tried.
+/// Returns the job's request; called once per candidate. If it throws, it must throw the same error
+/// on all ranks; no other candidate is then tried.
 using Ask = std::function<Wanted(const Candidate&)>;
 
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the

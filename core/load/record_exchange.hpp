@@ -33,8 +33,8 @@ class RecordExchange final : public BytesAtHand {
   RecordExchange& operator=(const RecordExchange&) = delete;
 
   /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
-  /// rank of `group` must call it. If a rank fails, it keeps taking part, so that nobody waits for
-  /// it, and throws at the end. The ranks that need its shares throw at the end too. If a
+  /// rank of `group` must call run(). If a rank fails, it keeps taking part, so that nobody waits
+  /// for it, and throws at the end. The ranks that need its shares throw at the end too. If a
   /// collective call fails because another rank is lost, this rank takes part in no more rounds.
   /// Otherwise it would wait for a deadline in every group to which the lost rank belongs.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);

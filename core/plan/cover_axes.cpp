@@ -1,8 +1,8 @@
 // Checks that the boxes of a placement cover the tensor. A box is the product of one interval per
-// dimension, and that interval depends only on the axes that split the dimension. So the boxes tile
-// the tensor if the intervals tile each dimension. They do so if each split tiles the part that the
-// earlier splits left. Only a few different lengths occur per level, so the cost is about the sum
-// of the axis sizes.
+// dimension, and that interval depends only on the axes that split the dimension. The boxes
+// therefore tile the tensor if the intervals tile each dimension. This is the case if each split
+// tiles the part that the earlier splits produced. Only a few different lengths occur per level, so
+// the cost is about the sum of the axis sizes.
 
 #include <algorithm>
 #include <limits>

@@ -49,7 +49,7 @@ struct Pattern {
   }
 };
 
-/// Boxes of one tensor that are assigned owners in one turn.
+/// Boxes of one tensor whose owners are chosen in one turn.
 struct Turn {
   std::uint32_t holders;
   std::uint64_t bytes;  ///< size of each box

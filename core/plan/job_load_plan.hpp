@@ -19,9 +19,10 @@ namespace reprise {
 
 class JobLoadPlan {
  public:
-  /// `wanted[r]` is the plan that rank r of `loaders` would offer if it saved; the rank wants the
-  /// same boxes. `stored` and `wanted` must outlive this object. Throws NOT_STORED, SHAPE_DRIFT or
-  /// DTYPE_DRIFT with the key, and LAYOUT_MISMATCH if a rank is not a member of the mesh it uses.
+  /// `wanted[r]` is the plan that rank r of `loaders` would offer in a save; it determines the
+  /// boxes that the rank wants. `stored` and `wanted` must outlive this object. Throws NOT_STORED,
+  /// SHAPE_DRIFT or DTYPE_DRIFT with the key, and LAYOUT_MISMATCH if a rank is not a member of the
+  /// mesh it uses.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
 

@@ -29,8 +29,8 @@ class CallDeadline {
     PeerWatch* watch = nullptr;     ///< if null, only the deadline ends the wait
   };
 
-  /// The call begins now. `clock`, `group` and `limits.watch` must outlive it. `describe` returns
-  /// text that says what is awaited.
+  /// The time of the call starts now. `clock`, `group` and `limits.watch` must outlive it.
+  /// `describe` returns text that says what is awaited.
   CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                std::function<std::string()> describe);
 

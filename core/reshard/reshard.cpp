@@ -155,7 +155,7 @@ class Resharder {
                 {.file = ports_.store.display(directory)});
   }
 
-  /// Starts the new catalog: keys, dtypes and logical shapes stay, and there are no chunks yet.
+  /// Creates the new catalog: it has the old keys, dtypes and logical shapes, but no chunks yet.
   void start_catalog() {
     Catalog& catalog = metadata_.catalog;
     catalog.files.clear();

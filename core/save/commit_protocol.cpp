@@ -217,7 +217,7 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
-/// Removes the directory except for foreign files, which are noted.
+/// Removes the directory except for foreign files, and reports those.
 void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }

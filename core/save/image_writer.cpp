@@ -51,9 +51,9 @@ struct ImageWriter::Batch {
   std::vector<Mark> marks;   ///< elements and tails in the order of the image
 };
 
-/// State of checksumming and writing one file. Background tasks do this work; the caller may do the
-/// checksums. Batches are processed in order and each task waits for the one before it, so no two
-/// threads use this state at once.
+/// State of checksumming and writing one file. Background tasks do this work, but the caller may
+/// compute the checksums. Batches are processed in order and each task waits for the one before it,
+/// so no two threads use this state at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 

@@ -35,7 +35,7 @@ struct EndedSave {
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
-  /// Begins a save, like Save::begin.
+  /// Begins a save, as Save::begin does.
   using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
                                    SaveSettings)>;
 
@@ -48,7 +48,7 @@ class SaveQueue {
   SaveQueue& operator=(const SaveQueue&) = delete;
 
   /// Blocks until a slot is free and no save in flight targets the directory of `options`, then
-  /// begins like Save::begin: on return the job may change its state.
+  /// begins a save as Save::begin does; on return the job may change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
   /// Commits saves that are durable on all ranks, oldest first, without waiting for the others.

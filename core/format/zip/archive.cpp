@@ -95,8 +95,8 @@ bool well_formed_extra(ByteSpan extra) {
 }
 
 // True if all readers read the same from the extra field. If an id occurs twice, PyTorch's reader
-// takes its first field and others take the last. Some readers prefer a name in the extra field to
-// the entry's own name.
+// uses the first of the two fields and other readers use the last. Some readers prefer a name in
+// the extra field to the entry's own name.
 bool unambiguous_extra(ByteSpan extra) {
   std::size_t wide = 0;
   for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
@@ -198,7 +198,7 @@ ByteSpan Archive::fetch(ByteRange range) {
   return ByteSpan(windows_.back().bytes).first(range.size);
 }
 
-// Finds the end record as Python's zipfile and PyTorch's reader do: the last signature counts,
+// Finds the end record as Python's zipfile and PyTorch's reader do: uses the last signature,
 // whatever follows it.
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
