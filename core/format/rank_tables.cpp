@@ -27,10 +27,10 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// Adds the pieces of `more` to this copy. Returns false and adds nothing if the pieces do not
-  /// fit: dtype or shapes differ, this copy has one of the boxes from another position in the
-  /// files, or this copy is complete without one of the boxes. If only one of the two has storage
-  /// for a box, the copy uses that storage.
+  /// Adds the pieces of `more` to this copy. Returns false and adds nothing in three cases: dtype
+  /// or shapes differ; the two store one box at different positions; or this copy is complete, but
+  /// lacks a box of `more`. If only one of the two has storage for a box, the copy uses that
+  /// storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -80,11 +80,11 @@ class Copy {
 
   StoredTensor tensor_;
   std::map<Box, std::size_t> places_;  ///< for each box, the index of the first chunk with that box
-  std::size_t before_ = 0;             ///< number of chunks before the current rank's were added
+  std::size_t before_ = 0;             ///< number of chunks that earlier ranks added
   std::uint64_t volume_ = 0;
 };
 
-/// Upper limit on the number of incomplete copies to which a rank's pieces may be added.
+/// Upper limit on the number of copies to which the pieces of later ranks may be added.
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
@@ -100,7 +100,7 @@ constexpr std::size_t kOpenMax = 64;
               {.key = a.key});
 }
 
-/// Throws unless ranks that have parts of one tensor agree on the whole tensor.
+/// Throws if ranks that have only parts of a tensor disagree on its dtype or shape.
 void require_agreement(const std::vector<Copy>& copies) {
   const Copy* partial = nullptr;
   for (const Copy& copy : copies) {
@@ -114,7 +114,7 @@ void require_agreement(const std::vector<Copy>& copies) {
 
 std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   std::vector<Copy> copies;
-  std::vector<std::size_t> open;  // indices of the most recent incomplete copies
+  std::vector<std::size_t> open;  // indices of the copies to which pieces may be added
   for (StoredTensor& tensor : of_ranks) {
     const auto taken = std::find_if(open.begin(), open.end(),
                                     [&](std::size_t c) { return copies[c].take(tensor); });

@@ -22,10 +22,10 @@ namespace {
 constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
 
 // True if two different indices may refer to one element. Takes the dimensions in ascending order
-// of their strides. `reach` is the largest offset that the dimensions so far can produce. If each
-// next stride is larger than `reach`, no two indices refer to one element. The result is therefore
-// false for every permuted or sliced tensor, and true for every expanded one. `reach` cannot
-// overflow, because the view fits its storage.
+// of their strides. `reach` is the largest offset that the dimensions visited so far can produce.
+// If the stride of each further dimension is larger than `reach`, no two indices refer to one
+// element. The result is therefore false for every permuted or sliced tensor, and true for every
+// expanded one. `reach` cannot overflow, because the view fits its storage.
 bool elements_fall_together(const Dims& size, const Dims& strides) {
   if (std::ranges::find(size, 0) != size.end()) return false;
   std::array<std::size_t, kMaxNdim> order{};

@@ -38,16 +38,18 @@ struct TensorItem {
   std::uint64_t element_bytes() const;  ///< volume(size) * size_of(dtype)
 };
 
-/// Reads everything but the elements, in one or two reads. Does not judge checksums, because torch
-/// can be told not to compute them; callers that need checksums compare all of them (Archive).
-/// Throws like Archive. Also throws UNSUPPORTED (dtype, version, byte order, strides that map
-/// several indices to one element), EXTENT_MISMATCH (a record shorter than the claimed storage, a
-/// view that exceeds it), and TORN_FILE (missing records, a data.pkl that is not a tensor).
+/// Reads everything but the elements, in one or two reads. Does not verify checksums, because torch
+/// can be configured not to compute them; for verification, use Archive::checksum_matches().
+/// Throws the same errors as Archive. Also throws UNSUPPORTED (dtype, version, byte order, strides
+/// that map several indices to one element), EXTENT_MISMATCH (a record shorter than the claimed
+/// storage, a view that exceeds it), and TORN_FILE (missing records, a data.pkl that is not a
+/// tensor).
 TensorItem read_tensor_item(ItemSource& source);
 TensorItem read_tensor_item(Archive& archive);
 
-/// The bytes around the elements of a row-major tensor, all known before the elements are. An item
-/// is the head (up to data_offset), data_bytes bytes of elements, and the tail.
+/// The bytes around the elements of a row-major tensor. Their positions are known before the
+/// elements are. An item is the head (up to data_offset), data_bytes bytes of elements, and the
+/// tail.
 class TensorItemLayout {
  public:
   TensorItemLayout(DType dtype, const Dims& size);
@@ -62,7 +64,7 @@ class TensorItemLayout {
   void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
 
-  /// The positions in the tail at which bytes depend on the elements.
+  /// The positions of those bytes of the tail that depend on the elements.
   struct Places {
     ArchiveWriter::ChecksumPlaces crc;     ///< checksum of the elements
     std::uint64_t id = 0;                  ///< the serialization id

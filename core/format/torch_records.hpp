@@ -15,10 +15,10 @@ namespace reprise {
 enum class ByteOrder { kLittle, kBig };
 
 /// Checks the record `.data/version`, or `version` if there is no such record. Throws UNSUPPORTED
-/// unless it says 1 to 10, and TORN_FILE if both records are missing.
+/// unless the version is 1 to 10, and TORN_FILE if both records are missing.
 void check_version(Archive& archive);
-/// Returns the byte order of the storages. Archives of torch before 2.1 do not state it; they count
-/// as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
+/// Returns the byte order of the storages. Archives that torch wrote before 2.1 do not state it and
+/// are treated as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
 ByteOrder byte_order_of(Archive& archive);
 
 /// Returns the place of the pickle that begins at byte `offset` of the slice, for messages.
@@ -28,14 +28,14 @@ PickleSource pickle_at(const ItemSource& source, std::uint64_t offset);
 /// byteorder.
 void add_leading_records(ArchiveWriter& out, ByteSpan pickle);
 inline constexpr std::uint64_t kSerializationIdBytes = 40;
-/// Adds the record version, and the record .data/serialization_id up to its content.
+/// Adds the record `version`, then the record `.data/serialization_id` up to its content.
 void begin_serialization_id(ArchiveWriter& out);
-/// Writes kSerializationIdBytes digits. PyTorch's id is 20 digits of a hash of the names and 20
-/// digits of the contents' checksums; it is only informational. This id is made in a similar way,
-/// so that equal items have equal bytes.
+/// Writes kSerializationIdBytes digits. In PyTorch's id, the first 20 digits are a hash of the
+/// record names and the other 20 come from the checksums of the contents; the id is only
+/// informational. This id is made in a similar way, so that equal items have equal bytes.
 void write_serialization_id(std::uint64_t pickle_hash, std::uint32_t contents_crc,
                             MutableByteSpan out);
-/// Adds the records version and .data/serialization_id, then the directory.
+/// Adds the records `version` and `.data/serialization_id`, then the directory.
 void add_trailing_records(ArchiveWriter& out, std::uint64_t pickle_hash,
                           std::uint32_t contents_crc);
 

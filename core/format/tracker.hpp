@@ -22,14 +22,14 @@ struct Tracker {
   friend bool operator==(const Tracker&, const Tracker&) = default;
 };
 
-/// Reads a tracker. Throws TORN_FILE with the offset for any other text, and LIMIT for a file that
-/// is too long to be a tracker.
+/// Reads a tracker. Throws TORN_FILE with the offset if the text is not a valid tracker, and LIMIT
+/// if the file is too long to be a tracker.
 Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place = {});
 Bytes write_tracker(const Tracker& tracker);
 
 /// Returns the checkpoint's directory, such as "iter_0001000" or "release".
 std::string directory_of(const Tracker& tracker);
-/// Returns the tracker that refers to a directory; nothing if no tracker can.
+/// Returns the tracker that refers to the directory `name`; nothing if no tracker can refer to it.
 std::optional<Tracker> tracker_of_directory(std::string_view name);
 
 }  // namespace reprise

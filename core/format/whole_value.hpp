@@ -11,15 +11,16 @@ namespace reprise {
 
 struct WholeValue {
   BytesItem item;
-  /// Describes what the value leaves out: bytes after a pickle, or records of an archive to which
-  /// nothing refers. Does not count the records in which every torch archive says how it was
-  /// written. Empty if nothing is left out. Meaningful only if there is a value.
+  /// Describes the content that is not part of the value: bytes after a pickle, or archive records
+  /// to which nothing refers. The records that describe the archive's format (version, byte order
+  /// and so on) are ignored. Empty if there is no such content. Meaningful only if there is a
+  /// value.
   std::string left_out;
 };
 
-/// Reads an archive or other item like read_bytes_item.
+/// Reads an archive or another item, as read_bytes_item does.
 WholeValue read_whole_item(ItemSource& source);
-/// Reads a pickle that is not in an archive. Throws like decode_value.
+/// Reads a pickle that is not in an archive. Throws the same errors as decode_value.
 WholeValue read_whole_pickle(ItemSource& source);
 
 }  // namespace reprise

@@ -10,7 +10,7 @@ class Cutter {
   Cutter(const Dims& shape, std::int64_t elements_max, const std::function<void(const Box&)>& visit)
       : elements_max_(elements_max), visit_(visit), box_(Box::whole(shape)) {}
 
-  /// Cuts along dimension `d`; the box still has the tensor's full extent there.
+  /// Splits the box along dimension `d`, in which it still has the tensor's full extent.
   void cut(std::size_t d) {
     if (d == box_.ndim() || box_.elements() <= elements_max_) return visit_(box_);
     const std::int64_t extent = box_.extent[d];

@@ -46,7 +46,7 @@ bool contains(const Box& outer, const Box& inner) {
 std::vector<Box> subtract(const Box& box, const Box& hole) {
   CHECK(contains(box, hole), box, hole);
   std::vector<Box> rest;
-  Box core = box;  // this box shrinks to `hole` in one dimension after the other
+  Box core = box;  // shrinks to `hole` one dimension at a time
   for (std::size_t d = 0; d < box.ndim(); ++d) {
     const Interval whole = core.interval(d);
     const Interval cut = hole.interval(d);

@@ -21,7 +21,7 @@ struct Comparison {
   std::optional<std::int64_t> first;  ///< index of the first mismatch
 
   bool same() const { return bit_mismatches == 0; }
-  /// Adds `next`, which is the result for the elements that follow.
+  /// Adds the result for the next elements.
   void append(const Comparison& next);
 };
 

@@ -35,7 +35,7 @@ struct Float4Pair {
   double low = 0;
   double high = 0;
 };
-/// Returns the distance of the low values or of the high values, whichever is larger.
+/// Returns the difference of the low values or of the high values, whichever is larger.
 REPRISE_HD inline double distance(Float4Pair a, Float4Pair b) {
   const double low = distance(a.low, b.low);
   const double high = distance(a.high, b.high);
@@ -72,7 +72,7 @@ struct HalfValue {
     constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
     if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
     // The bits now have the layout of a float, but still the exponent bias of a half, which is 15
-    // instead of 127. So the number that they stand for is too small by a factor of 2^112,
+    // instead of 127. The number that they represent is therefore too small by a factor of 2^112,
     // subnormal numbers included.
     return std::bit_cast<float>(sign | rest) * 0x1p112F;
   }
@@ -147,7 +147,7 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 struct Difference {
   bool differs = false;    ///< true if any bit differs
   bool undefined = false;  ///< true if one side is NaN, or both are NaN with different bits
-  double delta = 0;        ///< largest distance of the element's numbers; used if not `undefined`
+  double delta = 0;  ///< largest difference of the element's numbers; valid if not `undefined`
 };
 
 /// Compares the elements at two places. An element has `parts` numbers; the places may have any

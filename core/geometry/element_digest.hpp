@@ -18,8 +18,8 @@ struct WideWord {
 };
 
 /// Returns the contribution of one element; `key` identifies the tensor. kStep is odd and its bits
-/// have no pattern. So a change of the index has another effect than a change of a few bits of the
-/// element.
+/// have no pattern. A change of the index is therefore not confused with a change of a few bits of
+/// the element.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;

@@ -18,7 +18,7 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// Returns the local offset, in elements, of the piece's element at the global `index`.
+/// Returns the local offset, in elements, of the element with the global index `index`.
 std::int64_t local_offset(const Piece& piece, const Dims& index);
 
 /// Returns a row-major piece that lies at the start of the local buffer.

@@ -3,7 +3,7 @@
 namespace reprise {
 namespace {
 
-/// Adds a dimension outside the existing dimensions of `copy`.
+/// Adds an outermost dimension to `copy`, or merges it into the run or the dimension before it.
 void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   if (copy.dims == 0 && outer.source_step == copy.run_bytes &&
       outer.target_step == copy.run_bytes) {
@@ -22,8 +22,8 @@ void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   copy.dim[copy.dims++] = outer;
 }
 
-/// Returns how many parts a run of the copy has at most. The number is exact if all runs start at
-/// the same offset from a 16-byte boundary of the target; otherwise it may be too large.
+/// Returns the number of parts of a run if all runs start at the same offset from a 16-byte
+/// boundary of the target. Otherwise returns an upper limit on it.
 std::int64_t parts_of_run(const StridedCopy& copy) {
   if (copy.run_bytes <= kBlockBytes) return 1;
   bool alike = true;

@@ -92,8 +92,8 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
 
 namespace {
 
-/// Finds a region that no box covers. The recursion starts at dimension 0; each level goes one
-/// dimension further, and continues only with the boxes that cover the slab found so far.
+/// Finds a region that no box covers. The recursion starts at dimension 0; each level handles the
+/// next dimension, and considers only the boxes that cover the slab found so far.
 class GapFinder {
  public:
   explicit GapFinder(const Box& whole) : whole_(whole), gap_(whole) {}

@@ -18,7 +18,8 @@ namespace reprise {
 /// begun and not yet ended. O(n log n) if these are always few, O(n^2) in the worst case.
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes);
 
-/// The result of a search for two overlapping boxes that gives up after about `steps_max` pairs.
+/// The result of a search for two overlapping boxes. The search gives up after about `steps_max`
+/// pairs.
 struct OverlapSearch {
   std::optional<std::pair<std::size_t, std::size_t>> pair;
   bool finished = true;  ///< false if the search gave up; the result is then unknown

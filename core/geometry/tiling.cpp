@@ -43,7 +43,7 @@ class Corners {
     Dims at;
     std::int64_t count = 0;
   };
-  /// Returns the first corner whose counts do not cancel; nothing if all do.
+  /// Returns the first corner whose counts do not cancel; nothing if all counts cancel.
   std::optional<Left> first_left() const {
     for (std::size_t i = 0; i < corners_.size();) {
       const Wide number = corners_[i] >> 1U;
@@ -78,8 +78,8 @@ class Corners {
     return true;
   }
 
-  /// Adds the corners of a box. With `sign` 0 the first corner counts +1, with `sign` 1 it counts
-  /// -1. In each dimension, the corner at the end has the opposite sign of the corner at the start.
+  /// Adds the corners of a box. The first corner counts +1 if `sign` is 0, and -1 if it is 1. In
+  /// each dimension, the corner at the end has the opposite sign of the corner at the start.
   void add(const Box& box, unsigned sign) {
     std::vector<Wide> numbers = {sign};
     for (std::size_t c = 0; c < dims_.size(); ++c) {
@@ -115,7 +115,7 @@ class Corners {
   const Box& whole_;
   std::vector<std::size_t> dims_;
   std::vector<std::vector<std::int64_t>> faces_;  ///< coordinates, by position in dims_
-  std::vector<Wide> corners_;  ///< twice the number of each counted corner, plus 1 if it counts -1
+  std::vector<Wide> corners_;  ///< for each corner, twice its number, plus 1 if it counts -1
 };
 
 TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {

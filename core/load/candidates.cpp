@@ -23,8 +23,8 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the iterations below the root. Returns none if the root cannot be listed, because they
-/// only serve for messages and the load does not depend on them.
+/// Returns the iterations below the root; none if the root cannot be listed. The load does not
+/// depend on them: they are used only in messages.
 std::vector<Generation> listed(Store& store, const std::string& root) {
   try {
     return generations(store, root);

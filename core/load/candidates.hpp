@@ -27,7 +27,7 @@ enum class LoadStage : std::uint8_t {
   kContent,  ///< reading the checkpoint's content
 };
 
-/// True if an error in that stage means that the checkpoint is damaged.
+/// True if an error with this code in this stage means that the checkpoint is damaged.
 bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
@@ -35,14 +35,14 @@ struct Candidates {
   /// Reasons why `locations` lacks the iteration that the tracker names; empty if `locations` has
   /// that iteration.
   std::vector<std::string> passed_over;
-  /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
-  /// load that fell back may have left them, or somebody changed the tracker.
+  /// Messages for the operator about committed iterations newer than the tracker's. They may remain
+  /// after a crash or after a load that fell back, or somebody may have changed the tracker.
   std::vector<std::string> notes = {};
 };
 
 /// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
 /// all committed iterations older than the tracker's; if the tracker is unreadable or missing, adds
-/// all committed iterations. If there is no checkpoint at all, throws like locate().
+/// all committed iterations. If there is no checkpoint at all, throws the same error as locate().
 Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 
 /// Checks every `ranks`-th payload file, starting at number `rank`. Throws NOT_FOUND if the file

@@ -48,7 +48,8 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
-/// Reads the common state on one rank for all; that rank also counts the checksums of its records.
+/// Reads the common state on one rank and sends it to all. That rank also adds the checksums of the
+/// common state's records to `checksums`.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
@@ -75,7 +76,7 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
-/// Makes the checkpoint take bytes from `at_hand` first, as long as this object lives.
+/// While this object exists, reads of the checkpoint take bytes from `at_hand` if it has them.
 class LookFirst {
  public:
   LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
@@ -133,9 +134,9 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state to show it to the job; the load later delivers the same value. If the
-  /// load verifies checksums, also counts those of the common state. Returns null if there is no
-  /// common state.
+  /// Reads the common state for the job, which needs it to make its request; the load later
+  /// delivers the same value. If the load verifies checksums, also counts the checksums of
+  /// the common state. Returns null if there is no common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -188,7 +189,7 @@ class Loading {
     return report;
   }
 
-  /// Remembers the metadata. The next load uses it again, and the next save starts its plan from
+  /// Remembers the metadata. The next load uses it again, and the next save derives its plan from
   /// it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
@@ -198,8 +199,8 @@ class Loading {
     options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
 
-  /// Checks the candidate's files; each rank checks a share. If any rank finds a fault, all throw
-  /// it.
+  /// Checks the candidate's files; each rank checks a share. If any rank finds a fault, all ranks
+  /// throw that error.
   std::shared_ptr<Opened> vote(std::shared_ptr<Opened> candidate) {
     const Contribution mine = contribution_of([&] {
       require_files(candidate->checkpoint, group_.rank(), group_.group().size());
@@ -338,9 +339,9 @@ class Loading {
     });
   }
 
-  /// Returns null, without communication, if each rank reads for itself. Otherwise collective:
-  /// every rank first allocates what it needs for the exchange. If this fails on one rank, all
-  /// ranks throw. Only then are the communicators created.
+  /// Returns null, without communication, if each rank reads for itself. Otherwise the call is
+  /// collective: first, every rank allocates what it needs for the exchange, and all ranks throw if
+  /// this fails on one of them; then the communicators are created.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
@@ -352,8 +353,8 @@ class Loading {
     return exchange;
   }
 
-  /// Reads records shared with other ranks first, round by round; then the records that only this
-  /// rank needs.
+  /// Reads the records that other ranks need too, round by round, and then the records that only
+  /// this rank needs.
   void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
                   RecordExchange* exchange) const {
     begin_phase(ports_.trace, phase::kRead);
@@ -371,7 +372,8 @@ class Loading {
     end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
   }
 
-  /// Reads the common state, then judges the checksums of all records.
+  /// Reads the common state, then decides whether checksum mismatches in any of the records are
+  /// damage.
   void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {

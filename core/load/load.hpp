@@ -1,6 +1,6 @@
 #pragma once
-// Loads a checkpoint: reads and validates metadata, takes the wanted keys from the template, and
-// reads each needed element once, either on each rank that needs it or on one rank for all.
+// Loads a checkpoint: reads and validates metadata, takes the wanted keys from the job's request,
+// and reads each needed element once, either on each rank that needs it or on one rank for all.
 
 #include <functional>
 #include <optional>
@@ -21,8 +21,8 @@ namespace reprise {
 struct LoadSettings {
   std::string path;  ///< checkpoint or root, resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that may be missing on one side, in the checkpoint or in the request. The report lists
-  /// each one that was.
+  /// Keys that need not be in both the checkpoint and the request. LoadReport::excused lists those
+  /// that were in only one of the two.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
@@ -42,7 +42,7 @@ struct LoadReport {
   /// Bytes of shared records that this rank read from storage for all ranks that need them.
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
-  std::uint64_t peak_staging = 0;  ///< staging plus the peak of exchanged data
+  std::uint64_t peak_staging = 0;  ///< size of staging, plus the peak size of exchanged data
   /// Upper limit, known in advance, on the memory that this rank uses for reading in addition to
   /// the job's own: staging, its largest object, and one round of the exchange including this
   /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
@@ -54,12 +54,13 @@ struct LoadReport {
   std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
-  KeyMismatch returned;                ///< mismatched keys that the strict mode returns
+  KeyMismatch returned;                ///< mismatched keys, if the strict mode returns them
   std::vector<std::string> excused;
   std::vector<std::string> log;
   /// Candidates that were skipped, each with its damage; the same on all ranks.
   std::vector<std::string> fell_back_from;
-  /// Iterations of the skipped candidates, to be passed to the next save as CommitTarget::damaged.
+  /// Iterations of the skipped candidates; the job passes them to its next save as
+  /// CommitTarget::damaged.
   std::vector<Step> damaged;
   std::vector<CacheKind> reused;
 };
@@ -77,21 +78,21 @@ struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
   std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
-/// A checkpoint that the load tries, as shown to the job before the job makes its request. Valid
+/// A checkpoint that the load tries. The job receives it before the job makes its request. Valid
 /// only during the call of Ask.
 struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if the checkpoint has no common state
   const Catalog& catalog;
 };
-/// Returns the job's request; called once per candidate. Must throw the same error on all ranks or
-/// none; after an error no other candidate is tried.
+/// Returns the job's request; called once per candidate. If it throws, it must throw the same error
+/// on all ranks; no other candidate is then tried.
 using Ask = std::function<Wanted(const Candidate&)>;
 
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
 /// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
 /// of the request. If a plain DCP checkpoint has no common state, that of the request is left
-/// unchanged. All ranks take the same checkpoint.
+/// unchanged. All ranks load the same checkpoint.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
@@ -100,9 +101,9 @@ using Ask = std::function<Wanted(const Candidate&)>;
 /// error of the first one.
 ///
 /// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
-/// offset), with one exception: if all ranks together saw only 0 as the checksums of elements and
-/// no other mismatch, the writer had checksums switched off, and the log says so. Throws
-/// EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
+/// offset), with one exception: if every checksum of elements that any rank saw is 0, and there is
+/// no other mismatch, the writer had checksums switched off; this is not an error, but is reported
+/// in the log. Throws EXTENT_MISMATCH if two items share bytes. The Error is the same on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
 /// Loads in the same way, but takes the job's request as `into` instead of asking for it.

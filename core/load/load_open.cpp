@@ -41,7 +41,8 @@ Bytes encode(const MetadataFiles& files) {
   return wire;
 }
 
-/// Returns the part of per-rank metadata that this rank of the job sees.
+/// Returns the metadata for this rank. If each rank wrote its own metadata, leaves out the items of
+/// other ranks.
 Metadata for_rank(Metadata all, const Communicator& group) {
   if (all.ranks.empty()) return all;
   const auto is_own = [](const auto& item) { return item.known_by.own; };
@@ -145,8 +146,8 @@ TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSetting
   return tracked;
 }
 
-/// Returns "that of rank 2 names iteration 4" for the first rank whose tracker does not name
-/// `newest`.
+/// Describes the first rank whose tracker does not name `newest`, for example as "that of rank 2
+/// names iteration 4".
 std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
   const auto other = std::find_if(tracked.begin(), tracked.end(),
                                   [newest](const auto& step) { return step != newest; });
@@ -168,11 +169,11 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
 }
 
 /// If trackers differ between ranks, the ranks see different stores, or some ranks see an old state
-/// of one store. The newest iteration was committed, so the load takes it. Throws unless each
-/// rank's store has that iteration.
+/// of one store. The newest iteration was committed, so the load uses it. Throws unless each rank's
+/// store has that iteration.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
-  if (!found.locations.front().tracker) return;  // no tracker was followed
+  if (!found.locations.front().tracker) return;  // the checkpoint was found without a tracker
   const TrackedSteps tracked = tracked_by_all(store, group, options);
   const bool alike = std::all_of(tracked.begin(), tracked.end(),
                                  [&](const auto& step) { return step == tracked.front(); });

@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Returns the leader's candidates(). If trackers differ between ranks, the list starts at the
-/// iteration of the newest tracker. Throws TRACKER_DANGLING, naming a rank whose store lacks that
-/// iteration.
+/// Returns the candidates() that the leader found. If trackers differ between ranks, the list
+/// starts at the iteration of the newest tracker. Throws TRACKER_DANGLING, naming a rank whose
+/// store lacks that iteration.
 Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
                               const LoadSeams& seams);
 

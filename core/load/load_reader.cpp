@@ -71,7 +71,7 @@ std::uint64_t ShareReader::read(const ChunkRead& read) {
 }
 
 Value ShareReader::object(const StoredObject& stored) {
-  // Read only once, so that the bytes used are the bytes checked.
+  // Reads the item only once, so that the bytes that are used are the bytes that were checked.
   const Bytes bytes = checkpoint_.object_bytes(stored);
   SpanSource source(
       bytes,

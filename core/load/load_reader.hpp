@@ -36,7 +36,7 @@ class ShareReader {
 
   /// Performs one read. Returns the number of element bytes read.
   std::uint64_t read(const ChunkRead& read);
-  /// Returns the stored value, without the one-element list it is wrapped in.
+  /// Returns the stored value without the one-element list that contains it.
   Value object(const StoredObject& stored);
   /// Fills every target of the plan with 0xBD.
   void poison(const LoadPlan& plan);

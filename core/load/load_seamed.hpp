@@ -9,13 +9,14 @@
 
 namespace reprise {
 
-/// Loads like load() in load.hpp, but makes the decisions in `seams` as `seams` says.
+/// The same as load() in load.hpp, except that `seams` provides the functions that make the
+/// decisions.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask, const LoadSeams& seams);
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options, const LoadSeams& seams);
 
-/// Reads like read_common() in load.hpp, but chooses the leader as `seams` says.
+/// The same as read_common() in load.hpp, except that `seams` chooses the leader.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const LeaderSeams& seams);
 

@@ -51,8 +51,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. One rank of each class sends its needs for all, so that the data sent does not grow
-/// with the number of replicas.
+/// Collective. One rank of each class sends the needs of the class, so that the data sent does not
+/// grow with the number of replicas.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
@@ -89,8 +89,8 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  // All ranks agree here that none has failed. Otherwise, the ranks of a smaller group would later
-  // wait for a member that has failed.
+  // The whole group agrees on any failure here. Otherwise, ranks would later wait in a smaller
+  // group for a member that has failed.
   agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {

@@ -24,7 +24,7 @@ class RecordExchange final : public BytesAtHand {
  public:
   /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
   /// one rank, all ranks throw that error. `share` assigns them to rounds of at most `room` bytes.
-  /// Borrows its arguments.
+  /// The arguments must outlive the object.
   RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
                  std::uint64_t room);
@@ -33,8 +33,8 @@ class RecordExchange final : public BytesAtHand {
   RecordExchange& operator=(const RecordExchange&) = delete;
 
   /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
-  /// rank of `group` must call it. If a rank fails, it keeps taking part, so that nobody waits for
-  /// it, and throws at the end. The ranks that need its shares throw at the end too. If a
+  /// rank of `group` must call run(). If a rank fails, it keeps taking part, so that nobody waits
+  /// for it, and throws at the end. The ranks that need its shares throw at the end too. If a
   /// collective call fails because another rank is lost, this rank takes part in no more rounds.
   /// Otherwise it would wait for a deadline in every group to which the lost rank belongs.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);

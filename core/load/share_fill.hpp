@@ -13,7 +13,7 @@ namespace reprise {
 
 class ShareFill {
  public:
-  /// Borrows all arguments.
+  /// The arguments must outlive the object.
   ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader);
 
   /// Returns the records that are needed, except those without storage.

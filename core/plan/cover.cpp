@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-/// True if the box lies within the shape. Any numbers are allowed; nothing overflows.
+/// True if the box lies within the shape. Accepts arbitrary numbers; the computation cannot
+/// overflow.
 bool lies_within(const Dims& shape, const Box& box) {
   if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -17,7 +18,7 @@ bool lies_within(const Dims& shape, const Box& box) {
   return true;
 }
 
-/// Prints a box as two lists. This is safe for any numbers, because it adds none of them.
+/// Prints a box as two lists. Adds none of its numbers, so no sum can overflow.
 std::string offset_and_extent(const Box& box) {
   return "at " + to_string(box.offset) + " of extent " + to_string(box.extent);
 }

@@ -1,8 +1,8 @@
 // Checks that the boxes of a placement cover the tensor. A box is the product of one interval per
-// dimension, and that interval depends only on the axes that split the dimension. So the boxes tile
-// the tensor if the intervals tile each dimension. They do so if each split tiles the part that the
-// earlier splits left. Only a few different lengths occur per level, so the cost is about the sum
-// of the axis sizes.
+// dimension, and that interval depends only on the axes that split the dimension. The boxes
+// therefore tile the tensor if the intervals tile each dimension. This is the case if each split
+// tiles the part that the earlier splits produced. Only a few different lengths occur per level, so
+// the cost is about the sum of the axis sizes.
 
 #include <algorithm>
 #include <limits>
@@ -70,7 +70,8 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
-/// Returns the interval of each coordinate on the dimension's axes, as Placement::box computes it.
+/// Returns one interval for each combination of coordinates on the axes that split the dimension,
+/// as Placement::box computes it.
 std::vector<Leaf> leaves_of(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
   std::vector<Leaf> leaves = {{{0, length}, ""}};
   for (const Cut& cut : cuts) {

@@ -1,6 +1,6 @@
 #pragma once
-// Intersects two cuts of one tensor: finds the stored boxes that each wanted box meets. One
-// crossing serves all tensors that are cut in the same way.
+// Intersects the boxes of two shardings of a tensor: finds the stored boxes that each wanted box
+// meets. One crossing serves all tensors that have the same two shardings.
 
 #include <cstdint>
 #include <span>

@@ -36,10 +36,11 @@ struct TensorOffer {
 class GivenOffers {
  public:
   GivenOffers() = default;
-  /// Expects offers sorted by key. Throws EXTENT_MISMATCH with the key if a box has another number
-  /// of dimensions than its shape.
+  /// Expects offers sorted by key. Throws EXTENT_MISMATCH with the key if a box and its shape have
+  /// different numbers of dimensions.
   explicit GivenOffers(const std::vector<TensorOffer>& offers);
-  /// Starts without boxes; add() fills it. Ranks that offer the same keys share `forms`.
+  /// Creates an object without boxes; add() adds them. Ranks that offer the same keys share
+  /// `forms`.
   explicit GivenOffers(std::shared_ptr<const std::vector<TensorForm>> forms);
 
   /// Adds the boxes of the next offer. `corners` lists the offset and then the extent of each box.

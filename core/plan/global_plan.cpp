@@ -49,7 +49,7 @@ struct Pattern {
   }
 };
 
-/// Boxes of one tensor that are assigned owners in one turn.
+/// Boxes of one tensor whose owners are chosen in one turn.
 struct Turn {
   std::uint32_t holders;
   std::uint64_t bytes;  ///< size of each box
@@ -238,7 +238,7 @@ class Planner {
                 {.rank = savers_.member(rank)});
   }
 
-  /// Validates a box that another rank sent before anything is computed with its numbers.
+  /// Validates a box that another rank sent. Must be called before any computation with the box.
   void check_within(const Holding& holding, const Dims& shape) const {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t offset = holding.corners[d];
@@ -412,8 +412,8 @@ class Planner {
   std::vector<GroupRank> ranks_;
 };
 
-/// Throws if the common state differs between ranks. The digest that most ranks have counts as the
-/// right one. If several digests are equally frequent, the one of the lowest rank counts.
+/// Throws if the common state differs between ranks. The most frequent digest is assumed to be the
+/// right one; among equally frequent digests, the one of the lowest rank.
 void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
   std::map<std::uint64_t, std::size_t> votes;
   for (const LocalPlan& plan : plans) ++votes[plan.common_digest];

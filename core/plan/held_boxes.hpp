@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// Boxes with equal numbers of holders and of elements. They are assigned owners in one go.
+/// Boxes with equal numbers of holders and of elements. Owners are chosen for all of them together.
 struct BoxBatch {
   std::uint32_t holders = 0;
   std::uint64_t elements = 0;

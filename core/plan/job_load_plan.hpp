@@ -19,9 +19,10 @@ namespace reprise {
 
 class JobLoadPlan {
  public:
-  /// `wanted[r]` is the plan that rank r of `loaders` would offer if it saved; the rank wants the
-  /// same boxes. `stored` and `wanted` must outlive this object. Throws NOT_STORED, SHAPE_DRIFT or
-  /// DTYPE_DRIFT with the key, and LAYOUT_MISMATCH if a rank is not a member of the mesh it uses.
+  /// `wanted[r]` is the plan that rank r of `loaders` would offer in a save; it determines the
+  /// boxes that the rank wants. `stored` and `wanted` must outlive this object. Throws NOT_STORED,
+  /// SHAPE_DRIFT or DTYPE_DRIFT with the key, and LAYOUT_MISMATCH if a rank is not a member of the
+  /// mesh it uses.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
 
@@ -39,7 +40,7 @@ class JobLoadPlan {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// A tensor of which every rank of a section wants its own box.
+  /// A tensor for which a placement determines the box that each rank of a section wants.
   struct PlacedWish {
     std::uint32_t tensor;
     std::uint32_t placed;  ///< index into the section's placements
@@ -47,7 +48,7 @@ class JobLoadPlan {
     const ShardLayout* layout;
     const Crossing* crossing;
   };
-  /// A tensor for which all ranks of a section list the boxes they want.
+  /// A tensor for which every rank of a section lists the boxes that it wants.
   struct GivenWish {
     std::uint32_t tensor;
     std::size_t ndim;

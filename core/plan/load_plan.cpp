@@ -115,7 +115,7 @@ class Loader {
     return true;
   }
 
-  /// Finds an object in an older file, in which object keys lack the last extent of the grid.
+  /// Finds an object in an older file, whose object keys lack the last extent of the grid.
   const StoredObject* find_with_short_grid(const ObjectLeaf& leaf) const {
     if (leaf.grid.size() < 2) return nullptr;
     Dims grid;

@@ -12,9 +12,9 @@ bool same(const Placed& a, const Placed& b) {
   return a.placement == b.placement && (a.mesh == b.mesh || *a.mesh == *b.mesh);
 }
 
-/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order.
-/// So after each key, the key with the next number is compared first, and the table is searched
-/// only if it differs.
+/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order,
+/// so a key is first compared with the key whose number follows the previous one; the table is
+/// searched only if the two differ.
 class KeyNumbers {
  public:
   explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}

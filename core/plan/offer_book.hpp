@@ -38,7 +38,7 @@ struct FormOffer {
   std::uint32_t index;    ///< index into GivenOffers
 };
 
-/// The offers of all ranks. The plans must outlive it. Equal placements of different sections have
+/// The offers of all ranks. The plans must outlive it. Equal placements in different sections share
 /// one index.
 class OfferBook {
  public:

@@ -26,7 +26,7 @@ constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
 /// Upper limit on the number of axes, far more than any mesh has. It bounds the cost of comparing
 /// names.
 constexpr std::size_t kAxesMax = 64;
-/// Upper limit on the number of entries for which memory is reserved because of a claimed count.
+/// Upper limit on the number of entries for which memory is reserved before the entries are read.
 constexpr std::size_t kRoomMax = 4096;
 
 class Writer {

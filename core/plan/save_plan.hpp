@@ -58,10 +58,9 @@ struct LocalPlan {
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
-/// Returns the offers of `self`. A leaf with one box is offered by its placement, provided that the
-/// placement, cut by the rule `describe`, yields the leaf's box and replica id for `self`. All
-/// other leaves are offered box by box. Throws LAYOUT_MISMATCH if `self` is not a member of a
-/// leaf's mesh.
+/// Returns the offers of `self`. A leaf with one box is offered by its placement if the placement
+/// and the chunk rule `describe` yield the leaf's box and replica id for `self`. All other leaves
+/// are offered box by box. Throws LAYOUT_MISMATCH if `self` is not a member of a leaf's mesh.
 LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe = ceil_chunk);
 
 /// encode() returns the plan as a message; decode_local_plan() throws TORN_FILE if the message is
@@ -75,8 +74,8 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// placements. The content of the common state is left out.
 std::uint64_t signature(const LocalPlan& plan);
 std::uint64_t signature(const Placed& placed);
-/// Ranks share PlacedOffers and lists of forms, so the first two functions hash such a shared part
-/// once. The third returns the hash of a plan, given the hashes of its shared parts.
+/// The first two functions hash the parts of a plan that ranks share, so that each such part is
+/// hashed only once. The third returns the hash of a plan, given the hashes of its shared parts.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
@@ -114,9 +113,9 @@ struct GlobalPlan {
 /// the key by one placement, the proof looks at the axes; its cost depends on the number of boxes,
 /// not on the number of ranks that share PlacedOffers. For any other key, `cover` proves it.
 ///
-/// Then elect_least_loaded() chooses an owner for one box after the other. Boxes with few holders
-/// come first, among those the large ones, then by key and box. So boxes that many ranks could
-/// write come last and even out the load.
+/// Then elect_least_loaded() chooses the owners, one box at a time. The boxes are ordered by number
+/// of holders (fewest first), then by size (largest first), then by key and box. Boxes that many
+/// ranks could write therefore come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH, with key, box and global ranks. Throws NO_WRITER if a

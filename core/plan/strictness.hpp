@@ -1,7 +1,7 @@
 #pragma once
-// Decides what a load does if requested and stored keys differ. These are the strict modes of
-// Megatron's dist_checkpointing (StrictHandling), and they have the same names. Megatron has other
-// words for the two kinds of difference. Here, only the names of the modes use Megatron's words:
+// Decides what a load does if requested and stored keys differ. The choices are the strict modes of
+// Megatron's dist_checkpointing (StrictHandling), under the same names. For the two kinds of
+// difference, Megatron uses words that appear here only in the names of the modes:
 //
 //   here            Megatron     meaning
 //   not stored      unexpected   the job requests the key, but the checkpoint lacks it

@@ -1,6 +1,6 @@
 #pragma once
 // The structure of a rank's saved state is everything but the payload. A plan made for one state is
-// also right for any other state with the same structure.
+// also valid for any other state with the same structure.
 //
 //     key, dtype, shape, boxes, replica id, placement   of each tensor
 //     key, coordinate, grid, replica id                 of each object

@@ -29,15 +29,15 @@ class CallDeadline {
     PeerWatch* watch = nullptr;     ///< if null, only the deadline ends the wait
   };
 
-  /// The call begins now. `clock`, `group` and `limits.watch` must outlive it. `describe` returns
-  /// text that says what is awaited.
+  /// The time of the call starts now. `clock`, `group` and `limits.watch` must outlive it.
+  /// `describe` returns text that says what is awaited.
   CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                std::function<std::string()> describe);
 
-  /// Calls `done` again and again until it returns true, at first without pauses, later with
-  /// pauses. Throws DEADLINE when the deadline is reached. Throws PEER_FAILED when the watch
-  /// reports that a member has ended. Passes on any exception of `done`. After an exception, the
-  /// awaited operation is still pending.
+  /// Calls `done` repeatedly until it returns true, at first without pauses, later with pauses.
+  /// Throws DEADLINE when the deadline is reached. Throws PEER_FAILED when the watch reports that a
+  /// member has ended. Passes on any exception of `done`. After an exception, the awaited operation
+  /// is still pending.
   void until(const std::function<bool()>& done);
 
   GlobalRank self() const { return self_; }

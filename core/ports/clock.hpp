@@ -1,5 +1,5 @@
 #pragma once
-// Defines the clock of a lane. It shows real time, or virtual time that is the same in every run.
+// Defines the clock of a lane. It gives real time, or a virtual time that is the same in every run.
 
 #include <cstdint>
 

@@ -13,8 +13,8 @@ namespace reprise {
 struct JobState {
   JobPorts own;
   std::shared_ptr<Communicator> all;  ///< communicator of all ranks of the fabric
-  /// For each directory, the iterations that loads skipped as damaged and that no save has replaced
-  /// since.
+  /// For each directory, the iterations that a load skipped as damaged and that no later save has
+  /// replaced.
   std::map<std::string, std::vector<Step>> damaged = {};
 
   Ports ports() const { return {*own.store, *own.fabric, *own.device, *own.tasks, *own.trace}; }

@@ -9,7 +9,7 @@ namespace reprise {
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
-  /// True once the rank's process can send nothing more. A waiting call calls this often.
+  /// True once the rank's process can send nothing more. Called often while a fabric call waits.
   virtual bool has_ended(GlobalRank rank) = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-/// One step of the protocol for commit, for retention, or for the cleanup after a crash.
+/// One step of the commit protocol, of retention, or of the cleanup after a crash.
 struct ProtocolStep {
   std::string_view name;
   std::function<void()> run;

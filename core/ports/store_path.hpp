@@ -15,8 +15,8 @@ std::string parent_path(const std::string& path);
 /// single '/'. No name is "." or "..", and none contains a zero byte.
 void check_store_path(const std::string& path);
 
-/// Throws PATH_ESCAPE for an invalid path, and USAGE for the root. For paths to be removed, renamed
-/// or written.
+/// Throws PATH_ESCAPE for an invalid path, and USAGE for the root. Use it for paths that are to be
+/// removed, renamed or written.
 void check_store_entry(const std::string& path);
 
 }  // namespace reprise

@@ -20,8 +20,8 @@ void write_durably(Store& store, const std::string& path, ByteSpan content);
 void write_atomically(Store& store, const std::string& path, ByteSpan content);
 
 /// True if the two entries are known to be different files. A new file number alone proves nothing:
-/// some network file systems forget a file and later give it a new number. So entries with equal
-/// size and time count as the same file.
+/// some network file systems forget a file and later give it a new number. Entries with equal size
+/// and time are therefore treated as the same file.
 bool is_another_file(const Entry& one, const Entry& other);
 
 }  // namespace reprise

@@ -59,8 +59,9 @@ class RankSettler {
     }
   }
 
-  /// Settles one name under which ranks saved copies of their own. Keeps the first copy; if the
-  /// copies differ and the choice is kDrop, drops all of them. Returns true if a copy is kept.
+  /// Chooses the value of one name for which each rank in `copies` saved its own value. Keeps the
+  /// first one; if the values differ and the choice is kDrop, keeps none. Returns true if a value
+  /// is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);

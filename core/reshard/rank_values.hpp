@@ -1,6 +1,7 @@
 #pragma once
-// Decides which values a rewritten checkpoint keeps if each rank saved its own. The rewritten
-// checkpoint has a single `.metadata`, so it can hold only one value per key.
+// Decides which values a rewritten checkpoint keeps if the ranks saved values individually under
+// the same name. The rewritten checkpoint has a single `.metadata`, so it can hold only one value
+// per key.
 
 #include <cstdint>
 #include <optional>
@@ -36,8 +37,8 @@ struct SettledRanks {
 
 /// Returns the metadata unchanged if it serves all ranks already, or if each rank keeps its value.
 /// Otherwise merges the ranks' items: reads their bytes, turns equal copies into one item, and
-/// treats differing copies as `choice` says. Throws USAGE with the key if copies differ and
-/// `choice` says nothing.
+/// handles differing copies as `choice` requests. Throws USAGE with the key if copies differ and
+/// `choice.per_rank` is empty.
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
 }  // namespace reprise

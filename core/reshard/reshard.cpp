@@ -22,8 +22,8 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Estimated bytes written for each part besides its elements, including its share of the small
-/// files.
+/// Estimated number of bytes written for each part in addition to its elements, including its share
+/// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
 /// Keeps a reader for each tensor. The checksum of a tensor can be judged only when the reader has
@@ -132,8 +132,8 @@ class Resharder {
   }
 
  private:
-  /// Refuses objects with names that nobody may accept (os.system). Objects are copied as bytes, so
-  /// the copy would pass such names on.
+  /// Refuses objects that contain forbidden names, such as os.system. Objects are copied as bytes,
+  /// so the copy would contain the same names.
   void refuse_hostile_objects() {
     for (const auto& object : source_.catalog().objects) {
       read_bytes_item(*source_.slice(object.key, object.file, object.range));
@@ -155,7 +155,7 @@ class Resharder {
                 {.file = ports_.store.display(directory)});
   }
 
-  /// Starts the new catalog: keys, dtypes and logical shapes stay, and there are no chunks yet.
+  /// Creates the new catalog: it has the old keys, dtypes and logical shapes, but no chunks yet.
   void start_catalog() {
     Catalog& catalog = metadata_.catalog;
     catalog.files.clear();

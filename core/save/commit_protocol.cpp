@@ -42,7 +42,7 @@ class SmallFiles {
   void write_metadata_file() {
     const auto before = metadata_names(store_, target_.directory);
     if (before.empty()) return write_all(content_.metadata);
-    // Gives the save a distinct id, so that it can be told apart from the one it replaces.
+    // Gives the save an id that differs from that of the save it replaces.
     const std::string old = join_path(target_.directory, before.front());
     Metadata metadata = content_.metadata;
     metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
@@ -108,8 +108,8 @@ void refuse_if_there(Store& store, const CommitTarget& target) {
               {.file = store.display(target.directory)});
 }
 
-/// saving_of() is the rename that publishes the new checkpoint. replaced_of() is the rename that
-/// brings the old checkpoint back.
+/// saving_of() returns the rename that publishes the new checkpoint; replaced_of() returns the one
+/// that brings the old checkpoint back.
 NameChange saving_of(const CommitTarget& target) {
   return {target.saving(), target.directory, target.claim.directory.get()};
 }
@@ -204,7 +204,7 @@ void restore_replaced(Store& store, const CommitTarget& target) {
   const auto copy = own_replaced_copy(store, target.directory);
   if (!copy) return;
   store.publish({copy->path, target.directory,
-                 // The copy keeps its mark: under the final name, a mark has no meaning.
+                 // The copy keeps its mark, which has no meaning under the final name.
                  target.claim.directory.get()});
 }
 
@@ -217,7 +217,7 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
-/// Removes the directory except for foreign files, which are noted.
+/// Removes the directory except for foreign files, and reports those.
 void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
@@ -255,7 +255,7 @@ void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& as
   for (const Aside& aside : old) discard_noted(store, target, aside);
 }
 
-/// Clears leftovers; only notes them if other writers may be active.
+/// Removes leftovers. If other writers may be active, only reports them.
 void clear(Store& store, CommitTarget& target) {
   const auto asides = asides_of(store, target.directory);
   if (target.claim.keeps_others_out()) {

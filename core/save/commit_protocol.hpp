@@ -1,5 +1,5 @@
 #pragma once
-// Brings a checkpoint into existence, as a protocol of named steps run by one loop.
+// Writes and publishes a checkpoint by a protocol of named steps, which one loop runs.
 //
 //   iter_0000010.saving-<token>/   payload files, synced by their writers
 //     payload              every file exists and has the length its writer reported
@@ -100,7 +100,7 @@ inline constexpr std::array<std::string_view, 12> kCommitSteps = {
     "payload",   "common_state", "metadata",    "backend_info", "manifest", "sync_directory",
     "read_back", "swap_in",      "sync_parent", "confirm",      "tracker",  "remove_replaced"};
 
-/// A rank's role in a protocol: the leader runs it, members wait for it.
+/// A rank's role in a protocol: the leader runs the protocol, and members wait for the leader.
 enum class Part : std::uint8_t { kLeader, kMember };
 
 /// Claims the target, removes leftovers of an earlier crash and creates the directory to write

@@ -51,9 +51,9 @@ struct ImageWriter::Batch {
   std::vector<Mark> marks;   ///< elements and tails in the order of the image
 };
 
-/// State of checksumming and writing one file. Background tasks do this work; the caller may do the
-/// checksums. Batches are processed in order and each task waits for the one before it, so no two
-/// threads use this state at once.
+/// State of checksumming and writing one file. Background tasks do this work, but the caller may
+/// compute the checksums. Batches are processed in order and each task waits for the one before it,
+/// so no two threads use this state at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 
@@ -175,7 +175,7 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // keep our reference until the copies have settled
+    writer_.hand_over(batch_, source_);  // batch_ keeps a reference until the copies settle
     batch_.reset();
   }
 
@@ -222,7 +222,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   const std::uint64_t expected = expected_bytes(items_);
   batch_bytes_ = std::min(options_.batch_bytes, expected);
   // If the data does not fit into staging, the caller will have to wait for the background tasks.
-  // It then computes the checksums itself, to relieve them.
+  // In that case the caller computes the checksums, to relieve the tasks.
   const bool waits = expected > options_.staging_bytes_max;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The phases of a save and of a load as the trace reports them. Faults are timed and memory is
-// measured by phase. Every rank of the group passes through every phase in this order. Each phase
-// has a begin and an end, but a phase that fails has no end.
+// The phases of a save and of a load, as the trace reports them. Tests inject faults and measure
+// memory by phase. Every rank of the group passes through every phase in this order. Each phase has
+// a begin and an end, but a phase that fails has no end.
 //
 //   save   plan  prepare  stage  write  vote ... commit [ step step ... ]  retention [ step ... ]
 //   load   locate  [ metadata  (common)  load_plan  read  objects  common ]  for each candidate

@@ -1,6 +1,6 @@
 #pragma once
-// State that a saver keeps from save to save, so that a job whose structure does not change plans
-// only once. See docs/cache.md.
+// State that a saver keeps from save to save. With it, a job makes its plan only once if its
+// structure does not change. See docs/cache.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused
@@ -30,7 +30,7 @@ enum class CacheKind : std::uint8_t {
   kLocal,         ///< this rank's offer
   kGlobal,        ///< the plan: which rank writes what
   kLoaded,        ///< the plan by which the loaded checkpoint was written
-  kDistribution,  ///< the choice of the rank that writes each box, among the ranks that hold it
+  kDistribution,  ///< which of the ranks that hold a box writes it
   kMetadata,      ///< the metadata of a checkpoint, for its next load
 };
 /// Returns "local", "global", "loaded", "distribution" or "metadata".
@@ -71,8 +71,8 @@ class PlanCache {
   ~PlanCache();
 
   bool keeps(CacheKind kind) const;
-  /// replans() returns how often a plan was made again although one was remembered. reuses()
-  /// returns how often a plan was reused.
+  /// replans() returns how often a new plan was made although one was remembered. reuses() returns
+  /// how often a plan was reused.
   std::uint64_t replans() const;
   std::uint64_t reuses() const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Checks whether a plan that was made for other state also covers this rank's state.
+// Checks whether a plan that was made for a different state also covers this rank's state.
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 namespace reprise {
 
 /// Returns the leaves of `state` that a save by this plan would not store completely: the plan
-/// lacks one of their boxes, or has another shape or dtype for them. An object is listed with its
-/// coordinate and grid.
+/// lacks one of their boxes, or has a different shape or dtype for them. Objects are named with
+/// their coordinate and grid.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
 /// True if the plan fits the state of rank `self`: the rank holds everything that the plan assigns

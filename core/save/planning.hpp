@@ -29,11 +29,11 @@ struct SavePlan {
   bool confirmed = false;  ///< true if an earlier save made the same plan
 };
 
-/// Returns the plan of a save. Collective; `cache` may be null. Throws like local_plan and
-/// global_plan. Throws CACHE_POISONED if the content of the cache does not come from one committed
-/// save. Throws STALE_DISTRIBUTION or NO_WRITER if the remembered owners do not fit. Does not check
-/// that a cached plan contains everything in `state`; Save::begin checks that before it takes the
-/// snapshot.
+/// Returns the plan of a save. Collective; `cache` may be null. Throws the same errors as
+/// local_plan and global_plan. Throws CACHE_POISONED if the content of the cache does not come from
+/// one committed save. Throws STALE_DISTRIBUTION or NO_WRITER if the remembered owners do not fit.
+/// Does not check that a cached plan contains everything in `state`; Save::begin checks that before
+/// it takes the snapshot.
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache);
 

@@ -52,10 +52,10 @@ class RankWrite {
   bool through();
   /// Waits until the file is durable. Throws the error if writing it failed.
   void wait();
-  /// Like wait(), and also traces the end of the write phase. Returns the written file, which is
-  /// empty if this rank owns nothing.
+  /// Like wait(), and also traces the end of the write phase. Returns the written file; a rank that
+  /// owns nothing writes no file and returns an empty WrittenFile.
   const WrittenFile& end();
-  /// Waits for pending writes and gives the staging back. Never throws.
+  /// Waits for pending writes and releases the staging. Never throws.
   void stop() { writer_.reset(); }
 
   const WriteCosts& costs() const { return costs_; }

@@ -24,7 +24,7 @@ namespace reprise {
 inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
     "clear_removing", "choose", "set_aside", "sync_root", "unmark", "remove"};
 
-/// What to keep when the tracker's iteration is `newest`, which was saved just now.
+/// What to keep. `newest` is the tracker's iteration, which was just saved.
 struct Kept {
   Step newest;
   std::int32_t count = 1;          ///< number to keep; at least 1
@@ -32,15 +32,16 @@ struct Kept {
 };
 
 /// Returns the iterations to remove, oldest first, out of `present`, which is the result of
-/// generations(). Looks only at committed iterations up to `newest`, the tracker's. The last
-/// `count` of them are kept and the older ones are removed. An iteration that a load skipped as
+/// generations(). Considers only committed iterations up to `newest`, the tracker's iteration.
+/// Keeps the last `count` of them and removes the older ones. An iteration that a load skipped as
 /// damaged does not count toward `count`. It is removed only when `count` newer ones are kept,
 /// because it may be sound: perhaps only the read failed. Two kinds of iterations neither count nor
 /// are removed: unfinished ones, and ones newer than the tracker's, which a load abandoned.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-/// Returns the steps; none if `target.keep` is not set or no tracker has an iteration. Foreign
-/// files are kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
+/// Returns the steps; none if `target.keep` is not set. If the tracker has no iteration, the steps
+/// choose nothing to remove. Foreign files are kept and noted in the claim. The arguments must
+/// outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

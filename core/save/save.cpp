@@ -104,7 +104,7 @@ struct Save::State {
   }
 
   /// Releases the target and the space of a failed save once no rank writes any more. Collective,
-  /// unless a collective itself failed.
+  /// unless a collective call itself failed.
   void give_up() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {

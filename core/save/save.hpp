@@ -46,16 +46,18 @@ struct SaveReport {
 /// One save in flight, on every rank of `group`. All calls are collective over the group.
 class Save {
  public:
-  /// Plans, agrees, and copies the owned pieces into staging; on return the job may change its
-  /// state. If any rank fails, throws the same Error on all ranks. In that case nothing is visible,
-  /// and written files are removed once no rank writes any more.
+  /// Plans the save together with the other ranks, and copies the pieces that this rank owns into
+  /// staging; on return the job may change its state. If any rank fails, throws the same Error on
+  /// all ranks. In that case nothing is visible, and written files are removed once no rank writes
+  /// any more.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                     SaveSettings options);
   Save(Save&&) noexcept;
   Save& operator=(Save&&) noexcept;
   ~Save();
 
-  /// True once the checkpoint is committed. Call on the job's thread. Throws like begin.
+  /// True once the checkpoint is committed. Call on the job's thread. If the save fails, throws the
+  /// same Error on all ranks.
   bool poll();
   /// Waits for the background work of all ranks, then votes and commits.
   SaveReport finish();

@@ -32,7 +32,7 @@ void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& 
   }
 }
 
-/// Combines the plan with the written ranges; each rank's ranges are in the plan's order.
+/// Combines the plan with the written ranges; the ranges of each rank are in the order of the plan.
 Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
   Catalog catalog;
   std::vector<FileIndex> files(written.size(), kNoFile);

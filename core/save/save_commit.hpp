@@ -21,8 +21,8 @@ namespace reprise {
 CommitContent content_of(const GlobalPlan& plan, const CommitTarget& target,
                          const std::vector<Bytes>& votes);
 
-/// Takes one target from its claim to the commit. Unless noted otherwise, calls are collective and
-/// a failure on one rank is thrown on all ranks.
+/// Performs the commit of one save, from the claim on the target to retention. Unless noted
+/// otherwise, calls are collective and a failure on one rank is thrown on all ranks.
 class SaveCommit {
  public:
   SaveCommit(const Ports& ports, std::shared_ptr<Communicator> group, const SaveSeams& seams,

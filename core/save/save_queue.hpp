@@ -29,18 +29,18 @@ struct EndedSave {
 };
 
 /// Saves in flight, oldest first. All calls are collective over the groups of the saves in flight,
-/// and all ranks must begin the same saves. A save always ends within a call; one that cannot start
-/// ends within begin. When a save ends, its `on_end` is called on the job's thread. If `on_end`
-/// throws, the call passes the exception on, but the save has ended.
+/// and all ranks must begin the same saves. A save always ends within a call; a save that cannot
+/// start ends within begin. When a save ends, its `on_end` is called on the job's thread. If
+/// `on_end` throws, the call passes the exception on; the save has ended nevertheless.
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
-  /// Begins a save, like Save::begin.
+  /// Begins a save, as Save::begin does.
   using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
                                    SaveSettings)>;
 
-  /// At most `in_flight_max` saves are in flight, each with staging of its own. `begin` starts a
-  /// save.
+  /// At most `in_flight_max` saves are in flight, and each has its own staging. `begin` is the
+  /// function that starts a save.
   explicit SaveQueue(std::size_t in_flight_max = 1, Begin begin = Save::begin);
   /// Waits for background work. Does not commit saves that are still in flight.
   ~SaveQueue();
@@ -48,7 +48,7 @@ class SaveQueue {
   SaveQueue& operator=(const SaveQueue&) = delete;
 
   /// Blocks until a slot is free and no save in flight targets the directory of `options`, then
-  /// begins like Save::begin: on return the job may change its state.
+  /// begins a save as Save::begin does; on return the job may change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
   /// Commits saves that are durable on all ranks, oldest first, without waiting for the others.

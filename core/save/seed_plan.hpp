@@ -3,7 +3,7 @@
 // loaded it need not plan its first save. The catalogue does not say which ranks held main copies,
 // so all ranks together check that the plan fits the job:
 //
-//   each rank  holds what the plan assigns to it, and the plan has all that it holds (plan_fit)
+//   each rank  holds what the plan assigns to it, and the plan covers what it holds (plan_fit)
 //   all ranks  hashes of their main copies add up to the hash of the plan's boxes and objects
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace reprise {
 std::optional<GlobalPlan> plan_of(const Catalog& catalog, std::int32_t savers);
 
 /// The first returns a hash of all boxes and objects in the plan; the second returns a hash of the
-/// main copies in one rank's state. Both are sums of hashes, modulo 2^64. So the values of all
-/// ranks add up to the value of the plan if the ranks' main copies are exactly the boxes and
+/// main copies in one rank's state. Both are sums of hashes, modulo 2^64. The values of all ranks
+/// therefore add up to the value of the plan if the ranks' main copies are exactly the boxes and
 /// objects of the plan.
 std::uint64_t main_copies(const GlobalPlan& plan);
 std::uint64_t main_copies(const StateDict& state);

@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kParsedAtOnce = 8192;
 /// depend on the tensors of other ranks. Objects and the job's own memory are not counted.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
-/// Gives each read a part of the staging buffer, right behind the part of the previous read. Starts
-/// again at the front if the largest read would not fit into the rest of the buffer.
+/// Gives each read a part of the staging buffer, directly after the part of the previous read.
+/// Starts again at the front if the largest read would not fit into the rest of the buffer.
 class StagingRing {
  public:
   /// `room` is the largest size that a read may request; it is at most the size of `staging`.

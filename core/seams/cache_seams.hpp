@@ -18,7 +18,7 @@ void refuse_unplanned(std::span<const std::string> keys);
 void require_same_scope(const SaveScope& made_for, const SaveScope& live);
 
 struct CacheSeams {
-  /// True if plans made for one scope are also right for another.
+  /// True if plans made for the scope `remembered` are also valid for the scope `live`.
   bool (*fits)(const SaveScope& remembered, const SaveScope& live) = same_scope;
   /// Handles live keys that a reused plan does not contain. `keys` is not empty.
   void (*unplanned)(std::span<const std::string> keys) = refuse_unplanned;

@@ -31,7 +31,7 @@ std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader
 using Votes = std::vector<std::optional<Error>>;
 struct Opened;
 
-/// Returns how many staging bytes one read at a time needs: the size of the largest item, but at
+/// Returns the size of staging for reading one item at a time: the size of the largest item, but at
 /// most the given limit.
 std::uint64_t one_read(const StagingNeed& need);
 
@@ -44,7 +44,7 @@ struct LoadSeams {
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
   /// Chooses the iteration to load from those that the ranks' trackers refer to.
   std::optional<Step> (*tracked)(const TrackedSteps& tracked, GroupRank leader) = newest_tracked;
-  /// Called on each rank with a candidate that the ranks have judged. Returns the checkpoint that
+  /// Called on each rank with a candidate that all ranks have checked. Returns the checkpoint that
   /// this rank loads if no rank found a fault in the candidate. This is a function object, so that
   /// a replacement can have state of its own.
   std::function<std::shared_ptr<Opened>(std::shared_ptr<Opened> candidate, const Votes& votes,

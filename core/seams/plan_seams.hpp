@@ -6,7 +6,7 @@
 namespace reprise {
 
 struct PlanSeams {
-  /// The rule that gives each mesh member its part of a tensor, when the plan describes a
+  /// The chunk rule that the plan assumes when it computes the box of a mesh member from a
   /// placement. The job must cut its tensors by the same rule.
   ChunkRule describe = ceil_chunk;
   /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they do.

@@ -11,8 +11,8 @@ struct BatchWork {
   std::function<void()> settle;  ///< waits until every copy into the batch has ended
   std::function<void()> write;
 };
-/// The same work, divided between two threads. The caller runs `now` before it fills the next
-/// batch; a background task runs `later`.
+/// The steps that write a batch, divided between two threads. The caller runs `now` before it fills
+/// the next batch; a background task runs `later`.
 struct BatchOrder {
   std::function<void()> now;
   std::function<void()> later;

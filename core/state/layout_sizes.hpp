@@ -2,9 +2,9 @@
 // Lists the sizes that define a job's layout over its ranks. No other file lists them.
 //
 // To add an axis, add a row here, and a field with its row in sim/job/groups/layout.hpp. Everything
-// else reads the rows: parsing, printing, meshes, replica groups, stored arguments, the checks
-// whether stored parts and random streams fit, random scenarios and their shrinking. An axis that
-// splits the model also needs a process group of its own: see sim/job/groups/groups.hpp.
+// else reads the rows: parsing, printing, meshes, replica groups, stored arguments, the checks that
+// stored parts and random streams fit, random scenarios and their shrinking. An axis that splits
+// the model also needs a process group of its own: see sim/job/groups/groups.hpp.
 
 #include <array>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
-// Pickles values and tensors as torch.save does: at protocol 2, and with only the opcodes that
-// torch's weights_only unpickler accepts.
+// Pickles values and tensors as torch.save does: with protocol 2, and with no opcodes except those
+// that torch's weights_only unpickler accepts.
 
 #include <vector>
 

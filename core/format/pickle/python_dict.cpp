@@ -38,8 +38,8 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends a text for the key to `form`; equal keys have the same text. False if the key counts as
-/// equal to no other key.
+/// Appends text that identifies the key to `form`; equal keys have the same text. Returns false if
+/// the key is distinct from every other key.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';
@@ -71,7 +71,8 @@ bool add_form(std::string& form, const Value& key) {
   return true;
 }
 
-/// Appends a text for the set to `form`; the order of the items makes no difference to the text.
+/// Appends text that identifies the set to `form`, whatever the order of the items. Returns false
+/// if add_form() does so for an item.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

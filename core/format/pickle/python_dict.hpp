@@ -23,7 +23,7 @@ class PythonDict {
 
  private:
   Dict entries_;
-  /// Positions in `entries_`. Equal keys have the same text here.
+  /// Positions in `entries_`, by the text of the key; equal keys have the same text.
   std::map<std::string, std::size_t> places_;
 };
 

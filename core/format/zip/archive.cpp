@@ -39,9 +39,9 @@ std::uint64_t u64(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint64_t>(bytes.subspan(at));
 }
 
-// Flags a record may have: two hints of a compressor, the descriptor, UTF-8. Every other flag
-// either makes some reader refuse the record (encryption, patches, masked headers) or is set by no
-// writer.
+// Flags that a record may have: the two compression hints, the descriptor, and UTF-8. Any other
+// flag is refused: either some reader does not accept it (encryption, patches, masked headers), or
+// no writer sets it.
 constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U;
 
 // Records that a reader treats as optional. A name that differs from these only in case is refused,
@@ -62,9 +62,9 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// Replaces each of `fields` that is all ones (0xffffffff) by its 64-bit value, which is in the
-// ZIP64 extra field. That extra field contains only the values of the fields that are all ones, in
-// the order of `fields`. False if a value is missing.
+// For each of `fields` that is all ones (0xffffffff), reads the 64-bit value from the ZIP64 extra
+// field instead. That extra field contains only the values of the fields that are all ones, in the
+// order of `fields`. False if a value is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -95,8 +95,8 @@ bool well_formed_extra(ByteSpan extra) {
 }
 
 // True if all readers read the same from the extra field. If an id occurs twice, PyTorch's reader
-// takes its first field and others take the last. Some readers prefer a name in the extra field to
-// the entry's own name.
+// uses the first of the two fields and other readers use the last. Some readers prefer a name in
+// the extra field to the entry's own name.
 bool unambiguous_extra(ByteSpan extra) {
   std::size_t wide = 0;
   for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
@@ -198,7 +198,7 @@ ByteSpan Archive::fetch(ByteRange range) {
   return ByteSpan(windows_.back().bytes).first(range.size);
 }
 
-// Finds the end record as Python's zipfile and PyTorch's reader do: the last signature counts,
+// Finds the end record as Python's zipfile and PyTorch's reader do: uses the last signature,
 // whatever follows it.
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
@@ -245,7 +245,7 @@ Archive::End Archive::read_end() {
     limit = *wide_at;
   }
   // The directory must end where the end record begins. Readers disagree about a gap between the
-  // two: Python's zipfile, for example, expects every record later by the length of the gap.
+  // two: Python's zipfile, for example, adds the length of the gap to the offset of every record.
   if (!end.directory.fits(limit) || end.directory.offset + end.directory.size != limit) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
@@ -391,8 +391,8 @@ void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64
   record.name = full_name.substr(slash + 1);
 }
 
-// Checks that the records do not overlap, as if each local header had no extra field.
-// content_range() checks again with the extra field.
+// Checks that the records do not overlap. The lengths of the extra fields in the local headers are
+// not known yet and are taken as 0; content_range() checks again with the actual lengths.
 void Archive::check_layout(std::uint64_t directory_offset) {
   std::ranges::stable_sort(records_, {}, &Record::header_offset);
   std::uint64_t limit = directory_offset;

@@ -21,7 +21,8 @@
 
 namespace reprise {
 
-/// Maximum number of records in an archive. An item has 3 to 7, plus one per tensor inside.
+/// Maximum number of records in an archive. An item has 3 to 7 records, plus one for each tensor
+/// that it contains.
 inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
 
 /// Kind of an item, judging by its first bytes.
@@ -37,14 +38,14 @@ ItemKind item_kind_of(ByteSpan first_bytes);
 inline constexpr std::size_t kItemKindBytes = 15;
 
 struct Record {
-  std::string name;                 ///< such as "data.pkl" or "data/0", without the archive's
+  std::string name;                 ///< such as "data.pkl" or "data/0", without the prefix
                                     ///< prefix
   std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
   std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
-  std::uint32_t crc = 0;            ///< stored checksum, which torch may have been told to omit
-  bool utf8 = false;                ///< the directory marks the name as UTF-8
-  std::uint64_t entry_offset = 0;   ///< offset of its central directory entry in the slice
+  std::uint32_t crc = 0;           ///< stored checksum; 0 if torch was configured not to compute it
+  bool utf8 = false;               ///< the directory marks the name as UTF-8
+  std::uint64_t entry_offset = 0;  ///< offset of its central directory entry in the slice
 };
 
 /// The validated central directory of an item: every record lies within the slice, none overlap,
@@ -59,7 +60,8 @@ class Archive {
   /// disks, the stream of torch before 1.6). `source` must outlive the archive.
   explicit Archive(ItemSource& source);
 
-  /// Returns "archive", or the file's stem for torch.save(value, "common.pt").
+  /// Returns the directory that contains all records: "archive", or, for example, "common" if
+  /// torch.save wrote to a file named "common.pt".
   const std::string& prefix() const { return prefix_; }
   /// Returns the records in the order of their position in the slice.
   const std::vector<Record>& records() const { return records_; }
@@ -73,8 +75,8 @@ class Archive {
   /// Returns the record's content. Throws LIMIT if it exceeds `size_max` bytes.
   Bytes read(const Record& record, std::uint64_t size_max);
   /// True if the content matches the stored checksum. Reads the content in bounded steps unless
-  /// read() has read it already. The caller judges a mismatch, because torch can be told not to
-  /// compute checksums.
+  /// read() has read it already. The caller decides whether a mismatch is damage, because torch can
+  /// be configured not to compute checksums.
   bool checksum_matches(const Record& record);
 
   /// Four bytes of the slice and their correct value.
@@ -82,8 +84,8 @@ class Archive {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Returns patches, sorted by position. Each sets a checksum that is stored as 0 to the checksum
-  /// of the content. Reads the records with such checksums in bounded steps.
+  /// Returns patches, sorted by position, that replace checksums stored as 0 by the checksums of
+  /// the contents. Reads the contents of these records in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }

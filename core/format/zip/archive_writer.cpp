@@ -15,7 +15,7 @@ namespace {
 // The id 'FB' and the length field of the padding.
 constexpr std::uint64_t kPaddingHeader = 4;
 constexpr std::uint64_t kSpecVersion = 45;  // the first version with ZIP64
-constexpr std::size_t kRoom = 1024;  // more than the bytes before and after a tensor's elements
+constexpr std::size_t kRoom = 1024;        // exceeds the number of bytes around a tensor's elements
 constexpr std::uint16_t kMadeBy = 0x031e;  // the value in the ZIP64 end record that PyTorch writes
 
 bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }

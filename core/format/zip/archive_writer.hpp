@@ -53,7 +53,7 @@ class ArchiveWriter {
 
   /// Returns the offset of the next byte in the item.
   std::uint64_t position() const { return position_; }
-  /// Returns the bytes produced since the last call, without contents that the caller places.
+  /// Returns the bytes produced since the last call, except contents that the caller writes itself.
   Bytes take();
 
  private:

@@ -40,7 +40,8 @@ std::uint32_t shift_of(std::uint64_t bytes) {
   return result;
 }
 
-/// Returns the remainder without the inversion at the start and at the end of a CRC-32.
+/// Returns the plain remainder, without the inversions that CRC-32 applies at the start and at the
+/// end.
 std::uint32_t remainder_of(ByteSpan bytes) {
   return ~crc32_gzip_refl(kAllOnes, reinterpret_cast<const unsigned char*>(bytes.data()),
                           bytes.size());
