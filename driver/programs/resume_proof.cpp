@@ -21,7 +21,7 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Takes a rank's end from its witness file. If the file does not say how the rank ended, the rank
+/// Reads from a rank's witness file how the rank ended. If the file does not say that, the rank
 /// counts as killed.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
@@ -85,8 +85,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
-/// unknown, because their checkpoints may have been removed.
+/// Assigns the checkpoints that exist now to the last life that saved. It is unknown what earlier
+/// lives stored, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   Blanks blanks;
   for (const auto& life : lives) add_blanks(life.ranks, blanks);
@@ -104,7 +104,7 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   }
 }
 
-/// Reads the second runs of the lives whose layout differs from that of the first life.
+/// Reads the second runs of those lives whose layout differs from the layout of the first life.
 std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
                                                   const ProgramPlan& plan) {
   std::map<std::size_t, LifeEvidence> controls;
@@ -122,7 +122,7 @@ std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
   return controls;
 }
 
-/// True if run B would pass with the cold life in place of its last.
+/// True if run B would pass with the cold life in place of its last life.
 bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                  const ControlRuns& controls) {
   const auto pretended = read_lives(cold);
@@ -133,8 +133,8 @@ bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<L
   return judge_program(plan, lives, controls).empty();
 }
 
-/// Under another layout, sums may differ in their last bits although nothing is lost. Adds to such
-/// a finding which run shows the difference.
+/// Under another layout, sums may differ in their last bits although nothing is lost. Appends
+/// advice to findings that may have this cause.
 void advise(const ProgramPlan& plan, WitnessFindings& findings) {
   if (plan.expect.goes_on == GoesOn::kLikeControl) return;
   for (auto& finding : findings) {

@@ -1,5 +1,5 @@
 #pragma once
-// Judges runs that somebody made without the driver, from their witness files and checkpoints.
+// Judges runs that were made without the driver, from their witness files and checkpoints.
 
 #include <string>
 
@@ -11,18 +11,19 @@ namespace reprise::driver {
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
-  /// A run of run B's last life that loads nothing; empty if there is no such run.
+  /// A repetition of run B's last life that loads nothing; empty if there is none.
   std::string cold;
-  /// Second runs of lives of run B that have another layout than its first, each from the same
-  /// checkpoint; files are named like those of run B. These lives are then compared with them in
-  /// place of run A. Empty if there is none.
+  /// Second runs, from the same checkpoints, of those lives of run B whose layout differs from that
+  /// of its first life. Files are named as in run B. These lives are compared with their second
+  /// runs instead of run A. Empty if there are no second runs.
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, run B has one life alone, or `control` lacks a
-/// life that has another layout. A witness file that can't be read is a finding.
+/// Throws USAGE if a folder holds no witness files, if run B has only one life, or if `control`
+/// lacks a life whose layout differs from that of the first life. A witness file that can't be read
+/// is a finding.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver
