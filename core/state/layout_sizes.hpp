@@ -14,12 +14,12 @@ namespace reprise {
 struct LayoutSize {
   std::string_view name;      ///< short name of the size, such as "tp"
   std::string_view argument;  ///< Megatron's argument, under which it is stored
-  /// True for an axis that --rank-order may name; that option assigns ranks to axes.
+  /// True if this size is an axis. Option --rank-order names the axes in the order of ranks.
   bool ordered = false;
 };
 
-/// Lists first the axes in their default order, beginning with the axis along which ranks are
-/// adjacent, and then the sizes that are not axes.
+/// The axes come first, in their default order from fastest-varying to slowest. The sizes that are
+/// not axes follow.
 inline constexpr std::array kLayoutSizes = {
     LayoutSize{"tp", "tensor_model_parallel_size", true},
     LayoutSize{"cp", "context_parallel_size", true},

@@ -26,8 +26,8 @@ bool take(std::string_view& text, std::string_view begin) {
   return true;
 }
 
-/// Takes the text up to the next dot, and removes that dot too. Returns an empty name if there is
-/// no dot or nothing follows it.
+/// Returns the text before the next dot, and removes it from `text` together with the dot. Returns
+/// an empty name if there is no dot or nothing follows it.
 std::string_view take_name(std::string_view& text) {
   const auto dot = text.find('.');
   if (dot == std::string_view::npos || dot + 1 == text.size()) return {};
@@ -50,7 +50,8 @@ std::optional<std::int64_t> chain_of(std::string_view digits) {
   return number && *number < kChainMax ? number : std::nullopt;
 }
 
-/// Takes "1" from "chained_1.<rest>". Leaves `text` unchanged if it does not begin like this.
+/// Removes "chained_1." from the front of `text` and returns 1, or likewise for another number.
+/// Leaves `text` unchanged if it has no such prefix.
 std::optional<std::int64_t> take_chain(std::string_view& text) {
   std::string_view rest = text;
   if (!take(rest, kChained)) return std::nullopt;
@@ -65,7 +66,7 @@ std::optional<ModulePart> part_named(std::string_view name) {
   return found == kModuleParts.end() ? std::nullopt : std::optional(*found);
 }
 
-/// Parses a key such as "vision.1.param_groups": module, position in the chain, part.
+/// Parses a key such as "vision.1.param_groups" (module, position in the chain, part).
 std::optional<ModuleKey> parse_part(std::string_view text) {
   ModuleKey key{.module = std::string(take_name(text)), .kind = Kind::kPart, .chain = 0};
   if (key.module.empty()) return std::nullopt;
@@ -119,7 +120,7 @@ std::optional<ModuleKey> parse_chained(std::string_view text) {
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
   // A key may contain two positions in the chain: one in "chained_<i>" and one in the part's name.
-  // The first counts if the second is missing or 0.
+  // The first is used if the second is missing or 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }
@@ -135,7 +136,7 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
   } else if (const auto state = parse_chained(text)) {
     key = *state;
     // The prefix names one module and the part's key names another. No load uses such a part, so
-    // the key counts as plain optimizer state.
+    // the key is classified as plain optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;

@@ -71,8 +71,8 @@ struct ModuleKey {
 /// key does not fit any known form.
 std::optional<ModuleKey> parse_module_key(std::string_view key);
 
-/// Returns the key of a part: "mimo.vision.optimizer.mimo.vision.1.param_groups", or the same
-/// without prefix.
+/// Returns the key of a part, such as "mimo.vision.optimizer.mimo.vision.1.param_groups", or
+/// "optimizer.mimo.vision.1.param_groups" without the prefix.
 std::string module_part_key(ModuleForm form, std::string_view module, std::int64_t chain,
                             ModulePart part);
 /// Returns the suffix of a chained optimizer: ".1", ".2" and so on; empty for the first.
@@ -80,9 +80,9 @@ std::string chain_suffix(std::int64_t chain);
 
 /// Returns the name of a part in its module's state dict, such as "_mimo_param_groups.1".
 std::string name_in_state_dict(ModulePart part, std::int64_t chain);
-/// Returns a key as it is shown to a user. A part's key is followed by the part's name in the state
-/// dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)". Keys of
-/// tensors and of objects with coordinates are unchanged.
+/// Returns the form of a key that messages contain. A part's key is followed by the part's name in
+/// the state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module
+/// a)". Keys of tensors and of objects with coordinates are unchanged.
 std::string told_key(const std::string& key);
 std::vector<std::string> told_keys(std::span<const std::string> keys);
 

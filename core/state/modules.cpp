@@ -83,8 +83,8 @@ class Reader {
     module.forms.insert(key.form);
     take_kind(key, module);
     if (key.module.empty()) return;  // such a key does not prove that there are several modules
-    // `told_` becomes true if the key proves that there are several modules. Some keys prove
-    // nothing, because a plain model may also have a part named "mimo" or "language_model".
+    // Sets `told_` if the key proves that there are several modules. Some keys prove nothing,
+    // because a plain model may also have a part named "mimo" or "language_model".
     told_ |= key.form == ModuleForm::kNamed ? key.module != kLanguageModule : !weight;
     own_ |= key.form != ModuleForm::kNamed && !weight && !is_rng(key);
   }
@@ -176,9 +176,8 @@ class Reader {
     return !optimizer.common.empty();
   }
 
-  /// Takes optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. Older
-  /// releases stored them there instead of as objects, written by rank 0. Returns false if there
-  /// are none.
+  /// Reads optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. In older
+  /// releases, rank 0 stored them there instead of as objects. Returns false if there are none.
   bool take_common(const Value& common) {
     const Value* optimizer = common.find("optimizer");
     const auto* entries = optimizer != nullptr ? optimizer->as<Dict>() : nullptr;

@@ -29,8 +29,8 @@ struct StoredOptimizer {
   std::set<ModulePart> parts;   ///< parts stored as objects
   std::set<ModulePart> common;  ///< parts stored in the common state
   std::map<std::int64_t, StoredGroup> groups;  ///< keyed by dp_group_idx
-  /// Sharding type from the object, or from args if there is no object; empty until it has been
-  /// read.
+  /// Sharding type read from its object, or from args if there is no such object; empty until it
+  /// has been read.
   std::optional<std::string> sharding_type;
 
   bool buckets() const;
@@ -38,9 +38,9 @@ struct StoredOptimizer {
 
 /// Description of one module in the common state, in args['modules'].
 struct ModuleClaim {
-  /// By Megatron's argument, such as tensor_model_parallel_size.
+  /// Keyed by the name of Megatron's argument, such as tensor_model_parallel_size.
   std::map<std::string, std::int64_t> sizes;
-  std::string layout;  ///< for messages: "tp=2,pp=3 ranks 2-7"
+  std::string layout;  ///< used in messages, such as "tp=2,pp=3 ranks 2-7"
   std::optional<std::string> sharding_type;
 
   std::optional<std::int64_t> size(std::string_view argument) const;

@@ -10,14 +10,14 @@ constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_ex
                                                     "is_decoupled_lr"};
 
 /// Returns the entry `name` of a parameter group. The entry may also be called "pre_<name>",
-/// because torch renames the entries if torch handles the group before Megatron's load does.
+/// because torch renames the entries of a group that it handles before Megatron's load does.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);
 }
 
-/// Returns a key of the value for comparison. True, 1 and 1.0 have the same key, as in a Python
-/// dict.
+/// Returns a string by which values are compared. True, 1 and 1.0 have the same string, because
+/// they are equal as keys of a Python dict.
 std::string key_of(const Value& value) {
   if (const auto* truth = value.as<bool>()) return to_string(Value(*truth ? 1.0 : 0.0));
   if (const auto* number = value.as<std::int64_t>()) {
@@ -59,13 +59,13 @@ std::string complaint_about_groups(const List& groups) {
   return "";
 }
 
-/// Returns the item of a list of one item; null for other values.
+/// Returns the only item of a one-item list; null for other values.
 const Value* only_item(const Value& value) {
   const auto* list = value.as<List>();
   return list != nullptr && list->size() == 1 ? &list->front() : nullptr;
 }
 
-/// Returns the value, or the only item of a list, if its type is T; otherwise null.
+/// Returns the value, or the item of a one-item list, if its type is T; otherwise null.
 template <class T>
 const T* inside(const Value& value) {
   const Value* item = only_item(value);

@@ -1,7 +1,7 @@
 #pragma once
 // Checks the values that an optimizer stores in addition to its tensors; each value is checked on
-// its own. Pure. Megatron saves a sharded object as a list of one item; values with and without
-// that list are accepted.
+// its own. Pure. Megatron saves a sharded object as a one-item list; the bare value is accepted,
+// too.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// Returns a text that says what is wrong with a value stored as `part`; empty if nothing is wrong.
+/// Returns a message about what is wrong with a value stored as `part`; empty if nothing is wrong.
 /// Expected values:
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
@@ -20,10 +20,10 @@ namespace reprise {
 ///                  is_expert_parallel and is_decoupled_lr, so no two groups may agree in all of
 ///                  them. Groups without any of these entries are matched by position.
 ///   grad_scaler    a dict
-///   param_state_sharding_type   a text
+///   param_state_sharding_type   a string
 std::string complaint_about(ModulePart part, const Value& value);
 
-/// Returns the text of a sharding type; nothing if the value is not a sharding type.
+/// Returns the name of a sharding type; nothing if the value is not a sharding type.
 std::optional<std::string> sharding_type_of(const Value& value);
 
 /// How optimizer state is laid out under a sharding type.

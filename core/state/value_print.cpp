@@ -83,7 +83,7 @@ class Printer {
     if (text.size() > kTextPrinted) out_ += "...";
   }
 
-  /// Prints the first of `count` items and says how many follow.
+  /// Prints the first few items. If not all are printed, adds `count`, the total number of items.
   template <class One>
   void sequence(std::size_t count, std::string_view word, One one) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -8,9 +8,10 @@
 
 namespace reprise {
 
-/// Reads these values one by one, stores the sharding types in `modules`, and returns findings
-/// about wrong values. Skips items that are unreadable or opaque; verify_payload reports those.
-/// Reads a bounded number of bytes; a note says where reading stopped.
+/// Reads the small values of the modules' optimizers one by one, stores the sharding types in
+/// `modules`, and returns findings about wrong values. Skips items that are unreadable or opaque;
+/// verify_payload reports those. Reads a bounded number of bytes; if the bound is reached, a note
+/// says where reading stopped.
 Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules);
 
 /// Returns modules_of() with all readable sharding types filled in. For display, not for checks.

@@ -160,8 +160,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata exceeds the size limit of the reader, so that nobody knows whether it is
-/// valid. False for small metadata that only claims to be large: such metadata is damaged.
+/// True if the metadata exceeds the reader's size limit, so that its validity is unknown. False for
+/// small metadata that only claims to be large: such metadata is damaged.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;

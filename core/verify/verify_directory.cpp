@@ -26,8 +26,8 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note that a file is ignored because it has the name of a checkpoint's file, but other
-/// content.
+/// Returns a note that a file is ignored, because it has the name of a checkpoint file but
+/// different content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
@@ -51,16 +51,16 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
   findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
 }
 
-/// Returns a finding about a JSON file. A file that exceeds the limits may still be valid, so that
-/// counts as unsupported.
+/// Returns a finding about a JSON file. If the file exceeds the limits, the code is UNSUPPORTED,
+/// because the file may still be valid.
 Finding finding_of_json(const Error& error, const std::string& display) {
   Finding finding = finding_from(error.within({.file = display}));
   if (finding.code == Code::kLimit) finding.code = Code::kUnsupported;
   return finding;
 }
 
-/// If `path` is an old checkpoint that was set aside ("*.replaced"), returns the path that it had
-/// before. Returns nothing for other paths, or if there is a checkpoint at the path from before.
+/// If `path` is an old checkpoint that was set aside ("*.replaced"), returns its original path.
+/// Returns nothing for other paths, or if there is a checkpoint at the original path.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
 enum class Leftover : std::uint8_t {
   kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed
-  kLastWhole,  ///< this program's; it is the only checkpoint of its name, so it must stay
+  kLastWhole,  ///< this program's; must stay, because its original path has no confirmed checkpoint
 };
 
 /// Judges an entry by its mark. Only an entry with a mark belongs to this program.

@@ -10,8 +10,8 @@ namespace reprise {
 
 /// Warns of non-empty payload files that the metadata does not list. An empty payload file is
 /// normal, because a rank may have had nothing to write. Also warns of `.metadata.tmp` files, which
-/// a save left before it renamed them. Adds a note if single ranks have metadata next to
-/// `.metadata`.
+/// a save left before it renamed them. Adds a note if there are metadata files of individual ranks
+/// next to `.metadata`.
 Findings check_stale_files(Checkpoint& checkpoint);
 
 /// Checks metadata.json: the backend must be torch_dist, and common.pt must exist if metadata.json
@@ -22,9 +22,9 @@ Findings check_backend_info(Checkpoint& checkpoint);
 /// Reads every file.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
-/// Reports leftovers of unfinished saves next to the checkpoint. A note says if a marked leftover
-/// may be removed. A warning says that a `*.replaced` is the only copy of a checkpoint that an
-/// unfinished save moved.
+/// Reports leftovers of unfinished saves next to the checkpoint. Notes list the marked leftovers
+/// and say whether they may be removed. Each `*.replaced` that is the only copy of a checkpoint
+/// gets a warning.
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

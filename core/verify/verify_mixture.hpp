@@ -15,9 +15,9 @@ namespace reprise {
 inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
 /// Warns if some payload files, but not all, are much newer than the metadata. A save writes the
-/// metadata last. Copying can make a payload file newer than the metadata, but only by the time
-/// that copying takes. A file that is still newer comes from another save. Returns nothing if the
-/// store has no times. Pure.
+/// metadata last. Copying can make a payload file newer than the metadata, but at most by the time
+/// that copying takes. A larger difference means that the file comes from another save. Returns
+/// nothing if the store has no times. Pure.
 Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns);
 
 /// Calls check_times() with the times that the store gives for the metadata and the payload files.

@@ -29,8 +29,8 @@ Parts parts_in_use(const StoredModules& found) {
   return used;
 }
 
-/// For each part, returns a text that names the first few modules that have this part in the common
-/// state. Rank 0 put the parts there that it owned itself.
+/// For each part, returns a text that names the first few modules with this part in the common
+/// state. Rank 0 wrote the common state, with the parts that rank 0 itself owned.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
   constexpr std::size_t kNamed = 4;
   std::map<ModulePart, std::vector<std::string>> owners;
@@ -175,7 +175,7 @@ class ModuleCheck {
 
   void optimizer_part(std::int64_t place, const StoredOptimizer& optimizer, ModulePart part) {
     if (optimizer.parts.contains(part) || optimizer.common.contains(part)) return;
-    // Keys that name no module may hold the part, so it is not known to be missing.
+    // The part may be stored under a key that names no module, so it may not be missing.
     if (all_.shared_groups && form() == ModuleForm::kBare && part != ModulePart::kShardingType) {
       return;
     }
@@ -190,7 +190,7 @@ class ModuleCheck {
     }
   }
 
-  /// Returns the form in which a finding names the key of a missing part.
+  /// Returns the key form that findings use for missing parts.
   ModuleForm form() const {
     return module_.form() == ModuleForm::kPrefixed ? ModuleForm::kPrefixed : ModuleForm::kBare;
   }

@@ -26,7 +26,7 @@ Findings check_rerun(const Value& common, const Catalog& catalog);
 /// - A warning is given if several modules store groups under keys that name no module.
 /// - A chain of optimizers must have no gap.
 /// - A module in args must have something stored, and a stored module must be in args.
-/// - If one module has random states, all must have them, on the grid that args state.
+/// - If one module has random states, all must have them, on the grid given in args.
 Findings check_modules(const StoredModules& modules);
 
 /// Checks that each known sharding type matches the keys of the stored state and the type in args.

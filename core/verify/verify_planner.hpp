@@ -8,8 +8,8 @@
 namespace reprise {
 
 /// Returns one warning per kind of problem: keys without a path, paths without a key, a path that
-/// does not spell its key, and two keys with one path (such a tool silently loses one of them).
-/// Empty if there is no planner_data. Pure.
+/// does not spell its key, and two keys with one path. (A tool that rebuilds the nested dict
+/// silently loses one of two such keys.) Empty if there is no planner_data. Pure.
 Findings check_planner(const Metadata& metadata);
 
 }  // namespace reprise

@@ -17,26 +17,26 @@ struct ExhaustRequest {
   std::int32_t world_max = 8;
   Subject subject;
   std::string mutant = {};  ///< historical defect that is active in all saves and loads
-  /// This part, counted from 1, of so many. A part has every `parts`-th loading layout, and all
-  /// saving layouts.
+  /// Number of this part, from 1 to `parts`. A part loads under every `parts`-th layout, and saves
+  /// under all layouts.
   std::size_t part = 1;
   std::size_t parts = 1;
   std::size_t jobs = 1;      ///< number of threads
-  bool until_wrong = false;  ///< true to begin nothing further once a pair is wrong
-  /// Asked before each save and load. If it returns true, nothing further begins.
+  bool until_wrong = false;  ///< true to start no further save or load once a pair is wrong
+  /// Called before each save and load. If it returns true, no further save or load starts.
   std::function<bool()> interrupted = [] { return false; };
-  /// Told after each save and load, by one thread at a time.
+  /// Called after each save and load, by one thread at a time.
   std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)> progress =
       [](const std::string&, std::uint64_t, std::uint64_t) {};
 };
 
-/// A pair, or a save, that went wrong.
+/// A save that failed, or a pair of a save and a load whose result is wrong.
 struct ExhaustFailure {
-  std::size_t saved = 0;    ///< number of the layout in layouts_up_to()
-  std::size_t loading = 0;  ///< likewise
-  std::string pair;         ///< "tp2 dp2 -> tp4"
+  std::size_t saved = 0;    ///< index of the saving layout in layouts_up_to()
+  std::size_t loading = 0;  ///< index of the loading layout
+  std::string pair;         ///< such as "tp2 dp2 -> tp4"
   std::string code;
-  std::string what;  ///< rank, key and element
+  std::string what;  ///< description of the problem: rank, key and element
 
   friend bool operator<(const ExhaustFailure& a, const ExhaustFailure& b) {
     return std::pair(a.loading, a.saved) < std::pair(b.loading, b.saved);
@@ -49,11 +49,11 @@ struct ExhaustResult {
   std::uint64_t objects_least = 0;  ///< objects of the checkpoint that has the fewest
   std::uint64_t planned = 0;        ///< pairs of this part
   std::uint64_t same = 0;
-  std::map<std::string, std::uint64_t> refused;  ///< rightly refused pairs, by code
+  std::map<std::string, std::uint64_t> refused;  ///< correctly refused pairs, by error code
   std::uint64_t wrong = 0;
   std::uint64_t elements = 0;  ///< elements compared, on all ranks of all pairs
   std::uint64_t objects = 0;   ///< objects and common states compared
-  std::uint64_t left = 0;      ///< stored objects that the rule leaves behind
+  std::uint64_t left = 0;      ///< stored objects that the rule excludes from the load
   std::uint64_t saved_bytes = 0;
   double save_seconds = 0;
   double seconds = 0;
@@ -64,17 +64,17 @@ struct ExhaustResult {
   static constexpr std::size_t kFailuresKept = 10;
 
   std::uint64_t refusals() const;
-  /// Returns the number of pairs that were compared, or rightly refused.
+  /// Returns the number of pairs that loaded without a difference or were correctly refused.
   std::uint64_t passed() const { return same + refusals(); }
 };
 
 ExhaustResult exhaust(const ExhaustRequest& request);
 
-/// Returns fail if anything was wrong, inconclusive if not all planned pairs passed or a mutant was
-/// not asked, otherwise pass.
+/// Returns fail if anything was wrong; inconclusive if not all planned pairs passed or the mutant
+/// was never called; otherwise pass.
 reports::Verdict verdict_of(const ExhaustResult& result);
 
-/// Returns the result of one part for a report.
+/// Converts the result of one part to its form in a report.
 reports::Exhaustive reported(const ExhaustRequest& request, const ExhaustResult& result);
 
 }  // namespace reprise::driver

@@ -9,7 +9,7 @@
 namespace reprise::driver {
 namespace {
 
-/// What all loads under one layout share.
+/// Arguments common to all loads under one layout.
 struct Loads {
   const sim::Layout& layout;
   std::span<const SavedLayout> saved;
@@ -19,14 +19,15 @@ struct Loads {
   const std::function<bool()>& stop;
 };
 
-/// Hands the pairs of one world to its ranks, one after another. All ranks are fibers of one
+/// Assigns the pairs of one world to its ranks, one after another. All ranks are fibers of one
 /// thread.
 class Course {
  public:
   Course(const Loads& loads, std::size_t first)
       : loads_(loads), next_(first), end_(loads.saved.size()) {}
 
-  /// Returns the tally of a pair for a rank that begins it; null if no rank begins it any more.
+  /// Returns the tally of the pair for a rank that is about to load it; null if the pair must not
+  /// be loaded.
   PairTally* enter(std::size_t pair) {
     if (pair >= end_) return nullptr;
     const auto open = open_.find(pair);
@@ -48,10 +49,10 @@ class Course {
     next_ = pair + 1;
   }
 
-  /// Ends the course after this pair.
+  /// Makes this pair the last one.
   void end_after(std::size_t pair) { end_ = std::min(end_, pair + 1); }
 
-  /// Returns the first pair that has not ended. If some ranks began it and broke down, it ends as
+  /// Returns the first pair that has not ended. Reports a pair that only some ranks completed as
   /// wrong.
   std::size_t settle(const sim::RunResult& run) {
     if (open_.empty()) return next_;
@@ -98,7 +99,8 @@ void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, 
   tally.took(rank, job.model_space());
 }
 
-/// Loads pair after pair on one rank. After an error the ranks' communicators are not used again.
+/// Loads one pair after another on this rank. Stops after an error, because the ranks'
+/// communicators can't be used after that.
 void run_rank(const Loads& loads, Course& course, std::size_t first, const Ports& ports,
               GlobalRank rank) {
   for (std::size_t pair = first; PairTally* tally = course.enter(pair); ++pair) {

@@ -16,7 +16,8 @@ PairRule rule_for(const sim::Layout& saved, const sim::Layout& loading, sim::Sha
   rule.expert_streams = stages && saved.etp == loading.etp && saved.ep == loading.ep;
   rule.rerun_states = saved.tp * saved.cp * saved.dp * saved.pp ==
                       loading.tp * loading.cp * loading.dp * loading.pp;
-  // The keys of buckets name a part of the model, so the parts must be the same.
+  // A bucket's key names a part of the model, so both layouts must divide the model into the same
+  // parts.
   const bool same_parts = rule.dense_streams && rule.expert_streams;
   if (sharding == sim::Sharding::kDpReshardable && !same_parts) {
     rule.refused = Code::kLayoutMismatch;

@@ -1,6 +1,6 @@
 #pragma once
-// Says what must come of a load, from the sizes of two layouts. It asks neither the engine nor the
-// job, which are what the pairs test.
+// Derives the required outcome of a load from the sizes of the two layouts. Does not use the engine
+// or the job, because these are what the pairs test.
 
 #include <optional>
 #include <string_view>
@@ -12,19 +12,19 @@
 namespace reprise::driver {
 
 struct PairRule {
-  /// The code with which the load must be refused; empty if it must deliver everything.
+  /// Code with which the load must be refused; empty if the load must succeed.
   std::optional<Code> refused = {};
-  /// True if every rank finds its own object of that kind in the checkpoint. Otherwise the load
-  /// must leave all of them behind.
-  bool dense_streams = true;   ///< random streams by (pp, tp)
-  bool expert_streams = true;  ///< random streams of experts by (pp, ep, etp)
-  bool rerun_states = true;    ///< states of the rerun machine by rank
+  /// True if every rank finds its own object of that kind in the checkpoint. If false, the load
+  /// must deliver no object of that kind.
+  bool dense_streams = true;   ///< random streams, one per (pp, tp)
+  bool expert_streams = true;  ///< random streams of experts, one per (pp, ep, etp)
+  bool rerun_states = true;    ///< states of the rerun machine, one per rank
 
   /// True if the load must deliver this object. `key` has no coordinate.
   bool delivers(std::string_view key) const;
 };
 
-/// Returns the rule for a checkpoint of `saved` that a job of `loading` loads.
+/// Returns the rule for loading a checkpoint saved under `saved` into a job of layout `loading`.
 PairRule rule_for(const sim::Layout& saved, const sim::Layout& loading, sim::Sharding sharding);
 
 }  // namespace reprise::driver

@@ -19,7 +19,7 @@ std::string name_without_place(const std::string& key) {
 }
 
 void set_wrong(PairResult& result, std::string code, std::string what) {
-  if (!result.what.empty()) return;  // the first one stays
+  if (!result.what.empty()) return;  // keep the first problem
   result.outcome = PairOutcome::kWrong;
   result.code = std::move(code);
   result.what = std::move(what);
@@ -116,7 +116,7 @@ PairResult PairTally::result() const {
   return result;
 }
 
-/// A pair counts as refused only if all ranks were, each with the code of the rule.
+/// A pair counts as refused only if every rank was refused with the code that the rule requires.
 void PairTally::judge_refusals(PairResult& result) const {
   const std::string demanded =
       rule_.refused ? "must be refused with " + std::string(name_of(*rule_.refused)) : "must load";
@@ -135,8 +135,8 @@ void PairTally::judge_refusals(PairResult& result) const {
   result.code = name_of(*rule_.refused);
 }
 
-/// Every saved element was compared on some rank, and every stored object unless the rule leaves it
-/// behind.
+/// Checks that every saved element was compared on some rank, and so was every stored object that
+/// the rule does not exclude from the load.
 void PairTally::judge_reach(PairResult& result) const {
   for (std::size_t t = 0; t < reached_.size(); ++t) {
     const auto gap = std::find(reached_[t].begin(), reached_[t].end(), std::byte{0});

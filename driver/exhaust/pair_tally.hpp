@@ -1,5 +1,5 @@
 #pragma once
-// Puts together what the ranks of a loading job found in one pair of layouts.
+// Combines what the ranks of a loading job found for one pair of layouts.
 
 #include <cstdint>
 #include <optional>
@@ -14,17 +14,17 @@ namespace reprise::driver {
 
 enum class PairOutcome : std::uint8_t {
   kSame,     ///< everything was compared, and no bit differs
-  kRefused,  ///< every rank was refused, with the code that the rule demands
+  kRefused,  ///< every rank was refused with the code that the rule requires
   kWrong,
 };
 
 struct PairResult {
   PairOutcome outcome = PairOutcome::kWrong;
-  std::string code = {};       ///< code of the refusal, or of the first thing that is wrong
-  std::string what = {};       ///< the first thing that is wrong: rank, key and element
+  std::string code = {};       ///< code of the refusal, or of the first problem
+  std::string what = {};       ///< first problem: rank, key and element
   std::uint64_t elements = 0;  ///< elements compared, on all ranks
   std::uint64_t objects = 0;   ///< objects and common states compared, on all ranks
-  std::uint64_t left = 0;      ///< stored objects that the rule leaves behind
+  std::uint64_t left = 0;      ///< stored objects that the rule excludes from the load
 };
 
 class PairTally {
@@ -34,13 +34,13 @@ class PairTally {
 
   /// Called with a rank's objects and common state as the engine delivered them.
   void delivered(GlobalRank rank, const StateDict& loaded);
-  /// Called with the rank's state in model space, after the job took what was delivered. Compares
-  /// every element with the one that was saved.
+  /// Called with the rank's state in model space, after the job took the delivered state. Compares
+  /// every element with the saved one.
   void took(GlobalRank rank, const StateDict& model);
-  /// Called instead if the load ended with an error.
+  /// Called instead of took() if the load ended with an error.
   void refused(GlobalRank rank, const Error& error);
 
-  /// True if every rank either took the state or was refused.
+  /// True if took() or refused() was called for every rank.
   bool complete() const { return ended_ == ranks_; }
   PairResult result() const;
 
@@ -55,7 +55,7 @@ class PairTally {
   std::int32_t ranks_;
   std::int32_t ended_ = 0;
   std::vector<Error> errors_;    ///< one per refused rank
-  std::optional<Ruling> wrong_;  ///< the first ruling
+  std::optional<Ruling> wrong_;  ///< the first ruling, if any
   std::vector<Bytes> reached_;   ///< by tensor and element: 1 if some rank compared it
   std::vector<bool> objects_;    ///< by stored object: true if some rank compared it
   std::uint64_t elements_ = 0;

@@ -33,7 +33,7 @@ void save(Saver& saver, const Ports& ports, const Subject& subject, const sim::L
                     .bytes;
 }
 
-/// Assembles the states of all ranks. Throws unless they agree with each other.
+/// Assembles the states of all ranks into one. Throws if they contradict each other.
 GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
   std::vector<RankState> ranks;
   for (std::size_t r = 0; r < savers.size(); ++r) {
@@ -46,8 +46,8 @@ GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
               {.rank = rulings.front().rank, .key = rulings.front().key});
 }
 
-/// True if the bytes of the element all have the value that memory has before a load. If such an
-/// element is not loaded, nothing shows it.
+/// True if all bytes of the element have the value that memory has before a load. If such an
+/// element were not loaded, no comparison would notice.
 bool looks_untouched(const std::byte* element, std::size_t width) {
   return std::all_of(element, element + width, [](std::byte b) { return b == kBeforeLoad; });
 }
@@ -84,7 +84,7 @@ SavedLayout save_under(const sim::Layout& layout, const Subject& subject,
   }));
   for (auto& saver : savers) saved.bytes += saver.bytes;
   saved.model = whole(savers, &Saver::model);
-  for (auto& saver : savers) saver.stored.tensors.clear();  // `model` has them
+  for (auto& saver : savers) saver.stored.tensors.clear();  // `model` has the tensors
   saved.stored = whole(savers, &Saver::stored);
   saved.elements = elements_of(saved.model);
   saved.metadata = Checkpoint::open(*saved.store, kExhaustCheckpoint).shared_metadata();

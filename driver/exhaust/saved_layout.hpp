@@ -13,7 +13,7 @@
 
 namespace reprise::driver {
 
-/// A checkpoint in a store of its own. Threads may read it at the same time.
+/// A checkpoint in its own store. Several threads may read it at the same time.
 struct SavedLayout {
   sim::Layout layout;
   std::unique_ptr<sim::SimStore> store;
@@ -27,11 +27,11 @@ struct SavedLayout {
 };
 
 /// Trains the subject under the layout and saves it through the engine. Throws the error of the
-/// lowest rank that failed, and an internal error if the ranks' own states contradict each other.
+/// lowest failed rank, or an internal error if the states of the ranks contradict each other.
 SavedLayout save_under(const sim::Layout& layout, const Subject& subject,
                        const sim::Policies& policies);
 
-/// Throws the error of the lowest rank that did not return.
+/// Throws the error of the lowest rank that did not return normally.
 void require_returned(const sim::RunResult& run);
 
 }  // namespace reprise::driver

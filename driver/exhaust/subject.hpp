@@ -16,16 +16,18 @@ struct Subject {
 
 /// Path of the checkpoint in its store.
 inline constexpr const char* kExhaustCheckpoint = "checkpoint";
-/// Number of iterations before the save. After two of them, no two moments of an element are equal.
+/// Number of iterations before the save. After two iterations, the moments of an element differ
+/// from each other.
 inline constexpr int kExhaustSteps = 2;
 
-/// Returns the config of the job under a layout. The model is a module of its own, so that the
-/// settings of its optimizers are objects.
+/// Returns the config of the job that saves. The whole model is one module of a modular job, so
+/// that the settings of its optimizers are stored as objects.
 sim::JobConfig saving_config(const Subject& subject, const sim::Layout& layout);
-/// Does the same for a job that is about to load. It starts from other values.
+/// Returns the config of the job that loads: the same, but with a seed that gives other initial
+/// values.
 sim::JobConfig loading_config(const Subject& subject, const sim::Layout& layout);
 
-/// Each byte of memory that a load must fill has this value before.
+/// Before a load, each byte of memory that the load must fill has this value.
 inline constexpr std::byte kBeforeLoad{0xA7};
 /// Fills all elements of the leaves with kBeforeLoad.
 void overwrite(const StateDict& state);

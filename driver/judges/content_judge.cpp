@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kStaging = std::size_t{1} << 20;
 
-/// Reads single items of a checkpoint.
+/// Reads individual items of a checkpoint.
 class Stored {
  public:
   explicit Stored(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {
@@ -27,8 +27,8 @@ class Stored {
     for (const auto& object : checkpoint_.catalog().objects) objects_[object.key] = &object;
   }
 
-  /// Returns an item of the checkpoint, hashed as ranks hash theirs; nothing if it does not exist
-  /// or has another shape.
+  /// Returns the checkpoint's counterpart of `held`, hashed in the same way; nothing if it does not
+  /// exist or has another shape.
   std::optional<HeldItem> item_like(const HeldItem& held) {
     const auto tensor = tensors_.find(held.key);
     if (tensor != tensors_.end()) return tensor_part(*tensor->second, held);

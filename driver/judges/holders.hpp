@@ -11,13 +11,13 @@
 
 namespace reprise::driver {
 
-/// Holders by key, main copies first, then by rank. holders_of() builds every rank's job without
-/// communication and takes the boxes that the job holds in model space.
+/// The holders of each tensor, by key: main copies first, then sorted by rank. holders_of() builds
+/// every rank's job without communication and takes the boxes that the job holds in model space.
 using Holders = std::map<std::string, std::vector<Holder>>;
 Holders holders_of(const sim::JobConfig& config);
 
-/// Returns the values of the named objects (with coordinate and grid) in a job that was built in
-/// the same way. Omits keys that no rank has.
+/// Builds the jobs in the same way, and returns the values of the named objects (keys include
+/// coordinate and grid). Omits keys that no rank has.
 std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys);
 
 }  // namespace reprise::driver

@@ -11,7 +11,7 @@ namespace {
 
 using reports::LifeOutcome;
 
-/// Returns the outcome of a life that began with a load of this outcome.
+/// Returns the outcome of a life, given the outcome of the load at its start.
 LifeOutcome life_outcome_of(Outcome load) {
   switch (load) {
     case Outcome::kContinued:

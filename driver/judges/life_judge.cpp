@@ -147,7 +147,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
     if (loads.empty()) return rulings;
     judge_generation(loads, rulings);
-    // A rank without this load may have requested other keys.
+    // A rank that did not do this load may have requested other keys.
     if (loads.size() < life.ranks.size()) continue;
     judge_reads(loads, rulings);
     LoadEvidence all;

@@ -29,9 +29,9 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Puts causes before effects. If a derived copy is wrong but its master is right, the copy was not
-/// updated. That explains why weights are wrong, so rulings on such copies come before rulings on
-/// the state.
+/// Orders rulings so that causes come before effects. If a derived copy is wrong but its master is
+/// right, the copy was not updated, which explains wrong weights. Rulings on such copies therefore
+/// come before rulings on the state.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -137,7 +137,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
                            load.requested, load.stored, load.report.excused, load.bytes_read,
                            load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
-  // For a release, the directory's name has no step.
+  // The directory's name contains no step if the checkpoint is a release.
   judge_source(load.report.location.step.value_or(stored));
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
@@ -505,7 +505,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
 }
 
 /// Returns the uninterrupted job with the same turns as the interrupted job. A turn is a load that
-/// changes how the job continues, for example without the optimizer.
+/// changes how the job continues, for example a load without the optimizer.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();

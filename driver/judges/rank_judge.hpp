@@ -22,7 +22,7 @@
 
 namespace reprise::driver {
 
-/// What the job knows about a load that has ended.
+/// What the job knows about a completed load.
 struct FinishedLoad {
   const LoadReport& report;
   const StateDict& state;  ///< state as the load filled it
@@ -35,8 +35,8 @@ struct FinishedLoad {
 
 class RankJudge {
  public:
-  /// Both arguments must outlive the judge. It writes rulings and evidence to `record`. The states
-  /// that it gets may be in device memory, so it copies them to the host.
+  /// Both arguments must outlive the judge, which writes rulings and evidence to `record`. The
+  /// states passed to the judge may be in device memory, so the judge copies them to the host.
   RankJudge(const RankPart& part, RankRecord& record);
 
   /// Called before the job takes the loaded state, because the job's own checks may refuse it.
@@ -45,7 +45,7 @@ class RankJudge {
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
   /// Called before a load, with the state that the load is to fill.
   void asks(const StateDict& wanted);
-  /// Called after a load that was refused before it read anything: compares the job with its state
+  /// Called after a load that was refused before it read anything. Compares the job with its state
   /// before the load.
   void refused(sim::TrainingJob& job);
   /// Called after a load that was refused while it read. Requires that each requested tensor either
@@ -101,7 +101,7 @@ class RankJudge {
   std::size_t saves_before_;      ///< number of saves of earlier incarnations
   Position position_;             ///< where the job must be now according to the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
-  std::optional<Holders> holders_;   ///< holders in the layout that saved source_; set on first use
+  std::optional<Holders> holders_;   ///< holders in the layout of source_; computed on first use
   Comparison total_;
   Destination destination_;  ///< memory that the current load fills
 };

@@ -14,7 +14,7 @@ namespace {
 using sim::HostRng;
 
 /// A kind of random stream: the end of its key, the function that creates it from a module's seed,
-/// and the member of StreamAges with its age.
+/// and the member of StreamAges that has its age.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);

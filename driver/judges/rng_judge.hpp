@@ -14,7 +14,7 @@ namespace reprise::driver {
 /// True if judge_streams judges this object.
 bool is_stream(const std::string& key);
 
-/// Initial state of the streams of a run.
+/// What determines the initial states of a run's random streams.
 struct StreamSource {
   std::uint64_t seed = 0;
   /// True if the streams also differ by the rank in dp x cp. The replica id of a stored stream is
@@ -28,8 +28,8 @@ struct StreamSource {
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
 
-/// Returns for how many steps the streams of a checkpoint have drawn. Throws the same errors as a
-/// load of these streams.
+/// Returns the number of steps for which a checkpoint's streams have drawn. Throws the same errors
+/// as a load of these streams.
 Ages ages_told_by(Checkpoint& checkpoint);
 
 }  // namespace reprise::driver

@@ -92,7 +92,7 @@ class StoreJudge {
   }
 
   /// Returns saves of earlier lives that are newer than the one that the last saving life loaded.
-  /// That life may have taken them for damaged. They need not be damaged on disk, because a failed
+  /// That life may have skipped them as damaged. They need not be damaged on disk, because a failed
   /// read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
@@ -152,8 +152,8 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Requires that every checkpoint with `keep` newer ones has been removed. Newer ones that a load
-  /// may have skipped as damaged are not counted. Judges nothing if the last save did not end,
+  /// Requires that a checkpoint has been removed if there are `keep` newer ones. Newer ones that a
+  /// load may have skipped as damaged are not counted. Judges nothing if the last save did not end,
   /// because the next save may then have to do the removal.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;

@@ -13,7 +13,7 @@ namespace reprise::driver {
 ///   COMMIT_MISSING          a save ended well, but the tracker names an older one, or none
 ///   TRACKER_DANGLING        the tracker names a checkpoint that is missing or not whole
 ///   LAST_GOOD_DELETED       a checkpoint that had to be kept is missing or not whole
-///   RETENTION_EXCEEDED      a checkpoint is left that has `keep` newer ones
+///   RETENTION_EXCEEDED      a checkpoint still exists although `keep` are newer
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
 /// A checkpoint had to be kept if it is newer than the tracker's, or if fewer than `keep` newer

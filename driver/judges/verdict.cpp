@@ -24,10 +24,10 @@ using reports::ScenarioResult;
 using reports::Verdict;
 using sim::RerunDiagnosis;
 
-/// Returns a number that is smaller the nearer a code is to the cause; the verdict names the code
-/// with the smallest number. A finding at a save is a cause. A difference after a load or in a
-/// later step is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest
-/// number, because it explains all other findings.
+/// Returns the distance of a code from the cause; the verdict names the code with the smallest
+/// distance. A finding at a save is a cause. A difference after a load or in a later step is an
+/// effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance, because
+/// it explains all other findings.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -107,8 +107,8 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns how often jobs planned again, summed over all lives. The ranks of a life plan again
-/// together, so the largest count of any rank is the life's count.
+/// Returns how often plans were recomputed, summed over all lives. The ranks of a life recompute
+/// their plans together, so the life's count is the largest count of its ranks.
 std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
   std::uint64_t replans = 0;
   for (const auto& life : lives) {
@@ -129,7 +129,7 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
 
-/// True if `rate` equals `written`, except for digits that people leave out of a scenario.
+/// True if `rate` equals `written` up to the rounding of numbers in scenario files.
 bool is_as_written(double rate, double written) {
   constexpr double kWritten = 1e-6;
   return std::abs(rate - written) <= kWritten * std::abs(written);
@@ -206,18 +206,18 @@ Judgement vacuous(std::string reason) {
   return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
 }
 
-/// A fault of a life's plan, and how far it got.
+/// A planned fault, and how far it got.
 struct PlannedFault {
   sim::FaultSpec spec;
   Fires fires = Fires::kYes;
-  std::optional<sim::FaultState> state = {};  ///< empty if the fault is in no rank's record
+  std::optional<sim::FaultState> state = {};  ///< empty if no rank's record has the fault
 };
 
-/// Lists the faults of the plan, even those that are missing in the records.
+/// Lists the faults of the plan, even those that are missing from the records.
 std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
                                          const IncarnationRecord& life) {
   std::vector<PlannedFault> faults;
-  // For each rank, how many of this life's faults still have to be found.
+  // For each rank, the number of this life's faults that are not matched with its record yet.
   std::map<std::int32_t, std::size_t> left;
   for (const auto& action : plan.actions) {
     const std::size_t before = faults.size();
@@ -308,7 +308,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   return {};
 }
 
-/// Returns all codes that were found, with the number of findings.
+/// Returns the number of findings with each code.
 std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
@@ -322,8 +322,7 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
   return codes;
 }
 
-/// Returns the codes other than the first finding's, as "; also WRONG_OWNER x 3, STALE_DERIVED x
-/// 1".
+/// Returns the codes other than `first` as text: "; also WRONG_OWNER x 3, STALE_DERIVED x 1".
 std::string others_text(const std::map<std::string, std::uint64_t>& codes,
                         const std::string& first) {
   std::string text;
@@ -334,8 +333,9 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
   return text;
 }
 
-/// Returns the first difference that the finding's rank recorded. If that rank recorded none, takes
-/// another rank of the same life. If no rank of that life recorded any, takes another life.
+/// Returns the first difference that the finding's rank recorded. If that rank recorded none,
+/// returns one of another rank of the same life. If no rank of that life recorded any, returns one
+/// of another life.
 std::optional<reports::FirstDifference> first_difference_of(
     std::span<const IncarnationRecord> lives, const Judgement& found) {
   const reports::FirstDifference* nearest = nullptr;

@@ -13,8 +13,8 @@ namespace reprise::driver {
 /// finished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
-/// True if some rank ended by a defect of our own code or at a deadline. No other finding is then
-/// trusted as a judgement.
+/// True if some rank ended because of a defect of our own code or a deadline. Other findings are
+/// then not reliable.
 bool broke_down(std::span<const IncarnationRecord> lives);
 
 /// True if the life ended as the scenario allows, so that the next one can start from its store.

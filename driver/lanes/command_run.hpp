@@ -1,5 +1,5 @@
 #pragma once
-// Runs the command of a life that is somebody else's program, for the job and for trainers alike.
+// Runs the command of a life that is another program. Serves scenarios of jobs and of trainers.
 
 #include <string>
 
@@ -13,12 +13,13 @@ struct CommandEnd {
   std::string log;  ///< the end of the program's output
 };
 
-/// Runs the command. Creates `checkpoints`, the directory for the word {checkpoints}, if it is not
-/// there. `reprise` is the path of this program. Throws IO if the command can't be started.
+/// Runs the command. Creates `checkpoints`, the directory that replaces the word {checkpoints}, if
+/// it does not exist. `reprise` is the path of this program. Throws IO if the command can't be
+/// started.
 CommandEnd run_command(const CommandLife& life, const std::string& checkpoints,
                        const std::string& reprise);
 
-/// Returns how the command's end differs from its plan; empty if it ended as planned.
+/// Returns how the command's end differs from the planned end; empty if it does not.
 std::string complaint_of(const CommandLife& life, const CommandEnd& end);
 
 }  // namespace reprise::driver

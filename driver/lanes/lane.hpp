@@ -26,11 +26,11 @@ struct LaneOptions {
   std::string launcher = "mpirun";
   std::string executable;          ///< path of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< limit on the real time of one incarnation
-  std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the lane gpu
+  std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the gpu lane
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// Control runs, which scenarios of the lane program compare themselves with. Several scenarios
-  /// can share them. If null, each scenario makes its own.
+  /// Control runs, with which scenarios of trainers are compared. Several scenarios can share them.
+  /// If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
   /// The uninterrupted jobs that judges compare with. All copies of these options share one
   /// TwinBook, so each twin is computed once.
@@ -58,8 +58,7 @@ std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions&
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Removes from the record the ranks that are not members of the job. Keeps such a rank if it ended
-/// badly.
+/// Removes ranks that are not members of the job from the record, except those that ended badly.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Returns why the lane can't run the scenario here; nothing if it can.

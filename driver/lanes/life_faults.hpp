@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 struct LifeFaults {
   std::vector<sim::FaultSpec> specs;
-  /// Which faults of the book belong to one action: the index of the first, and how many.
+  /// The faults of one action: the index of the first in the book, and their number.
   struct Range {
     std::size_t begin = 0;
     std::size_t count = 0;

@@ -57,8 +57,8 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
 }
 
 /// Returns how long the launcher may still run; nothing if there is no limit yet. The limit is
-/// needed because mpirun may never end if a rank died during the start. It begins when all ranks
-/// have ended or written their records. Ranks that have written their records get more time,
+/// needed because mpirun may never end if a rank died during the start. The time begins when all
+/// ranks have ended or written their records. Ranks that have written their records get more time,
 /// because they may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
@@ -130,7 +130,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    // If the scenario came from a file with a table, this writes only its row.
+    // If the scenario is a row of a table, this writes only that row.
     std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }

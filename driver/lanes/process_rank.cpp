@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
-/// Scenarios with delays run with all delays and time limits divided by this factor.
+/// In scenarios with delays, all delays and time limits are divided by this factor.
 constexpr std::uint64_t kHaste = 10;
 
 bool plays_with_time(const std::vector<sim::FaultState>& faults) {
@@ -51,8 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Writes a record that has only this error, and ends the process. Thus there is a record even if
-/// the rank fails before its incarnation begins.
+/// Writes a record that has only this error, and ends the process. The driver thus finds a record
+/// even if the rank fails before its incarnation begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -74,7 +74,7 @@ class Entry {
                    [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
   }
 
-  /// Returns the locks of this rank; `rank` is its number in MPI.
+  /// Returns the locks of this rank; `rank` is its MPI rank.
   RankLiveness& locks(GlobalRank rank) {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
@@ -165,8 +165,8 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Writes the record and ends the process. Called on the thread in which the fault fires. A
-  /// background thread writes the last copy that keep_record() made, because the job's thread may
+  /// Writes the record and ends the process. Called on the thread in which the fault fires. If that
+  /// is a background thread, writes the last copy from keep_record(), because the job's thread may
   /// be changing the record itself.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;

@@ -18,7 +18,8 @@ struct Status {
   std::int64_t group = 0;
 };
 
-/// Parses a line "id (name) state parent group ..."; a name may contain anything.
+/// Parses "id (name) state parent group ...", as in /proc/<id>/stat. The name may contain any
+/// characters.
 Status status_of(const std::string& line) {
   Status status;
   const auto name_end = line.rfind(')');

@@ -27,8 +27,8 @@ namespace {
 /// fewer.
 constexpr int kTriesToExit = 8;
 
-/// Returns the keys of the checkpoint for the judges. Returns nothing if it can't be read, because
-/// the load reports that.
+/// Returns the keys of the checkpoint for the judges; none if the checkpoint can't be read, which
+/// the load reports.
 Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {
@@ -261,8 +261,8 @@ class RankProgram {
 
   // --- loading -----------------------------------------------------------------------------------
 
-  /// Loads. If the scenario expects that the load is refused, the refused load must leave the job
-  /// unchanged.
+  /// Loads the newest checkpoint. If the scenario expects a refusal, checks that the refused load
+  /// left the job unchanged.
   void load() {
     record_.read_began = false;
     try {
@@ -324,7 +324,8 @@ class RankProgram {
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
-  /// Returns the number of bytes that all ranks together may read.
+  /// Returns the number of bytes that all ranks together may read; 0 if there is no limit, or on
+  /// ranks other than the first.
   std::uint64_t bytes_allowed(const LoadReport& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
     return stored_bytes(part_.ports.store, report.location.directory);
@@ -375,8 +376,8 @@ class RankProgram {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// If this rank has no part of any tensor, compares the memory of `what`, `bytes`, with the limit
-  /// `bound` for such ranks, and records both.
+  /// If this rank has no part of any tensor, compares `bytes`, the memory that `what` used, with
+  /// `bound`, the limit for such ranks, and records both.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -457,8 +458,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant
-  /// gets the cache, and a copy of the state from the time of the save.
+  /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant's
+  /// function gets the cache, and a copy of the state from the time of the save.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -562,11 +563,11 @@ class RankProgram {
   SaveQueue saves_;
   sim::LoadRequest request_;           ///< request of the last load
   bool arrived_ = false;               ///< true once the request has been filled
-  std::vector<Step> damaged_;          ///< iterations skipped as damaged and not saved again yet
+  std::vector<Step> damaged_;          ///< steps of skipped damaged checkpoints, not replaced yet
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
-  std::size_t logged_ = 0;  ///< number of lines that were already taken from the machine's log
+  std::size_t logged_ = 0;  ///< number of the rerun machine's log lines that were already collected
 };
 
 }  // namespace
@@ -578,7 +579,7 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
     record.ending = Ending::kReturned;
     return std::nullopt;
   }
-  record.result.owns = false;  // stays false if the job can't even be made
+  record.result.owns = false;  // stays false if the job can't even be created
   try {
     RankProgram(part, record).run();
     record.ending = Ending::kReturned;

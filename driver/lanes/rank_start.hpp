@@ -19,14 +19,14 @@ struct StartLimits {
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 
-/// Returns why `self`, which began `since` ago, should give up: a peer ended during its start
-/// (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Returns nothing
-/// while all is well.
+/// Returns the reason for `self`, which began `since` ago, to give up: a peer ended during its
+/// start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Returns
+/// nothing while all is well.
 std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 
-/// While the object lives, watches the peers' locks on a thread of its own. Once there is a reason
-/// to give up, calls `give_up` on that thread, which ends the process.
+/// While the object lives, its own thread watches the peers' locks. When there is a reason to give
+/// up, this thread calls `give_up`, which ends the process.
 class RankStart {
  public:
   using GiveUp = std::function<void(const Error&)>;

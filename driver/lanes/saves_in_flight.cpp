@@ -3,7 +3,7 @@
 namespace reprise::driver {
 namespace {
 
-/// Adds the save's number to the events of the save.
+/// Makes the log mark the events of a save with the step of that save.
 class TraceOfSave final : public Trace {
  public:
   TraceOfSave(Trace& inner, PhaseLog* log, Step step) : inner_(inner), log_(log), step_(step) {}

@@ -1,6 +1,6 @@
 #pragma once
 // Measures the memory that each save in flight of a rank uses in addition to the job's own, and
-// marks log lines with the save that they belong to.
+// marks each log line of a save with the save's step.
 
 #include <cstddef>
 #include <map>
@@ -30,7 +30,7 @@ class SavesInFlight {
   void end(std::size_t number);
 
   sim::MemoryPeaks peaks(std::size_t number) const;
-  /// Returns the peaks of all saves together.
+  /// Returns the memory peaks of all saves in flight together.
   sim::MemoryPeaks peaks_together() const;
 
  private:

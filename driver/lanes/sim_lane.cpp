@@ -49,8 +49,8 @@ Ending ending_of(sim::RankEnd end) {
   return Ending::kLost;
 }
 
-/// Enters in a rank's record how the simulated world saw the rank end, unless the rank has recorded
-/// its own error.
+/// Writes into a rank's record how the rank ended in the simulated world, unless the rank has
+/// recorded its own error.
 void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (outcome.end == sim::RankEnd::kReturned) return;
   const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
@@ -69,7 +69,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   }
 }
 
-/// Adds the faults to the records of the ranks that they were planned for.
+/// Adds the faults to the records of the ranks for which they were planned.
 void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
   for (const auto& state : book.states()) {
     const auto rank = static_cast<std::size_t>(state.spec.place.rank.value);
@@ -128,10 +128,10 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
-    // The next incarnation begins after every lease has ended and when lists are complete.
+    // The next incarnation begins after every lease has ended and after lists show all changes.
     store_.pass_term();
     store_.settle();
-    store_.crash();  // ends the incarnation in the hardest way: unsynced changes are lost
+    store_.crash();  // the worst end of an incarnation: unsynced changes are lost
     return record;
   }
 

@@ -14,7 +14,7 @@
 
 namespace reprise::driver {
 
-/// Everything that the simulated world lends to a rank's program.
+/// Everything that the simulated world provides to a rank's program.
 struct RankSeat {
   const Ports& ports;
   Clock& clock;
@@ -22,19 +22,19 @@ struct RankSeat {
   sim::FaultPowers powers;
 };
 
-/// Runs the program on every rank. Returns the ranks' records in rank order. The program fills each
-/// record as far as it gets; this function adds how the rank ended. If the program returns an
-/// error, its rank ends and the other ranks are informed.
+/// Runs the program on every rank. Returns the ranks' records in rank order. The program fills its
+/// rank's record as far as it gets; this function adds how the rank ended. If the program returns
+/// an error, its rank ends and the other ranks are informed.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
 
-/// The processor whose memory has a rank's arrays, and the device that copies them.
+/// The processor whose memory holds a rank's arrays, and the device that copies them.
 struct RankMemory {
   sim::Processor& processor;
   Device& device;
 };
-/// Returns the memory of a rank. The references stay valid as long as the world lives.
+/// Returns the memory of a rank. The references stay valid as long as the world exists.
 using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
 /// Returns the host's memory and the world's own device.
 RankMemory host_memory(const RankSeat& seat);

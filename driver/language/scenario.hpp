@@ -116,15 +116,15 @@ struct FaultAction {
   std::string step;   ///< step of the phase's protocol; if empty, the whole phase
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
   std::int64_t nth = 0;  ///< number of matching events to ignore before the fault fires
-  std::optional<sim::FileKind> file = {};  ///< file that the call must concern; if empty, any file
+  std::optional<sim::FileKind> file = {};  ///< kind of file the call acts on; if empty, any
   std::int64_t delay_ms = 0;               ///< for the kinds late and lost
   std::int64_t bit = 0;                    ///< for the kinds flip_write and flip_read
   Fires fires = Fires::kYes;               ///< kMaybe if the fault need not fire
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
-/// Renames the newest checkpoint to a release after the life has ended, like tools that prepare
-/// checkpoints to start training from.
+/// Renames the newest checkpoint to a release after the life has ended. Tools that prepare
+/// checkpoints for the start of a training do the same.
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
@@ -135,7 +135,7 @@ struct DamageAction {
   std::optional<std::int64_t> step;  ///< step of the checkpoint; if empty, the tracker's
   std::int64_t byte = 0;             ///< offset of the byte to change; from the end if negative
   std::int32_t bit = 0;
-  std::optional<std::int64_t> cut;  ///< if set, this number of bytes is cut off the end instead
+  std::optional<std::int64_t> cut;  ///< if set, truncates the file by this number of bytes instead
   bool remove = false;              ///< if true, the whole file is deleted instead
 
   friend bool operator==(const DamageAction&, const DamageAction&) = default;
@@ -146,17 +146,17 @@ using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateA
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {
   /// Layout of a job that is one model, without modules. `optimizer_sharding` is the default for
-  /// modules that name none.
+  /// modules whose sharding is not given.
   sim::Layout layout;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
   std::vector<sim::ModuleConfig> modules = {};  ///< empty if the job is one model
   std::vector<Action> actions;
-  /// Mode of the rerun machine; empty for an older job without one.
+  /// Mode of the rerun machine; empty for an older job, which has no rerun machine.
   std::optional<sim::RerunMode> rerun = sim::RerunMode::kDisabled;
   sim::CheckpointFormat format = sim::CheckpointFormat::kTorchDist;
   sim::RerunTemplate rerun_template = sim::RerunTemplate::kAsStored;
   sim::Wrapping iterators = sim::Wrapping::kWrapped;
-  bool other_device = false;        ///< true if this life runs on other devices than the last one
+  bool other_device = false;        ///< true if the devices differ from the previous life's
   std::string run = {};             ///< name of the run; if empty, the scenario's name
   std::vector<std::string> adopts;  ///< other runs whose checkpoints this life may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; if empty, 0, 1, ...
@@ -193,7 +193,7 @@ struct CheckpointPlan {
   /// False to leave out random states from every save, even if a save action includes them.
   bool random = true;
   std::int64_t keep = 0;    ///< number of newest checkpoints to keep; 0 for all
-  bool falls_back = false;  ///< true to load the newest whole one if the tracker's is damaged
+  bool falls_back = false;  ///< to load the newest whole checkpoint if the tracker's is damaged
   bool checks = false;      ///< true to verify checksums when reading
   bool reads_once = false;  ///< true to read payload once for all ranks that need it
   bool async = false;       ///< true to train during saves; a save action may override it
@@ -224,8 +224,8 @@ struct Expectation {
   /// Outcomes that a life with a load may have.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
   std::optional<std::int64_t> loaded_step;       ///< step that the last life must load
-  std::optional<sim::RerunDiagnosis> diagnosis;  ///< expected of the last life that has a diagnosis
-  std::optional<std::uint64_t> replans;  ///< how often ranks must plan again, over all lives
+  std::optional<sim::RerunDiagnosis> diagnosis;  ///< diagnosis of the last life that has one
+  std::optional<std::uint64_t> replans;  ///< how often plans must be recomputed, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
   std::vector<std::string> log;                      ///< texts that the log must contain
@@ -254,7 +254,7 @@ struct Recorded {
   std::string code;
   std::optional<RecordedDifference> first_difference;
   std::string event_hash;
-  std::string commit;  ///< hash of the commit, with a '+' if the tree had other changes
+  std::string commit;  ///< hash of the commit, with a '+' if the tree had uncommitted changes
   std::string build;
   std::string mutant;  ///< mutant that was active; empty if there was none
   std::uint64_t seed = 1;
@@ -270,7 +270,7 @@ struct Scenario {
   std::vector<std::string> tags;
   std::string model;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;  ///< used by the first life
-  std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are cut
+  std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are split
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
@@ -279,7 +279,7 @@ struct Scenario {
   sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
-  /// What a trainer does; if set, it replaces the job and its incarnations.
+  /// The plan of a trainer; if set, it replaces the job and its incarnations.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that this scenario must catch

@@ -9,7 +9,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kDimMax = 15;
-/// Word for a job that is older than the rerun machine.
+/// Word for the mode of an older job, which has no rerun machine.
 constexpr std::string_view kOlderJob = "unknown";
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
@@ -120,8 +120,7 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
-/// Reads the layout of a restart whose job is one model. The job has no modules in this life and
-/// later ones.
+/// Reads the layout of a restart whose job is one model. From this life on, the job has no modules.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),

@@ -8,7 +8,8 @@ namespace reprise::driver {
 
 /// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
 void read_job(YamlMap job, Scenario& scenario);
-/// Returns the next incarnation without its actions. Keys that are not given keep their values.
+/// Returns the next incarnation without its actions. A key that is absent keeps the value of the
+/// previous incarnation.
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
 IncarnationPlan like_the_last(const Scenario& scenario);
 

@@ -31,7 +31,7 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
   }
 }
 
-/// Reads a loss scale, which must be a power of two: the training step is exact only for those.
+/// Reads a loss scale, which must be a power of two, because only then is the training step exact.
 void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
   if (const auto scale = map.integer_in("loss_scale", 1, kLossScaleMax)) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// Refuses keys that belong to each module.
+/// Refuses keys that a job with modules must give for each module.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

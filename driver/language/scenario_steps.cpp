@@ -153,8 +153,8 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
 }
 
-/// True if `action` is training that saves at least once, when it starts at `iteration`. Adds the
-/// steps of the training to `iteration`.
+/// True if `action` is training that starts at `iteration` and saves at least once. Adds the number
+/// of training steps to `iteration`.
 bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const auto* train = std::get_if<TrainAction>(&action);
   if (train == nullptr) return false;

@@ -16,7 +16,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kRowsMax = 1000;         // each row is read like a separate file
-constexpr std::size_t kSampledFrom = 20000;     // enough for two axes with all orders
+constexpr std::size_t kSampledFrom = 20000;     // enough for two axes with all rank orders
 constexpr std::string_view kSample = "sample";  // names the sample, not an axis
 constexpr std::string_view kSeed = "seed";
 constexpr const char* kNext = ".next";

@@ -29,8 +29,8 @@ struct TableRow {
 /// in `before`. Throws if they do not determine the number.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
-/// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row's
-/// names differ from the first row's, or if rows are equal.
+/// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row has
+/// other axes than the first row, or if rows are equal.
 std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
                                  const WorldOf& world);
 

@@ -59,7 +59,7 @@ void put_flag(YAML::Emitter& out, const char* key, bool value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
-/// Writes a module, without defaults.
+/// Writes a module. Omits the loss scale and `frozen` if they have their default values.
 void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   const sim::LossScale usual;
   out << YAML::Key << module.name << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -87,7 +87,7 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   out << YAML::EndMap;
 }
 
-/// Writes the settings of a life that the next life keeps.
+/// Writes the settings of a life that later lives keep unless they change them.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
@@ -189,7 +189,7 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
   out << YAML::EndMap << YAML::EndMap;
 }
 
-/// Writes an action as a step, without defaults.
+/// Writes an action as a step. Omits default values.
 struct ActionWriter {
   YAML::Emitter& out;
 

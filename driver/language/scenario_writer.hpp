@@ -9,7 +9,7 @@ namespace reprise::driver {
 
 /// Returns text that parses to this scenario again.
 std::string to_yaml(const Scenario& scenario);
-/// Returns the file's text with this `recorded:` block, which replaces an older one. Nothing else
+/// Returns the file's text with this `recorded:` block, which replaces any older one. Nothing else
 /// changes.
 std::string with_record(const std::string& text, const Recorded& recorded);
 

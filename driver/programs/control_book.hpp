@@ -17,10 +17,10 @@ namespace reprise::driver {
 class ControlBook {
  public:
   /// Returns the run called `name`. The first call for a name makes the run; other calls wait until
-  /// it is made.
+  /// it has ended.
   std::shared_ptr<const LifeEvidence> run(const std::string& name,
                                           const std::function<LifeEvidence()>& make);
-  /// Returns why the trainer can't run here; nothing if it can. Finds this out on the first call.
+  /// Returns why the trainer can't run here; nothing if it can. Checks this only on the first call.
   std::optional<std::string> why_not(const TrainerFile& trainer, const ProgramPlace& place);
 
  private:

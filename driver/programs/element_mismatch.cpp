@@ -148,8 +148,8 @@ class Comparison {
   }
 
   /// Searches the saved tensor for the wrong values: the element at `wrong`, with up to three wrong
-  /// elements after it. Returns their position in the saved tensor; nothing if they occur nowhere
-  /// or more than once.
+  /// elements after it. Returns their position in the saved tensor; nothing if they do not occur
+  /// there, or more than once.
   std::optional<std::size_t> source(std::size_t wrong) const {
     const std::size_t count = saved_.ranks.size();
     std::size_t length = 1;
@@ -197,7 +197,7 @@ ElementMismatch describe(const std::string& key, const WholeValues& saved, const
   return found;
 }
 
-/// Returns the elements that the finding calls wrong.
+/// Returns the stored or loaded elements that the finding calls wrong.
 std::optional<Bytes> wrong_elements(const std::string& work, const WitnessFinding& finding) {
   if (finding.when) {
     const auto loaded =

@@ -31,7 +31,7 @@ constexpr auto kAfterKill = std::chrono::seconds(3);
 constexpr std::uint64_t kNeedsDeadlineS = 60;
 constexpr const char* kPrograms = "{programs}";
 
-/// Returns a port of the loopback interface that nobody listens on now.
+/// Returns a port of the loopback interface that is free at present.
 int free_port() {
   const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
   if (handle < 0) throw Error(Code::kIo, "socket");
@@ -100,9 +100,9 @@ std::string word_of(const std::string& word, const ProgramPlace& place) {
   return place.programs + word.substr(std::string_view(kPrograms).size());
 }
 
-/// Returns the command `env` with its options; variables may be added at the end. Compiled Python
-/// files go to a directory that all runs share. Otherwise, each run would compile all of torch
-/// again.
+/// Returns the beginning of an `env` command; variables and a program may be appended. Compiled
+/// Python files go to a directory that all runs share. Otherwise, each run would compile all of
+/// torch again.
 std::vector<std::string> environment_words(const std::string& folder) {
   std::vector<std::string> words = {
       "env", "-u", "PYTHONDONTWRITEBYTECODE", "-u", "REPRISE_WITNESS_PID", "-C", folder};
@@ -208,7 +208,7 @@ class RunningLife {
     const std::string shown = fs::path(file).filename().string();
     evidence.ranks.emplace_back();
     if (!fs::exists(file)) {
-      // A failed rank is reported by its exit code.
+      // A rank that failed is already reported by its exit code.
       const bool failed = evidence.ends[rank].exit_code != 0;
       if (!failed) evidence.unread.push_back(shown + " was not written");
       return;
@@ -233,7 +233,8 @@ class RunningLife {
   std::atomic<int> failed_ = 0;
 };
 
-/// Asks the interpreter for the versions of packages; each line of the answer is one complaint.
+/// Asks the interpreter for the versions of the packages that the trainer needs. Returns the first
+/// complaint; empty if there is none.
 std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) {
   constexpr const char* kAsk =
       "import importlib.metadata as m, sys\n"

@@ -11,9 +11,9 @@ namespace reprise::driver {
 
 /// The Python interpreter to use, and the folder of the programs that trainers may call.
 struct ProgramPlace {
-  std::string python;    ///< used instead of the word python3; if empty, the word stays
-  std::string programs;  ///< folder of this program, for the word {programs}
-  std::string reprise;   ///< path of this program, for the word {reprise} of a command
+  std::string python;    ///< replaces the word python3 in commands; if empty, python3 is used
+  std::string programs;  ///< folder that replaces the word {programs} in commands
+  std::string reprise;   ///< path of this program, which replaces the word {reprise} in commands
 };
 
 enum class Loads : std::uint8_t {
@@ -30,7 +30,7 @@ struct LifeRequest {
   std::int64_t seed = 1;
   Loads loads = Loads::kNothing;
   std::int64_t cold_step = 0;
-  std::string work;    ///< folder of the run; gets checkpoints, witness and plans
+  std::string work;    ///< folder of the run, for checkpoints, witness files and plans
   std::string values;  ///< key of the tensor whose elements ranks must write out; if empty, none
   ProgramPlace place;
 };
@@ -41,8 +41,8 @@ std::string checkpoints_in(const std::string& work);
 std::string witness_file(const std::string& work, std::size_t life, std::size_t rank,
                          const std::string& suffix);
 
-/// Runs the life and returns what it left, except `before` and `after`. Ends every process that it
-/// started.
+/// Runs the life and returns its evidence, with `before` and `after` still empty. Ends every
+/// process that it started.
 LifeEvidence run_program_life(const LifeRequest& request);
 
 /// Runs a life that is a command, on the checkpoints of the run.

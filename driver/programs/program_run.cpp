@@ -92,7 +92,7 @@ class ProgramRun {
     }
   }
 
-  /// Returns a text that says which control run failed; empty if none did.
+  /// Says which control run failed; empty if none did.
   std::string broken_control() const {
     const auto broken = [](const LifeEvidence& life) { return !ended_as_planned(life); };
     if (uninterrupted_ && broken(*uninterrupted_)) {
@@ -171,7 +171,7 @@ class ProgramRun {
 };
 
 /// Runs the scenario a second time. In this run the ranks write out the elements of the wrong
-/// tensor, so that the first different element can be named.
+/// tensor, so that the first wrong element can be named.
 void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
                      WitnessFindings& findings, ScenarioResult& result) {
   const auto at = std::find_if(findings.begin(), findings.end(),
@@ -200,7 +200,7 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   }
 }
 
-/// Returns the state of a rank that judges compared: the last one after a load. If the rank loaded
+/// Returns the rank's state that the judges compared: the last one after a load. If the rank loaded
 /// nothing, returns its last state at a save.
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
@@ -306,7 +306,7 @@ void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvide
   }
 }
 
-/// Returns a digest of the last state that all ranks described. It is the same under every
+/// Returns a digest of the last state that all ranks described. The digest does not depend on the
 /// sharding.
 std::string content_of(const LifeEvidence& life) {
   WitnessFindings ignored;
@@ -348,7 +348,8 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     add_fault(lives[i], result);
   }
   if (lives.empty()) return result;
-  // A pass needs a comparison in the last life. A failure that is expected may come before it.
+  // A pass requires a comparison in the last life. An expected failure may occur in an earlier
+  // life.
   const LifeEvidence& last = plan.expect.fails ? last_compared(lives) : lives.back();
   result.world = static_cast<std::int32_t>(last.ends.size());
   for (std::size_t rank = 0; rank < last.ranks.size(); ++rank) {

@@ -97,8 +97,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
-/// unknown, because their checkpoints may have been removed.
+/// Assigns the checkpoints that exist now to the last life that saved. It is unknown what earlier
+/// lives stored, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   Blanks blanks;
   for (const auto& life : lives) add_blanks(life.ranks, blanks);
@@ -116,7 +116,7 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   }
 }
 
-/// Reads the second runs of the lives whose layout differs from that of the first life.
+/// Reads the second runs of those lives whose layout differs from the layout of the first life.
 std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
                                                   const ProgramPlan& plan) {
   std::map<std::size_t, LifeEvidence> controls;
@@ -164,8 +164,8 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
   return false;
 }
 
-/// Under another layout, sums may differ in their last bits although nothing is lost. Adds to such
-/// a finding which run shows the difference.
+/// Under another layout, sums may differ in their last bits although nothing is lost. Appends
+/// advice to findings that may have this cause.
 void advise(const ProgramPlan& plan, WitnessFindings& findings) {
   if (plan.expect.goes_on == GoesOn::kLikeControl) return;
   for (auto& finding : findings) {

@@ -1,5 +1,5 @@
 #pragma once
-// Judges runs that somebody made without the driver, from their witness files and checkpoints.
+// Judges runs that were made without the driver, from their witness files and checkpoints.
 
 #include <string>
 
@@ -11,11 +11,11 @@ namespace reprise::driver {
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life, which runs to its end
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
-  /// A run of run B's last life that loads nothing; empty if there is no such run.
+  /// A repetition of run B's last life that loads nothing; empty if there is none.
   std::string cold;
-  /// Second runs of lives of run B that have another layout than its first, each from the same
-  /// checkpoint; files are named like those of run B. These lives are then compared with them in
-  /// place of run A. Empty if there is none.
+  /// Second runs, from the same checkpoints, of those lives of run B whose layout differs from that
+  /// of its first life. Files are named as in run B. These lives are compared with their second
+  /// runs instead of run A. Empty if there are no second runs.
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;

@@ -11,9 +11,9 @@ namespace {
 using reports::ScenarioResult;
 using reports::TrainingPoint;
 
-constexpr std::size_t kDateLength = 10;  // of an ISO 8601 time
+constexpr std::size_t kDateLength = 10;  // length of the date in an ISO 8601 time
 
-/// Returns the points after the last load: the lives are one after another in the trajectory.
+/// Returns the points after the last load. They are the last points of the trajectory.
 std::vector<TrainingPoint> resumed_points(const ScenarioResult& result) {
   auto points = result.trajectory;
   if (result.incarnations.empty()) return {};
@@ -32,7 +32,7 @@ std::string printed_loss(double loss) {
   return text;
 }
 
-/// Returns the claims of the verdict in words.
+/// Returns text that says what the report claims.
 std::string expected_result(const reports::Report& report, const ScenarioResult& result) {
   std::uint64_t elements = 0;
   for (const auto& rank : result.ranks) elements += rank.elements;

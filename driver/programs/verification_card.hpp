@@ -10,8 +10,8 @@ namespace reprise::driver {
 
 /// Returns the item "checkpoint_resume" for the only scenario of a report of resume-proof, without
 /// the hardware key under which a card nests it. The item is `verified` only if the verdict is
-/// pass. Its comparison wants equal bits, so its tolerances are 0. Claims that the report does not
-/// make are listed in the expected result.
+/// pass. The comparison requires equal bits, so its tolerances are 0. The expected result also
+/// lists what the report does not claim.
 std::string verification_card(const reports::Report& report);
 
 }  // namespace reprise::driver

@@ -42,7 +42,7 @@ std::int32_t prime_of(std::int32_t n) {
   return p;
 }
 
-/// Returns the axes that take ranks of their own. dp occurs twice, because it may be split into
+/// Returns the axes over which ranks are distributed. dp occurs twice, because it may be split into
 /// replicas.
 std::vector<std::string_view> factor_axes() {
   std::vector<std::string_view> axes;
@@ -120,8 +120,8 @@ void change_size(Stream& random, std::string_view axis, Layout& layout) {
   layout.set_size(axis, one_of(random, kSizes));
 }
 
-/// Changes the size of an axis that cuts the model. Draws the stages again, because they depend on
-/// pp.
+/// Changes the size of an axis that splits the model. Draws the stages again, because they depend
+/// on pp.
 void change_parts(Stream& random, std::string_view axis, std::int64_t layers, Layout& layout) {
   change_size(random, axis, layout);
   if (axis != "pp") return;
@@ -130,7 +130,7 @@ void change_parts(Stream& random, std::string_view axis, std::int64_t layers, La
   draw_stages(random, layers, layout);
 }
 
-/// Returns an axis whose ranks are copies; in three cases of four it is dp.
+/// Returns an axis whose ranks hold copies of each other; in three cases of four it is dp.
 std::string_view axis_of_copies(Stream& random) {
   std::vector<std::string_view> others;
   for (const auto& field : sim::kLayoutFields) {
@@ -157,7 +157,7 @@ void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   }
 }
 
-/// Returns the next layout: the same, a similar one, or any other.
+/// Returns the layout after a restart: the same, a similar one, or an unrelated one.
 Layout next_layout(Stream& random, const std::string& model, const Layout& before,
                    const CaseLimits& limits) {
   if (chance(random, 8)) return before;
@@ -253,8 +253,8 @@ Scenario random_job(Stream& random) {
   return scenario;
 }
 
-/// Draws the layout, or, in a quarter of the cases, modules. Modules are drawn from a random stream
-/// of their own.
+/// Draws the layout, or, in a quarter of the cases, modules. Modules are drawn from a separate
+/// random stream.
 void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
                 IncarnationPlan& plan) {
   plan.layout = random_layout(random, scenario.model, random_world(random, limits));
@@ -278,7 +278,7 @@ void change_for_restart(Stream& random, const std::string& model, const CaseLimi
   if (chance(random, 2)) plan.optimizer_sharding = random_sharding(random);
 }
 
-/// Returns `count` ranks in random order, out of a world that has up to three ranks more.
+/// Returns `count` ranks in random order, from a world that has up to three more ranks.
 std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   std::vector<std::int32_t> ranks;
   const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
@@ -290,7 +290,7 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
 
 std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
   const std::int32_t members =
-      // All ranks of the world are members of some module.
+      // With modules, every rank of the world is a member of the job.
       plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
   const auto place = random.below(static_cast<std::uint64_t>(members));
   return plan.ranks.empty() ? static_cast<std::int32_t>(place)
@@ -332,7 +332,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     break;
   }
   // Drops reloads: the job may continue after the fault while the tracker names the old checkpoint
-  // or the new one, so nobody can say what a reload must return.
+  // or the new one, so it is unknown what a reload must return.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
@@ -341,7 +341,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    // With other formats the diagnosis is lost.
+    // With other formats, the restart would lose the diagnosis.
     plan.format = sim::CheckpointFormat::kTorchDist;
     plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Draws random scenarios: jobs, the layouts of their lives, optimizer shardings. A scenario depends
-// only on its random stream, so a seed determines all scenarios.
+// Draws random scenarios: jobs, the layouts of their lives, and optimizer shardings. A scenario
+// depends only on its random stream, so a seed determines all scenarios.
 
 #include <cstdint>
 #include <string>

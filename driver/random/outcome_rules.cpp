@@ -36,9 +36,8 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Returns the refusal if the saved modules and those of the loading job do not match. This is so
-/// if only one of the two jobs has modules, if a module has another model, or if one job lacks a
-/// module and the load does not allow that.
+/// Returns the refusal if only one of the two jobs has modules, if a module has different models in
+/// the two jobs, or if one job lacks a module and the load does not allow that.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {
@@ -83,8 +82,8 @@ const Wanted* last_of(const IncarnationPlan& plan) {
   return found;
 }
 
-/// True if every life with an exit has a reason for it: a wrong result in this life, or an exit of
-/// the life before.
+/// True if every life that exits has a reason to: a wrong result in that life, or an exit of the
+/// previous life.
 bool exits_have_reasons(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const IncarnationPlan& plan = scenario.incarnations[i];
@@ -94,7 +93,7 @@ bool exits_have_reasons(const Scenario& scenario) {
   return true;
 }
 
-/// True if the life's checkpoint is changed after the life: damaged or renamed to a release.
+/// True if a checkpoint is damaged or renamed to a release after the life.
 bool ends_in_damage(const IncarnationPlan& plan) {
   return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Derives the expected outcome of a scenario from the requirements. It does not ask the job's code,
-// which is what the scenario tests.
+// Derives the expected outcome of a scenario from the requirements. It does not call the job's
+// code, because that is what the scenario tests.
 
 #include <optional>
 #include <string>
@@ -31,12 +31,12 @@ std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
 /// True if every rank has something to compare. The ranks of a pipeline stage have nothing if the
 /// stage has no layer and is neither the first nor the last.
 bool every_rank_owns(const sim::Layout& layout, const std::string& model);
-/// Does the same for a life. If the job has modules, a rank need own part of only one of them.
-/// Otherwise, `model` is the job's model.
+/// Does the same for a life. If the job has modules, it is enough that each rank owns part of one
+/// of them. Otherwise, `model` is the job's model.
 bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 
-/// Replaces the scenario's expectation. If some load must be refused, the life with the first such
-/// load becomes the last life.
+/// Sets the scenario's expectation to the required outcome. If some load must be refused, the life
+/// with the first such load becomes the last life.
 void expect_what_must_come(Scenario& scenario);
 
 /// Repairs the ranks of each life. If the number of listed members does not fit the layout, the

@@ -52,8 +52,8 @@ bool in_buckets(const ModuleConfig& module) {
   return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
-/// Returns the sizes that the module may get, up to `most`; a size is a count of ranks. A module
-/// that was saved in buckets can change only its dp. A new module may have any size.
+/// Returns the numbers of ranks that the module may get, up to `most`. A module that was saved in
+/// buckets can change only its dp. A new module may have any number of ranks.
 Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   const bool any = module.ranks.empty() || !in_buckets(module);
   Sizes sizes;
@@ -63,7 +63,7 @@ Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   return sizes;
 }
 
-/// Returns one size per module, with a sum of at most `world`; empty if that is impossible.
+/// Draws one size per module, with a sum of at most `world`; empty if that is impossible.
 Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   std::int32_t needed = 0;
   for (const auto& module : modules) {
@@ -82,7 +82,8 @@ Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world)
   return dealt;
 }
 
-/// Returns one size per module, all equal; empty if no size suits all modules.
+/// Draws one size for all modules and returns it for each of them; empty if no size suits all
+/// modules.
 Sizes colocated_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   Sizes shared = possible_sizes(modules.front(), world);
   for (const auto& module : modules) {
@@ -127,7 +128,7 @@ void deal_ranks(Stream& random, Stand stand, Modules& modules) {
   }
 }
 
-/// Draws sizes, layouts and ranks. False if the modules do not fit.
+/// Draws sizes, layouts and ranks. False if the modules do not fit into the world.
 bool place(Stream& random, Stand stand, std::int32_t world, Modules& modules) {
   const Sizes sizes = stand == Stand::kDisjoint ? disjoint_sizes(random, modules, world)
                                                 : colocated_sizes(random, modules, world);

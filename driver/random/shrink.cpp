@@ -65,7 +65,7 @@ std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
   return side_by_side(std::move(modules));
 }
 
-/// Sorts modules by their ranks; the ranks themselves do not change.
+/// Sorts the ranks of each module in ascending order.
 std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
   for (auto& module : modules) std::sort(module.ranks.begin(), module.ranks.end());
   return modules;
@@ -230,7 +230,7 @@ void make_one_model(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// Removes the module. fit_members() closes the gap that it leaves.
+/// Removes the module. fit_members() closes the gap in the ranks.
 void drop_module(Scenario& scenario, const std::string& name) {
   for (auto& plan : scenario.incarnations) {
     if (plan.modules.size() < 2) continue;
@@ -240,7 +240,7 @@ void drop_module(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// Tries fewer modules, no modules, and simpler ones.
+/// Tries a job of one model, fewer modules, and simpler modules.
 void shrink_modules(const Scenario& from, Variants& variants) {
   const auto names = module_names(from);
   for (const auto& name : names) {
@@ -296,8 +296,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the defaults of the rerun machine's keys. A job that must exit needs its mode; a variant
-/// with the default mode fails in another way and is not kept.
+/// Tries the defaults of the rerun machine's keys. A job that must exit needs the machine's mode; a
+/// variant with the default mode fails in another way and is not kept.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {

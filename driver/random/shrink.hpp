@@ -1,6 +1,6 @@
 #pragma once
-// Makes a failing scenario small by delta debugging, and keeps the kind of failure. The search is
-// greedy and not random, so a scenario always shrinks to the same result.
+// Reduces a failing scenario by delta debugging, without changing the kind of failure. The search
+// is greedy and not random, so a scenario always shrinks to the same result.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@ namespace reprise::driver {
 /// makes sense, has the right expectation, and has a smaller weight_of().
 std::vector<Scenario> simpler(const Scenario& scenario);
 
-/// Returns a measure of how much there is to read and to run.
+/// Returns a measure of the effort to read and to run the scenario.
 std::uint64_t weight_of(const Scenario& scenario);
 
 struct Shrunk {
@@ -24,8 +24,8 @@ struct Shrunk {
   std::size_t tries = 0;  ///< number of variants that were run
 };
 
-/// Replaces the scenario by its first simpler variant for which `fails_alike` is true, again and
-/// again, until there is none or `tries_max` variants have run.
+/// Repeatedly replaces the scenario by its first simpler variant for which `fails_alike` is true,
+/// until there is none or `tries_max` variants have run.
 Shrunk shrink(Scenario failing, const std::function<bool(const Scenario&)>& fails_alike,
               std::size_t tries_max = 1000);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Converts the evidence that is judged across ranks to JSON, and back. The encoding is compact,
+// Converts the evidence for judgements across ranks to JSON, and back. The encoding is compact,
 // because there is an entry for every box of every save.
 
 #include <nlohmann/json.hpp>
@@ -11,9 +11,9 @@
 
 namespace reprise::driver {
 
-/// Writes the code by its name; an absent code becomes the empty text.
+/// Writes the code by its name; an absent code becomes the empty string.
 nlohmann::json put_code(std::optional<RulingCode> code);
-/// Writes the diagnosis by its name; no diagnosis becomes the empty text.
+/// Writes the diagnosis by its name; no diagnosis becomes the empty string.
 nlohmann::json put_diagnosis(sim::RerunDiagnosis diagnosis);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);

@@ -1,6 +1,6 @@
 #pragma once
 // Follows the actions of a scenario, without looking at any run. Computes which saves exist at a
-// given time, and how many steps the random streams have drawn for. With this, the judges detect a
+// given time, and for how many steps the random streams have drawn. With this, the judges detect a
 // load of the wrong checkpoint.
 
 #include <cstdint>

@@ -10,12 +10,12 @@ namespace reprise::driver {
 /// nodes.
 std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalRank rank);
 
-/// Returns the config of the incarnation's job, as if the job started in it. The job skips the
-/// iterations that the scenario expects to be skipped.
+/// Returns the config of the incarnation's job, as if the incarnation were the job's first. The job
+/// skips the iterations that the scenario expects to be skipped.
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation);
 
-/// Returns the same config, but for a job that has not loaded yet. It starts from other values, so
-/// that a value that was not restored can't pass for a restored one.
+/// Returns the same config, but for a job that has not loaded yet. The job starts from other
+/// values, so that a value that was not restored can't be mistaken for a restored one.
 sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t incarnation);
 
 /// Returns the parts that a save includes; they correspond to Megatron's --no-save-optim and

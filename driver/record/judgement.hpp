@@ -21,7 +21,7 @@ struct Judgement {
 
 Judgement fail(RulingCode code, std::string reason);
 
-/// Removes the code from the start of a message, since the finding has it already.
+/// Removes the code from the start of a message, because the finding already contains it.
 std::string without_code(const std::string& text, RulingCode code);
 
 /// Returns text such as "rank 3".

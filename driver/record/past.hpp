@@ -1,5 +1,5 @@
 #pragma once
-// Derives the input of the next life from what the lives before it left behind.
+// Derives the input of the next life from what earlier lives left behind.
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
@@ -13,7 +13,7 @@ namespace reprise::driver {
 void add_life(const IncarnationRecord& life, Past& past);
 
 /// True if a fault fired that makes the store lie: it reports success for work that was not done,
-/// or it writes other bytes. The saves of the life may then be damaged.
+/// or it writes wrong bytes. The saves of the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
 /// Carries out the actions of the plan that happen after the life: damages a checkpoint, or renames

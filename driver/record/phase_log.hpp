@@ -1,6 +1,6 @@
 #pragma once
-// Writes a line per phase and rank for a person to read: rank, step, phase, bytes, items, seconds.
-// The engine emits trace events; PhaseLog turns them into text.
+// Writes a human-readable line per phase and rank: rank, step, phase, bytes, items, seconds. The
+// engine emits trace events; PhaseLog turns them into text.
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ struct LogOptions {
 /// A trace that writes lines and forwards each event to another trace.
 class PhaseLog final : public Trace {
  public:
-  /// The rank that the lines belong to.
+  /// The rank to which the lines belong.
   struct Rank {
     std::string scenario;
     std::size_t life = 0;
@@ -39,9 +39,9 @@ class PhaseLog final : public Trace {
   void event(const TraceEvent& event) override;
   /// Sets the step of the job for later lines.
   void at(Step step);
-  /// Marks the events that follow as part of the save of step `save`, even if the job has reached a
-  /// later step. Without a step, the events that follow belong to no save. Each step has at most
-  /// one save at a time.
+  /// Marks later events as part of the save of step `save`, even if the job has reached a later
+  /// step. Without a step, later events belong to no save. Each step has at most one save at a
+  /// time.
   void within(std::optional<Step> save);
 
  private:
@@ -64,7 +64,7 @@ class LoggedPorts {
   Ports ports_;
 };
 
-/// Throws USAGE with the known levels if `level` is not one of them.
+/// Throws USAGE, with a list of the known levels, if `level` is unknown.
 void require_log_level(const std::string& level);
 
 /// Returns the path of a rank's log file, such as "DIR/placements/ep2/life1-rank0.log".

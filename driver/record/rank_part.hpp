@@ -33,11 +33,11 @@ struct RankPart {
   /// Called whenever the record is consistent: when a save begins or ends well, and after each
   /// action.
   std::function<void()> keep_record = {};
-  /// The rank program tells this log the job's step. The log is also the trace of `ports`, from
-  /// which it gets the phases.
+  /// The rank program sets the job's step in this log. The log is also the trace of `ports`, and
+  /// thus receives the phases.
   PhaseLog* log = nullptr;
   const Interference* interference = nullptr;
-  /// Has the memory of the job's arrays; `ports.device` copies from and to this memory.
+  /// Holds the memory of the job's arrays; `ports.device` copies from and to this memory.
   sim::Processor& processor = sim::host_processor();
 };
 

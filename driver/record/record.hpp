@@ -26,11 +26,11 @@ enum class Ending : std::uint8_t {
   kLost,    ///< was killed, or left no record
 };
 
-/// A finding in words. For elements that differ there is a separate type.
+/// A finding in words. Elements that differ have a separate type.
 struct RulingText {
   RulingCode code = Code::kInternal;
   std::string text;
-  /// Rank that the ruling is about, if it is not the record's.
+  /// Rank to which the ruling applies, if it is not the record's rank.
   std::optional<std::int32_t> rank = {};
 };
 
@@ -72,7 +72,7 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
-  /// True once the last load has begun to read. If it is refused after that, it leaves poisoned
+  /// True once the last load has begun to read. A load that is refused after that leaves poisoned
   /// tensors.
   bool read_began = false;
   std::vector<SaveEvidence> saves;  ///< saves that began
@@ -90,15 +90,15 @@ struct RankRecord {
   std::string content_digest;  ///< digest of the whole job at the end, the same on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;
-  /// Number of calls to the mutant's functions; counted only if each rank is a process of its own.
+  /// Number of calls to the mutant's functions; counted only if each rank is a separate process.
   std::uint64_t asked = 0;
 };
 
 std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
-/// Reads a record. Throws TORN_FILE if the text is not a complete one.
+/// Reads a record. Throws TORN_FILE if the text is not a complete record.
 RankRecord parse_record(const std::string& text, const std::string& file);
-/// Reads the past. Takes the modules from the scenario, because the text does not have them.
+/// Reads the past. Takes the modules from the scenario, because the text does not contain them.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
 /// Records of all ranks of one incarnation.

@@ -1,6 +1,6 @@
 #pragma once
-// Computes a digest of a tensor, with 64 digits. It does not depend on the tensor's chunks, so any
-// other program that hashes the same elements gets the same digest.
+// Computes a digest of a tensor, with 64 hexadecimal digits. It does not depend on the tensor's
+// chunks, so any other program that hashes the same elements gets the same digest.
 
 #include <string>
 
@@ -27,7 +27,7 @@ class TensorDigest {
  private:
   Checkpoint& checkpoint_;
   HostDevice device_;
-  ChecksumTally checksums_;  ///< counts over everything that was read
+  ChecksumTally checksums_;  ///< covers everything that was read
   Bytes block_;
   Bytes staging_;
   bool apart_ = false;  ///< true once it is known that no two items share bytes

@@ -1,7 +1,7 @@
 #pragma once
 // Runs the uninterrupted job, called the twin, which has the whole model on one rank. The state of
-// a twin after n steps does not depend on any layout. So one twin serves all ranks of a world, and
-// all scenarios in this process that train in the same way.
+// a twin after n steps does not depend on any layout. One twin therefore serves all ranks of a
+// world, and all scenarios in this process that train in the same way.
 
 #include <list>
 #include <memory>

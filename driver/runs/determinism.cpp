@@ -31,7 +31,7 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   return words;
 }
 
-/// Describes the first difference between the courses of a scenario; empty if they are equal. Event
+/// Returns the first difference between the courses of a scenario; empty if they are equal. Event
 /// hashes exist only on the simulated lane, so they are compared only if `same_lane` is true.
 std::string difference_of(const Course& here, const Course& there, bool same_lane) {
   if (here.verdict != there.verdict) {

@@ -25,17 +25,17 @@ struct Course {
 };
 
 Course course_of(const reports::ScenarioResult& result);
-/// Reads the courses from the text of a report.json. Throws TORN_FILE if it is not one.
+/// Reads the courses from the text of a report.json. Throws TORN_FILE if the text is not a report.
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file);
 /// Runs the request in another process of `options.executable`. Throws INTERNAL if that process
 /// writes no report.
 std::vector<Course> courses_elsewhere(const RunRequest& request);
 
-/// Compares the report with the same scenarios run `elsewhere`, and enters the result in the
-/// report. A scenario fails if its verdict or content differs. The code is NOT_DETERMINISTIC, or
-/// LANES_DISAGREE if this report is of another lane. Between lanes, content is not compared if
-/// timing decides which checkpoint a life loads and the two runs loaded different checkpoints.
-/// Scenarios that were not run here are ignored.
+/// Compares the report with `elsewhere`, another run of the same scenarios, and enters the result
+/// in the report. A scenario fails if its verdict or content differs. The code is
+/// NOT_DETERMINISTIC, or LANES_DISAGREE if this report is not of the simulated lane. Between lanes,
+/// content is not compared if timing decides which checkpoint a life loads and the two runs loaded
+/// different checkpoints. Scenarios that were not run here are ignored.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

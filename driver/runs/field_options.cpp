@@ -37,7 +37,7 @@ void override_sharding(Scenario& scenario) {
   }
 }
 
-/// Returns the options as on a command line. The directory comes last, without its path.
+/// Returns the options as on a command line. Option --load comes last, without its directory.
 std::string words_of(const FieldOptions& options) {
   std::vector<std::string> words;
   const auto flag = [&words](bool set, const char* name) {

@@ -36,7 +36,7 @@ void require_known_mutants(const std::vector<Scenario>& scenarios) {
   }
 }
 
-/// One run to make: a scenario with a mutant, or without one.
+/// One planned run of a scenario, with a mutant or without one.
 struct PlannedRun {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
@@ -82,7 +82,7 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
 }
 
 /// The properties that need only one run. Their cases are scenarios, so a run under a mutant is
-/// judged as any other scenario is.
+/// judged like any other run of a scenario.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
 /// The random cases of one property, with their results without a mutant.

@@ -53,7 +53,7 @@ struct MutantRequest {
   std::string only;  ///< name of a mutant; if empty, all run
   LaneOptions options;
   std::size_t jobs = 1;
-  /// Number of random cases, for each mutant that some scenario declares and for each property that
+  /// Number of random cases for each mutant that some scenario declares, in each property that
   /// judges a single run (continuity, survives); 0 for none. The cases depend on options.seed.
   std::uint64_t property_cases = 0;
 };

@@ -167,8 +167,8 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   return std::nullopt;
 }
 
-/// Returns a plan whose grids differ from the first life's, so that a checkpoint is not compared
-/// with itself: the last life's, one rank, or tp2.
+/// Returns a plan whose layouts or ranks differ from the first life's, so that a checkpoint is not
+/// compared with itself: the last life's plan, one rank, or tp2.
 IncarnationPlan other_grids(const Scenario& scenario) {
   const IncarnationPlan& first = scenario.incarnations.front();
   const auto grids_of = [&first](const IncarnationPlan& plan) {
