@@ -237,8 +237,8 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   return plan;
 }
 
-/// Checks that the first life saves something, that the trainer has the last life, and that no life
-/// has both a kill and an exit code.
+/// Checks that the first life saves something, that the last life runs the trainer and not a
+/// command, and that no life has both a kill and an exit code.
 void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
   const bool saves =
       count_of(plan.lives.front(), ProgramDoes::kSave) > 0 || plan.lives.front().exit != 0;

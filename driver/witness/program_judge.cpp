@@ -18,7 +18,7 @@ constexpr int kKilled = 128 + SIGKILL;
 /// A save that the ranks' witness files describe.
 struct ToldSave {
   WholeState state;
-  bool complete = true;  ///< false if the life ended before the save was known to have ended
+  bool complete = true;  ///< false if the life may have ended before the save was complete
 };
 
 bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramStep& step) {
@@ -32,8 +32,8 @@ bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramSte
   return false;
 }
 
-/// True if the last save of the life is known to have ended: it did not run beside training, or a
-/// later step waited for it.
+/// True if the last save of the life must be complete: it was not asynchronous, or a later step
+/// waited for it.
 bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   bool ended = true;
   for (const auto& step : life.steps) {
@@ -43,8 +43,8 @@ bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   return ended;
 }
 
-/// Returns the shortest prefix of the key, cut at a dot, under which nothing was told; the key
-/// itself if there is none.
+/// Returns the shortest prefix of `key` that ends before a dot and is a prefix of no key in `told`;
+/// `key` itself if there is none.
 std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
     const auto next = told.lower_bound(key.substr(0, dot));
@@ -53,8 +53,8 @@ std::string untold_prefix(const std::string& key, const std::set<std::string>& t
   return key;
 }
 
-/// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
-/// sched.last_epoch".
+/// Lists the keys that no rank described. Keys with the same untold_prefix() are joined:
+/// "optim.groups (23), sched.last_epoch".
 std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
   std::map<std::string, std::vector<std::string>> prefixes;
   for (const auto& key : untold) prefixes[untold_prefix(key, told)].push_back(key);
@@ -254,8 +254,9 @@ class ProgramJudge {
     findings_.back().step = saves_[save].state.step;
   }
 
-  /// Searches other times for a state in which the tensor had this content. Returns the code of the
-  /// failure and a text that names the time; nothing if there is no such state.
+  /// Searches earlier saves and later states of this life for one in which the tensor had this
+  /// content. Returns the code of the failure and a text that names the step; nothing if there is
+  /// no such state.
   std::optional<std::pair<RulingCode, std::string>> other_time_of(std::size_t save,
                                                                   const std::string& key,
                                                                   std::uint64_t digest) const {
@@ -373,7 +374,7 @@ class ProgramJudge {
     findings_.back().when = StateMoment::kLoaded;
   }
 
-  /// Returns the step of a save, other than this one, that had this content.
+  /// Returns the step of another save in which the tensor had this content.
   std::optional<std::int64_t> other_save_of(const std::string& key, std::uint64_t digest,
                                             const ToldSave& save) const {
     for (auto other = saves_.rbegin(); other != saves_.rend(); ++other) {
@@ -384,10 +385,10 @@ class ProgramJudge {
     return std::nullopt;
   }
 
-  /// Reports a load whose tensors come from several saves, or all from another save than that of
-  /// its step. Returns true if it reported one.
+  /// Reports a load whose tensors come from several saves, or all from a save of another step.
+  /// Returns true if it reported one.
   bool judge_mixture(const WholeState& loaded, const ToldSave& save) {
-    // By step of another save: one key whose content comes from that save.
+    // Maps the step of another save to one key whose content comes from that save.
     std::map<std::int64_t, std::string> from;
     bool own = false;
     for (const auto& [key, live] : save.state.tensors) {
@@ -449,7 +450,7 @@ class ProgramJudge {
   const LifeEvidence* life_ = nullptr;
   std::vector<ToldSave> saves_;
   WitnessFindings findings_;
-  WitnessFindings course_;  ///< findings on effects; reported after the causes
+  WitnessFindings course_;  ///< consequences of other findings; reported last
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ class YamlMap {
   void require_word(const YAML::Node& at, std::string_view key, const std::string& word,
                     std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
-  /// Remembers that the map may have this key.
+  /// Remembers that the key is known, so that refuse_unknown() accepts it.
   void know(std::string_view key);
 
   YAML::Node node_;

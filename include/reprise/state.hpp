@@ -18,10 +18,10 @@ namespace reprise REPRISE_API {
 
 /// The part of a tensor that one rank holds, and the position of the part in the tensor.
 struct Sharded {
-  Dims shape;                        ///< shape of the whole tensor
-  Dims offset;                       ///< where this rank's part starts, one number per dimension
-  Dims extent;                       ///< size of this rank's part; has a 0 if it is empty
-  std::int32_t replica = 0;          ///< 0 for the main copy, which is the one written
+  Dims shape;                ///< shape of the whole tensor
+  Dims offset;               ///< where this rank's part starts, one number per dimension
+  Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
   std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
   std::vector<Split> splits;
 
