@@ -30,7 +30,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
 /// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  /// True if some rank ended because of a bug in our own code or because it missed a deadline.
+  /// True if some rank ended because of a bug in our own code, or with the code DEADLINE.
   bool broke_down = false;
   bool unasked = false;  ///< true if a mutant was active but its functions were never called
 };

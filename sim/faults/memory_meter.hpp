@@ -5,9 +5,9 @@
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
 //
-// Host memory of a gather or scatter counts as held from then on until the operation ends. All held
-// addresses are added up, each once. A buffer that is only read or only written, but never part of
-// a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
+// The host memory of a gather or scatter counts as held from that call until the operation ends.
+// Each held address is counted once. A buffer that is passed only to the store, and is never part
+// of a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
 // largest result of a collective counts, too. If a leaf is outside the job's own memory, its memory
 // was allocated for the operation and counts all the time.
 
