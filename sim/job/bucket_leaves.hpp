@@ -16,8 +16,7 @@ std::int32_t bucket_replica(const Family& family);
 bool has_buckets(const RequestNames& asked);
 /// Throws LAYOUT_MISMATCH if the object says that the checkpoint's buckets differ from this job's.
 void check_buckets(const ObjectLeaf& object, const Module& module, const Family& family);
-/// Returns the boxes of this rank's leaf that are padding of buckets, so that their bytes are
-/// undefined.
+/// Returns those boxes of this rank's leaf that are padding of buckets. Their bytes are undefined.
 std::vector<Box> padding_of(const JobData& job, const std::string& key);
 
 }  // namespace reprise::sim

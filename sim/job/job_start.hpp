@@ -7,8 +7,8 @@
 
 namespace reprise::sim {
 
-/// Collective over the job's ranks. Returns a rank's part of a job that has not trained. Throws
-/// like TrainingJob's constructor.
+/// Collective over the job's ranks. Returns a rank's part of a job that has not trained. Throws the
+/// same errors as TrainingJob's constructor.
 JobData started(JobConfig config, Fabric& fabric, const JobPolicy& policy);
 
 /// Resets the module to the start of a job with that seed.

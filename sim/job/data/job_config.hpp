@@ -85,7 +85,8 @@ struct JobConfig {
   JobHardware hardware = {};
 };
 
-/// Returns the modules of a job, with their ranks: one without a name if the job is one model.
+/// Returns the modules of a job, with their ranks. A job that is one model has a single module
+/// without a name.
 std::vector<ModuleConfig> modules_of(const JobConfig& config);
 
 }  // namespace reprise::sim
