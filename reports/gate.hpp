@@ -16,8 +16,7 @@ namespace reprise::reports {
 struct Submission {
   std::string file;
   std::optional<Report> report = {};
-  std::string unreadable =
-      {};  ///< why the report can't be read: absent, cut off, or another kind of file
+  std::string unreadable = {};  ///< why it can't be read: absent, cut off, not a report
 };
 
 struct GateOptions {

@@ -65,7 +65,8 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads the key `options`. Options that it does not contain keep their values in `options`.
+/// Reads the map's key `options` into the parameter `options`. Options that the key does not set
+/// keep their values.
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {

@@ -70,7 +70,7 @@ struct ObjectPlace {
   Dims grid;
   std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
 };
-/// Returns the place of an object of which each rank has its own.
+/// Returns the place of this rank's object, if each rank has a different one.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }

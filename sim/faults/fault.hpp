@@ -77,8 +77,7 @@ struct FaultPlace {
 enum class ResultFault : std::uint8_t {
   kTransientError,   ///< the result is wrong in one run
   kPersistentError,  ///< the result is wrong in every run on one device
-  kCorrectResult,    ///< the result is the same in every run on every device, so no device is at
-                     ///< fault
+  kCorrectResult,    ///< the result is the same in every run on every device
 };
 
 /// Value of a fatal result. None of these is a finite number.
@@ -87,7 +86,7 @@ enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 /// Says which result of a job is wrong, and which value the job gets instead.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
-  bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right one
+  bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right result
   BadValue value = BadValue::kNaN;  ///< only for a fatal result
   int call = 0;                     ///< index of the validation in the iteration
   int run = 0;                      ///< for kTransientError: 0 the initial run, 1 the first re-run

@@ -30,7 +30,7 @@ struct MemoryPeaks {
 
 class MemoryMeter {
  public:
-  /// Borrows the ports, which outlive this object. Several threads of one rank may use it.
+  /// Borrows the ports, which must outlive this object. Several threads of one rank may use it.
   explicit MemoryMeter(const Ports& inner);
   ~MemoryMeter();
   MemoryMeter(const MemoryMeter&) = delete;

@@ -26,9 +26,9 @@ class TrainingJob {
   /// job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
   /// UNSUPPORTED if the model can't be cut this way.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
-  /// Turns `before` into this job without a checkpoint. The new job may have other modules;
-  /// config.load says which parts of the state it leaves out. The result is as if `before` had
-  /// saved and this job had loaded. Possible only on a world of one rank.
+  /// Makes this job from `before`, without a checkpoint in between. The new job may have other
+  /// modules; config.load says which parts of the state are left out. The result is as if `before`
+  /// had saved and this job had loaded. Possible only on a world of one rank.
   TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before);
 
   const JobConfig& config() const { return job_.config; }

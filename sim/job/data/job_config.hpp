@@ -71,7 +71,7 @@ struct LoadChoice {
 struct JobHardware {
   std::string device = "localhost:0";        ///< device of this rank, as "node:index"
   std::int32_t ranks_per_node = 0;           ///< 0 if all ranks are on one node
-  Processor* processor = &host_processor();  ///< processor with the arrays; must outlive the job
+  Processor* processor = &host_processor();  ///< owner of the arrays' memory; must outlive the job
 };
 
 struct JobConfig {

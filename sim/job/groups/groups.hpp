@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// The groups that a caller passes. A group that the caller lacks is empty.
+/// The groups that a caller passes. A group that it does not pass is empty.
 struct CheckpointGroups {
   std::optional<Group> tp;
   std::optional<Group> pp;

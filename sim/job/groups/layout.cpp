@@ -118,8 +118,8 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-/// Returns those axes with ranks of their own along which ranks hold copies; without `copies`,
-/// those along which ranks hold different parts.
+/// Returns the axes along which ranks hold copies; without `copies`, the axes along which ranks
+/// hold different parts. Includes only axes that have ranks of their own.
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
