@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// One part of an index's dimension: number `part` along `axis`. Each split puts every index into
-/// one part; a later split divides the parts of the splits before it.
+/// The part to which one split assigned an index of a dimension: number `part` along `axis`. Later
+/// splits divide the parts of earlier ones.
 struct Dealt {
   std::string axis;
   int part;

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// Added to the key of a weight, this prefix gives the key of its master.
+/// Prefix that, added to the key of a weight, gives the key of its master.
 inline constexpr std::string_view kMasterPrefix = "optimizer.state.fp32_param.";
 
 struct DerivedEvidence {

@@ -17,9 +17,9 @@ using Inventory = std::vector<std::string>;
 Inventory keys_of(const StateDict& state);
 Inventory common_paths_of(const Value& common);
 
-/// Checks that three sets of keys are equal: those of the job, of its save, and of its load. An
-/// excused key also covers the objects of that key. Reports KEYSET_ASYMMETRY once for each key that
-/// is not in all sets; the message says where it is missing.
+/// Checks that three sets of keys are equal: those of the job, of its save, and of its load. If a
+/// key is excused, so are the objects with that key. Reports KEYSET_ASYMMETRY once for each key
+/// that is not in all sets; the message says where it is missing.
 Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
                         std::span<const std::string> excused);
 
@@ -28,7 +28,8 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
 Rulings judge_request(const Inventory& requested, const Inventory& stored,
                       std::span<const std::string> excused);
 
-/// Reports LOST_OBJECT for each entry of the live common state that the saved one lacks.
+/// Reports LOST_OBJECT for each entry that the live common state has and the saved common state
+/// lacks.
 Rulings judge_common_inventory(const Value& live, const Value& saved);
 
 }  // namespace reprise

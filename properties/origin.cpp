@@ -10,8 +10,8 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
-/// Least length of a run that identifies its source. A shorter run, such as one bf16 element, often
-/// occurs by chance.
+/// Minimum length of a run of wrong elements whose source can be identified. A shorter run, such as
+/// one bf16 element, often occurs elsewhere by chance.
 constexpr std::size_t kTellingBytes = 4;
 
 struct Place {

@@ -60,8 +60,8 @@ struct Copy {
 
 std::string name(GlobalRank rank) { return "rank " + std::to_string(rank.value); }
 
-/// Returns the box for messages. Empty for objects and scalars, which have no dimensions and are
-/// compared as a whole.
+/// Returns the box as text for messages. Empty for objects and scalars, which have no dimensions
+/// and are compared as a whole.
 std::string where(const HeldItem& item) {
   return item.box.ndim() == 0 ? "" : " " + to_string(item.box);
 }

@@ -104,7 +104,8 @@ inline constexpr std::size_t kCount = 32;
 /// Returns the stable upper-case name, for example "BIT_MISMATCH".
 std::string_view name_of(RulingCode code);
 std::ostream& operator<<(std::ostream& out, RulingCode code);
-/// Returns the code with that name, of an Error or of judges only; empty if there is none.
+/// Returns the code with that name, whether an Error may carry it or only judges use it; empty if
+/// there is none.
 std::optional<RulingCode> ruling_code_named(std::string_view name);
 
 }  // namespace reprise

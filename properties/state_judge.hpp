@@ -1,6 +1,7 @@
 #pragma once
-// Compares a rank's state with the expected state, leaf by leaf. Bits decide; max_delta says how
-// far values are apart. For the first difference, it finds out where the wrong value comes from.
+// Compares a rank's state with the expected state, leaf by leaf and bit for bit; max_delta only
+// reports how far values are apart. For the first difference, finds out where the wrong value comes
+// from.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
-// Reads and writes the baseline, which holds the results of an accepted run, lane by lane. Later
-// runs must show at least as much.
+// Reads and writes the baseline, which holds the results of an accepted run, lane by lane. A later
+// run must prove at least as much.
 
 #include <cstdint>
 #include <map>
@@ -50,7 +50,7 @@ struct LaneTotals {
 };
 LaneTotals totals_of(const LaneFloor& lane);
 
-/// If two reports have the same lane, the later report counts.
+/// If two reports have the same lane, the later report is used.
 using Baseline = std::map<ReportLane, LaneFloor>;
 
 LaneFloor floor_of(const Report& report);

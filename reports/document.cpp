@@ -32,7 +32,8 @@ std::string kind_of(const Json& value) {
 }  // namespace
 
 Json parse_document(const std::string& text, const std::string& file) {
-  // The parser would accept a document up to a zero byte. A torn file may end with zero bytes.
+  // The parser treats a zero byte as the end of the document, so it would accept a torn file that
+  // ends with zero bytes.
   if (const auto zero = text.find('\0'); zero != std::string::npos) {
     throw ReadError(file + ": is no JSON at byte " + std::to_string(zero + 1));
   }

@@ -207,7 +207,8 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Adds a refusal unless the planned, run and skipped scenarios add up.
+/// Checks that the lists of scenarios and of skipped scenarios agree with each other and with the
+/// planned number. Adds a refusal for each contradiction.
 void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> listed;
   std::set<std::string> not_run;

@@ -1,6 +1,6 @@
 #pragma once
-// The pairs of layouts of which each was tried: a checkpoint saved under the one, loaded under the
-// other. The work may be cut into parts for several machines.
+// Results of trying all pairs of layouts. For each pair, a checkpoint is saved under one layout and
+// loaded under the other. The work may be divided into parts for several machines.
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@ struct ExhaustivePart {
   std::uint64_t part = 1;    ///< number of the part, counted from 1
   std::uint64_t pairs = 0;   ///< pairs that the part had to try
   std::uint64_t passed = 0;  ///< pairs that were compared without a difference, or rightly refused
-  std::map<std::string, std::uint64_t> refused = {};  ///< those rightly refused, by code
+  std::map<std::string, std::uint64_t> refused = {};  ///< pairs rightly refused, by code
   std::uint64_t wrong = 0;
   std::uint64_t elements = 0;  ///< elements compared, on all ranks
   std::uint64_t objects = 0;   ///< objects and common states compared, on all ranks
@@ -28,21 +28,21 @@ struct Exhaustive {
   std::uint64_t layouts = 0;
   std::uint64_t pairs = 0;                 ///< pairs of all parts: the square of `layouts`
   std::uint64_t of = 1;                    ///< number of parts
-  std::vector<ExhaustivePart> parts = {};  ///< those that ran, by number
+  std::vector<ExhaustivePart> parts = {};  ///< parts that ran, in order of their numbers
 
   std::uint64_t passed() const;
 };
 
-/// Returns all reasons why the parts do not show that all pairs passed: a part that is missing,
-/// twice or not complete, counts that contradict each other, a wrong pair.
+/// Returns all reasons why the parts do not prove that all pairs passed: a part that is missing,
+/// listed twice or incomplete, counts that contradict each other, or a wrong pair.
 std::vector<std::string> flaws_of(const Exhaustive& exhaustive);
 /// True if a pair is wrong.
 bool is_wrong(const Exhaustive& exhaustive);
 
-/// True if `other` cuts the same work into the same parts, so that parts of both can stand in one
-/// report.
+/// True if `other` divides the same work into the same parts, so that one report can hold parts of
+/// both.
 bool same_work(const Exhaustive& exhaustive, const Exhaustive& other);
-/// Puts a part in its place. It replaces an older result of the same part.
+/// Inserts the part in the order of part numbers. Replaces an older result of the same part.
 void put_part(Exhaustive& exhaustive, const ExhaustivePart& part);
 
 }  // namespace reprise::reports

@@ -62,8 +62,8 @@ void check_skipped(const std::string& name, const ScenarioFloor& now, const Lane
   }
 }
 
-/// Tells if the report and the baseline have the same seed, and if they also come from the same
-/// program. This decides which values must be equal.
+/// Says whether the report and the baseline have the same seed, and whether they also come from the
+/// same program. This decides which values must be equal.
 struct Comparable {
   bool seed = false;
   bool program = false;
@@ -139,8 +139,8 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// Says which parts of the baseline are completely missing in the report. `reprise run` without
-/// options makes none of these parts.
+/// Says which kinds of evidence the baseline has and the report completely lacks. `reprise run`
+/// without options produces none of these kinds.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
@@ -162,7 +162,8 @@ std::string directory_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-/// Adds one refusal for all parts that are left out, with the command that adds these parts.
+/// Adds one refusal for all kinds of evidence that the report lacks, with the command that adds
+/// them.
 void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
                 RefusalCollector& refusals) {
   const LeftOut lacks = left_out(shown, floor);
@@ -183,7 +184,7 @@ void check_full(const Submission& submission, const LaneFloor& shown, const Lane
 }
 
 void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
-  const LeftOut lacks = left_out(shown, floor);  // check_full reports these parts
+  const LeftOut lacks = left_out(shown, floor);  // check_full reports these kinds of evidence
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);

@@ -1,6 +1,6 @@
 #pragma once
-// Accepts or refuses the reports of a run. There is one report per lane, and an accepted run is the
-// baseline. Pure.
+// Accepts or refuses the reports of a run, one report per lane, by comparison with the baseline,
+// which is an earlier accepted run. Pure.
 
 #include <optional>
 #include <span>
@@ -16,7 +16,7 @@ namespace reprise::reports {
 struct Submission {
   std::string file;
   std::optional<Report> report = {};
-  std::string unreadable = {};  ///< why there is no report: absent, cut off, or another file
+  std::string unreadable = {};  ///< why it can't be read: absent, cut off, not a report
 };
 
 struct GateOptions {
@@ -42,16 +42,16 @@ struct GateRuling {
   bool accepted() const { return refusals.empty(); }
 };
 
-/// Refuses reports that are absent, unreadable, of another commit or of a changed tree. Refuses
+/// Refuses reports that are absent, unreadable, from another commit or from a changed tree. Refuses
 /// reports that did not pass, or whose entries do not support the pass (see weigh). Refuses reports
 /// that show less than the baseline: a lane, scenario, property or mutant that is gone, fewer
 /// elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly skipped
 /// scenario.
 ///
-/// A report may show more than the baseline, with one exception: if one program made both with the
-/// same seed, they must compare the same and have the same event hashes. Whenever the seeds are
-/// equal, each scenario must have ended as in the baseline (see course_of) and with the same
-/// content.
+/// A report may show more than the baseline, with one exception: if the same program made both with
+/// the same seed, the numbers of elements and leaves and the event hashes must be equal. Whenever
+/// the seeds are equal, each scenario must have ended as in the baseline (see course_of) and with
+/// the same content.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,

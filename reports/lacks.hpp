@@ -14,8 +14,8 @@ namespace reprise::reports {
 /// `files`.
 std::vector<std::string> lacks_of(const Report& report);
 
-/// Replaces the lines about missing evidence in `not_claimed` by lines that fit the report as it is
-/// now.
+/// Rewrites the lines about missing evidence in `not_claimed` so that they describe the report as
+/// it is now.
 void restate_lacks(Report& report);
 
 /// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in

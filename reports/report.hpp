@@ -1,7 +1,7 @@
 #pragma once
-// Defines report.json, which says what was run, what was shown, and what was not. docs/report.md
-// explains the fields. Counts are integers and keys are sorted, so equal runs give equal text
-// except for the times.
+// Defines report.json, which says what was run, what the run showed, and what it did not show.
+// docs/report.md explains the fields. Counts are integers and keys are sorted, so equal runs give
+// equal text except for the times.
 
 #include <cstdint>
 #include <map>
@@ -20,16 +20,16 @@ std::string name_of(Verdict verdict);
 /// Returns the verdict with that name; empty if there is none.
 std::optional<Verdict> verdict_named(std::string_view name);
 
-/// How a life (incarnation) ended: without a load before it, after one that continued or fell back,
-/// by a refused load, by a planned fault, or by an error.
+/// The outcome of a life (incarnation): it ran without a load, it continued after a load, it fell
+/// back to another checkpoint, its load was refused, a planned fault ended it, or an error did.
 enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
 /// Returns "ran", "continued", "fell_back", "refused", "cut_short" or "failed".
 std::string name_of(LifeOutcome outcome);
 /// Returns the outcome with that name; empty if there is none.
 std::optional<LifeOutcome> life_outcome_named(std::string_view name);
 
-/// The lane of a report. `kFiles` is of reports on stored checkpoints, which ran no scenario. In
-/// the order of the names.
+/// The lane of a report, in the order of the names. Reports with `kFiles` are about stored
+/// checkpoints and contain no run of a scenario.
 enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim };
 /// Returns "files", "gpu", "mpi", "program" or "sim".
 std::string name_of(ReportLane lane);
@@ -126,8 +126,8 @@ struct ScenarioResult {
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
-  /// True if a save still ran in the background when its life ended and the next life began. It
-  /// then depends on timing if the checkpoint of that save exists.
+  /// True if a save still ran in the background when its life ended and the next life began.
+  /// Whether the checkpoint of that save exists then depends on timing.
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
@@ -207,10 +207,10 @@ struct Report {
 /// Returns fail if any scenario failed; otherwise inconclusive if any was inconclusive, not_run if
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
-/// Returns the verdict on the whole report. A property counts like a scenario. A mutant passes if
-/// it was caught and fails if it survived. Pairs of layouts fail if one is wrong, and are
-/// inconclusive if some are missing. A doubled run that took another course is a failure, and
-/// an interrupted run is inconclusive.
+/// Returns the verdict on the whole report. A property is judged as a scenario is. A mutant passes
+/// if it was caught and fails if it survived. Pairs of layouts fail if one is wrong, and are
+/// inconclusive if some are missing. The report fails if a run and its repetition differ, and is
+/// inconclusive if the run was interrupted.
 Verdict overall(const Report& report);
 
 /// Says if mutants survived.

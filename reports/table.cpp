@@ -133,8 +133,8 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-/// Returns the widths of columns that fit into `room`. First narrows the layouts, then the names;
-/// then drops columns from the right, down to kAlways columns.
+/// Returns column widths whose total fits into `room`, if possible. First narrows the layouts, then
+/// the names; then drops columns from the right, down to kAlways columns.
 std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   std::vector<std::size_t> widths = widths_of(rows);
   std::size_t total = 2 * (widths.size() - 1);

@@ -87,8 +87,8 @@ Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t num
 /// Runs case after case and stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
-/// Returns a seed derived from a commit's hash. Thus each commit tries other cases, and all runs of
-/// one commit try the same cases. Returns 1 if the commit is unknown.
+/// Returns a seed derived from a commit's hash, so that different commits try different cases, and
+/// all runs of one commit try the same cases. Returns 1 if the commit is unknown.
 std::uint64_t seed_of_commit(std::string_view commit);
 
 }  // namespace reprise::driver

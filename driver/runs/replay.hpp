@@ -10,14 +10,14 @@
 
 namespace reprise::driver {
 
-/// Returns the data to record in a scenario file about a run by this program with these options.
+/// Returns the data that a scenario file records about a run of this program with these options.
 Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
                    const BuildInfo& build);
 
 struct ReplayFinding {
   std::vector<std::string> outcome;  ///< sentences on verdict, code and first difference, if any
   std::string course;                ///< sentence on the event hashes; empty if they are equal
-  /// True if both runs were made by the same commit, built without other changes.
+  /// True if both runs were made by the same commit, built without uncommitted changes.
   bool course_compared = false;
 };
 ReplayFinding compare_replay(const Recorded& then, const Recorded& now);

@@ -96,8 +96,8 @@ std::int32_t largest_world(const Scenario& scenario) {
   return ranks;
 }
 
-/// Notes if the mutant was never called. Such a mutant can't make a run fail, so the pass of the
-/// scenario proves nothing.
+/// Records whether the mutant was never called. A mutant that is never called can't make a run
+/// fail, so a pass then proves nothing and becomes inconclusive.
 void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
                    ScenarioRun& run) {
   run.unasked = std::all_of(lives.begin(), lives.end(),
@@ -118,8 +118,8 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
 }
 
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
-/// scenario runs, a failure proves nothing, because the signal also reaches the processes of the
-/// ranks.
+/// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
+/// signal.
 ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
   ScenarioResult result;
   if (!request.interrupted()) {
@@ -134,8 +134,8 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   return result;
 }
 
-/// Returns how many devices were used. The ranks of a world take the devices in turn, so the
-/// largest world decides.
+/// Returns how many devices were used. The ranks of a world are assigned to devices round-robin, so
+/// the largest world uses the most devices.
 std::size_t gpus_used(const reports::Report& report) {
   std::int64_t ranks = 0;
   for (const auto& result : report.scenarios) {
@@ -144,7 +144,7 @@ std::size_t gpus_used(const reports::Report& report) {
   return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
 }
 
-/// Lists the claims that a report on this lane does not prove.
+/// Lists the claims that a report from this lane does not prove.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
   std::vector<std::string> texts;

@@ -30,7 +30,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
 /// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  /// True if some rank ended by a defect of our own code or at a deadline.
+  /// True if some rank ended because of a bug in our own code, or with the code DEADLINE.
   bool broke_down = false;
   bool unasked = false;  ///< true if a mutant was active but its functions were never called
 };
@@ -41,7 +41,7 @@ struct RunRequest {
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
   std::size_t jobs = 1;  ///< how many scenarios run at a time
-  /// Asked before each scenario. If it returns true, no more scenarios start, and the remaining
+  /// Called before each scenario. If it returns true, no more scenarios start, and the remaining
   /// ones are reported as not run.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -55,11 +55,11 @@ reports::Report run_all(const RunRequest& request, const Started& started);
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Started& started);
 
-/// Returns a report with the facts about program and machine that every report has.
+/// Returns a report that contains only the facts about program and machine that every report has.
 reports::Report empty_report(reports::ReportLane lane);
-/// Returns the report of this program in that directory, to add results to it, or a new one if
-/// there is none. Throws USAGE if the report is of another lane, commit or build, and ReadError if
-/// it can't be read.
+/// Returns the report that this program left in the directory, so that results can be added to it.
+/// Returns a new report if there is none. Throws USAGE if the report is from another lane, commit
+/// or build, and ReadError if it can't be read.
 reports::Report report_to_add_to(const std::string& directory, reports::ReportLane lane);
 /// Creates the directory. Throws IO, naming the directory, if no file can be written there.
 void require_writable(const std::string& directory);

@@ -22,9 +22,9 @@ struct StoredStart {
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
 /// Adds a first life, which is a command that copies the checkpoint into the store. All other lives
-/// may load the copy. Iterations in the scenario count from the checkpoint's iteration, unless the
-/// first load takes only weights. Expected learning rates are dropped, because they apply to other
-/// steps.
+/// may load the copy. Iterations in the scenario are counted from the checkpoint's iteration,
+/// unless the first load takes only weights. Expected learning rates are dropped, because they
+/// apply to other steps.
 void begin_from(const StoredStart& start, Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -1,5 +1,5 @@
 #pragma once
-// A life that is a command: somebody else's program, run once, in the place of the job.
+// A life that runs a command once, in place of the job. The command is somebody else's program.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ struct CommandLife {
   /// and the tracker, {reprise} by the path of this program.
   std::vector<std::string> command;
   int exits = 0;                       ///< exit code that the program must have
-  std::optional<std::int64_t> leaves;  ///< step that the program must commit a checkpoint of
+  std::optional<std::int64_t> leaves;  ///< step of the checkpoint that the program must commit
   std::int64_t seconds = 120;          ///< time limit of the program
 
   friend bool operator==(const CommandLife&, const CommandLife&) = default;

@@ -65,7 +65,8 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads the key `options`. Options that it does not contain keep their values in `options`.
+/// Reads the map's key `options` into the parameter `options`. Options that the key does not set
+/// keep their values.
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {
@@ -245,8 +246,8 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   return plan;
 }
 
-/// Checks that the first life saves something, that the trainer has the last life, and that no life
-/// has both a kill and an exit code.
+/// Checks that the first life saves something, that the last life runs the trainer and not a
+/// command, and that no life has both a kill and an exit code.
 void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
   const bool saves =
       count_of(plan.lives.front(), ProgramDoes::kSave) > 0 || plan.lives.front().exit != 0;

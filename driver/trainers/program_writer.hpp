@@ -1,5 +1,5 @@
 #pragma once
-// Writes the parts of a scenario file that speak of a trainer.
+// Writes the parts of a scenario file that are about a trainer.
 
 #include <yaml-cpp/yaml.h>
 

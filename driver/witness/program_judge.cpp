@@ -26,8 +26,8 @@ bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramSte
   return false;
 }
 
-/// True if the last save of the life is known to have ended: it did not run beside training, or a
-/// later step waited for it.
+/// True if the last save of the life must be complete: it was not asynchronous, or a later step
+/// waited for it.
 bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   bool ended = true;
   for (const auto& step : life.steps) {
@@ -318,7 +318,7 @@ class ProgramJudge {
   std::vector<ToldSave> saves_;
   std::vector<WholeState> loads_;  ///< loads of this life
   WitnessFindings findings_;
-  WitnessFindings course_;  ///< findings on effects; reported after the causes
+  WitnessFindings course_;  ///< consequences of other findings; reported last
 };
 
 /// Returns why a run that loaded nothing can't stand in for this life; empty if it can.

@@ -34,8 +34,8 @@ struct LifeEvidence {
   bool stored_known = true;    ///< false if nobody looked for checkpoints after the life
 };
 
-/// Other runs that the lives of a scenario are compared with. Nothing is compared with a run that
-/// is null or absent.
+/// Other runs that the lives of a scenario are compared with. A run that is null or absent is not
+/// used.
 struct ControlRuns {
   const LifeEvidence* uninterrupted = nullptr;
   /// Second runs of lives, by the index of the life.

@@ -35,7 +35,7 @@ struct StoredCheckpoint {
   std::optional<StoredFlaw> flaw;  ///< set if no part of the checkpoint can be read
 };
 
-/// By key: boxes of a tensor that belong to no rank.
+/// For each key, the boxes of the tensor that belong to no rank.
 using Blanks = std::map<std::string, std::vector<Box>>;
 
 /// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws
@@ -46,7 +46,7 @@ std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& b
 std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
                                      const std::string& key);
 
-/// True if all saves go to one folder, which names no step.
+/// True if all saves go to one folder, whose name contains no step.
 bool shares_folder(const std::vector<StoredCheckpoint>& stored);
 /// Returns the checkpoint of the step, or the only one if all saves go to one folder. Null if there
 /// is none.

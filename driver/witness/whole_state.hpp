@@ -57,7 +57,7 @@ std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, St
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
 
-/// Adds the boxes that the ranks call blank, by tensor.
+/// Adds, for each tensor, the boxes that the ranks report as blank.
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
 
 /// Returns the moments of the first rank's states, in the order in which it reported them.

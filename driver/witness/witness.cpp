@@ -18,7 +18,8 @@ using reports::JsonField;
 constexpr std::array<std::string_view, 3> kMoments = {"save", "loaded", "end"};
 constexpr std::size_t kDigestDigits = 16;
 
-/// Refuses a field that docs/witness.md does not have. Its author expects it to be judged.
+/// Refuses a field that docs/witness.md does not define, because its author would expect the field
+/// to be judged.
 void refuse_others(const JsonField& field, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : field.entries()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

@@ -6,8 +6,8 @@
 
 namespace reprise::driver {
 
-/// Returns the text of the file; empty if there is no file or it can't be read, which the caller's
-/// checks report.
+/// Returns the text of the file; empty if the file is missing or can't be read. The caller's checks
+/// then report the problem.
 std::string text_of(const std::filesystem::path& file);
 /// Returns the end of a text, for messages that quote a log: the last 400 characters, after "..."
 /// if something was cut off.

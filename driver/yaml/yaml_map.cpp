@@ -17,9 +17,9 @@ constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 constexpr std::size_t kNodesMax = 64 * 1024;  // a file of the largest allowed size has fewer
 constexpr int kDepthMax = 32;
 
-/// Returns the length in bytes of the first UTF-8 letter. Returns 0 if the bytes are malformed or
-/// encode no letter; such input must be refused, because yaml-cpp accepts it and then writes other
-/// bytes.
+/// Returns the length in bytes of the first UTF-8 character. Returns 0 if the bytes are malformed
+/// or encode no character. Such bytes must be refused, because yaml-cpp accepts them but writes
+/// different bytes.
 std::size_t letter_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
@@ -76,7 +76,7 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
   if (!node_.IsMap()) fail(node_, "must be a mapping (key: value)");
-  std::set<std::string_view> seen;  // borrows texts that the node owns
+  std::set<std::string_view> seen;  // views of strings that the node owns
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) fail(entry.first, "has a key that is not text");
     if (!seen.insert(entry.first.Scalar()).second) {

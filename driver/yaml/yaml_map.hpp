@@ -50,20 +50,20 @@ class YamlMap {
   std::optional<bool> flag(std::string_view key);  ///< accepts true, false, yes and no
   /// Reads one of these words; the error for another word suggests the closest one.
   std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
-  /// Reads one of these values, each written as its name_of().
+  /// Reads one of these values, written as the name that name_of() returns for it.
   template <class T>
   std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
-  /// Reads a list of such values without duplicates, or a single value.
+  /// As one_of(), but reads a list without duplicates, or a single value.
   template <class T>
   std::vector<T> some_of(std::string_view key, std::span<const T> values);
-  /// Reads a list of such words without duplicates, or a single word.
+  /// As word(), but reads a list without duplicates, or a single word.
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
   std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
   /// Like text(), but throws USAGE if the mapping lacks the key.
   std::string required(std::string_view key);
 
-  /// Returns the items of the list under `key`. Throws USAGE if there is none.
+  /// Returns the items of the list under `key`. Throws USAGE if there is no such list.
   std::vector<YAML::Node> items(std::string_view key);
   /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
@@ -80,7 +80,7 @@ class YamlMap {
   void require_word(const YAML::Node& at, std::string_view key, const std::string& word,
                     std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
-  /// Remembers that the map may have this key.
+  /// Remembers that the key is known, so that refuse_unknown() accepts it.
   void know(std::string_view key);
 
   YAML::Node node_;

@@ -1,5 +1,5 @@
 #pragma once
-// Defines the error codes, and the exception type that carries a code and where the error happened.
+// Defines the error codes, and the exception type that carries a code and the place of the error.
 
 #include <cstddef>
 #include <cstdint>

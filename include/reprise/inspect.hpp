@@ -15,9 +15,9 @@ namespace reprise REPRISE_API {
 
 class Job;
 
-/// Reports the progress of long work to a waiting person. `done` and `total` count bytes or items,
-/// the same unit for both. If an implementation throws an exception, the work stops and the caller
-/// receives the exception.
+/// Reports the progress of a long operation to a waiting user. `done` and `total` count bytes or
+/// items, the same unit for both. If an implementation throws an exception, the work stops and the
+/// caller receives the exception.
 class Progress {
  public:
   virtual ~Progress() = default;

@@ -88,10 +88,10 @@ struct LoadResult {
 /// TORN_FILE and others, with rank, key, file and offset if known.
 LoadResult load(Job& job, State& state, const LoadOptions& options);
 
-/// Loads like load(). If no checkpoint was ever committed in the directory, it returns nothing and
-/// leaves the state unchanged; a job that may be starting for the first time needs this. A job
-/// whose first save failed also gets nothing. A save that was killed between its last two steps
-/// leaves a complete checkpoint but no tracker; Fallback::kNewestWhole finds that checkpoint.
+/// Loads as load() does, but returns nothing and leaves the state unchanged if no checkpoint was
+/// ever committed in the directory. Meant for a job that may be starting for the first time. Also
+/// returns nothing if the job's first save failed. A save that was killed between its last two
+/// steps leaves a complete checkpoint but no tracker; Fallback::kNewestWhole finds that checkpoint.
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
 /// Reads only the common state, from which a job can decide what to load. Returns nothing if the

@@ -34,7 +34,7 @@ class Tasks {
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
-/// A phase has a begin and an end. An event that belongs to no phase counts as an end.
+/// Every phase has a begin and an end. An event that belongs to no phase has the moment kEnd.
 enum class Moment : std::uint8_t { kBegin, kEnd };
 
 struct TraceEvent {

@@ -18,10 +18,10 @@ namespace reprise REPRISE_API {
 
 /// The part of a tensor that one rank holds, and the position of the part in the tensor.
 struct Sharded {
-  Dims shape;                        ///< shape of the whole tensor
-  Dims offset;                       ///< where this rank's part starts, one number per dimension
-  Dims extent;                       ///< size of this rank's part; has a 0 if it is empty
-  std::int32_t replica = 0;          ///< 0 for the main copy, which is the one written
+  Dims shape;                ///< shape of the whole tensor
+  Dims offset;               ///< where this rank's part starts, one number per dimension
+  Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
   std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
   std::vector<Split> splits;
 
@@ -70,7 +70,7 @@ struct ObjectPlace {
   Dims grid;
   std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
 };
-/// Returns the place of an object of which each rank has its own.
+/// Returns the place of this rank's object, if each rank has a different one.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }

@@ -82,8 +82,8 @@ class StoreLock {
 struct StoreCapabilities {
   bool exchange = false;  ///< can swap two trees in one step
   bool locks = true;      ///< can exclude a second writer; without locks it only warns
-  /// Can give a file or a tree any other name. A store that cannot has leases for locks: a later
-  /// writer may take one over, and its token is larger.
+  /// True if a file or a tree can be given any other name. A store that can't do this implements
+  /// locks as leases: a later writer may take over a lease, and then gets a larger token.
   bool renames = true;
   bool lists_lag = false;  ///< listings may omit recent writes and still show removed files
 

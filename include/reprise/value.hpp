@@ -165,9 +165,9 @@ struct ValueDifference {
   std::string right;
   bool one_sided = false;  ///< true if only one of the two values has anything at this path
 };
-/// Returns at most `most` differences, in the order of the left side; empty if the values are
-/// equal. If `wanted` is given, the differences that it rejects are skipped and not counted. If the
-/// keys of an OrderedDict are in another order, that is a difference at "<path>.keys()".
+/// Returns at most `most` differences, in the order of `left`; empty if the values are equal. If
+/// `wanted` is given, the differences that it rejects are skipped and not counted. If the keys of
+/// an OrderedDict are in another order, that is a difference at "<path>.keys()".
 std::vector<ValueDifference> differences(
     const Value& left, const Value& right, std::size_t most,
     const std::function<bool(const ValueDifference&)>& wanted = {});

@@ -46,7 +46,7 @@ __global__ void search_kernel(const __grid_constant__ ElementMap map,
   for (std::int64_t i = own_index(); i < map.elements; i += all_threads()) {
     if (!stale(map.at(i))) continue;
     atomicMin(reinterpret_cast<long long*>(found), static_cast<long long>(before + i));
-    return;  // the smallest index counts, and this thread's later ones are larger
+    return;  // only the smallest index matters, and this thread's other indices are larger
   }
 }
 

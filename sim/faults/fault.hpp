@@ -69,15 +69,15 @@ struct FaultPlace {
   /// kAfter counts its ends. kDuring counts the calls that this kind of fault can strike: any call
   /// for a crash, each write to a file for a write error, and so on.
   std::int64_t nth = 0;
-  /// Kind of file that the call must concern; nothing if any call counts. If set, calls without a
-  /// file do not count.
+  /// Kind of file that a matching call must concern; if empty, any call matches. If set, calls
+  /// without a file do not match.
   std::optional<FileKind> file = {};
 };
 
 enum class ResultFault : std::uint8_t {
   kTransientError,   ///< the result is wrong in one run
   kPersistentError,  ///< the result is wrong in every run on one device
-  kCorrectResult,    ///< the result is the same in every run everywhere: no device is at fault
+  kCorrectResult,    ///< the result is the same in every run on every device
 };
 
 /// Value of a fatal result. None of these is a finite number.
@@ -86,7 +86,7 @@ enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 /// Says which result of a job is wrong, and which value the job gets instead.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
-  bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right one
+  bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right result
   BadValue value = BadValue::kNaN;  ///< only for a fatal result
   int call = 0;                     ///< index of the validation in the iteration
   int run = 0;                      ///< for kTransientError: 0 the initial run, 1 the first re-run
@@ -107,7 +107,7 @@ struct FaultSpec {
 /// Progress of a fault. Each flag implies the flags above it.
 struct FaultState {
   FaultSpec spec;
-  bool armed = false;      ///< the rank's program set the fault
+  bool armed = false;      ///< the fault can strike from now on
   bool reached = false;    ///< the rank came to the fault's phase, file or result
   bool fired = false;      ///< the fault struck
   std::string where = {};  ///< place of the strike: "commit/tracker: write of run/iter_0000002..."

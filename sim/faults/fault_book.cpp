@@ -171,8 +171,9 @@ FaultBook::Open* FaultBook::find(Place& place, std::string_view phase) {
   return nullptr;
 }
 
-// A phase opens with its first begin and closes with its last end. If an error left a phase open,
-// the next save or load closes it, and so does the phase's next begin without a step.
+// A phase opens at its first begin and closes at its last end. A phase that an error left open is
+// closed when the next save or load begins, or when the phase itself begins again (a begin without
+// a step).
 const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
   Place& place = places_[rank];

@@ -58,16 +58,17 @@ class FaultBook {
   /// Returns the states of all faults in the order of the specs. States of bad results have
   /// iteration and device filled in.
   std::vector<FaultState> states() const;
-  /// True once a planned fault ended the rank's life.
+  /// True once a planned fault has ended the rank's life.
   bool ended(GlobalRank rank) const;
 
-  /// Returns the value that a device reports for the result `right`.
+  /// Returns the value that a device reports if the right value is `right`.
   double result_of(const ResultOf& result, double right);
 
   // ---- calls for the decorators; begins(), ends() and strikes() return the fault that strikes, if
   // any
 
-  /// Called at a begin in the trace; `step` is empty for a phase.
+  /// begins() and ends() are called when the trace reports that a phase or a step begins or ends.
+  /// For a phase, `step` is empty.
   const FaultSpec* begins(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* ends(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* strikes(GlobalRank rank, const PortCall& call);

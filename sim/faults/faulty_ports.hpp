@@ -15,7 +15,7 @@ namespace reprise::sim {
 struct FaultPowers {
   /// Ends the rank's life as a crash does; does not return.
   std::function<void()> die;
-  /// Pauses the rank for this long.
+  /// Pauses the rank for this duration.
   std::function<void(std::uint64_t duration_ns)> sleep;
   /// Ends the term of the lease on `path` and lets another writer take the lease. Empty if the
   /// store has no leases.

@@ -48,7 +48,7 @@ class FaultyStore final : public Store {
   FaultSeat& seat_;
   std::mutex mutex_;
   std::set<std::string> lying_;  ///< directories whose syncs do nothing
-  std::string tracker_;          ///< path of the tracker that this rank sees outdated
+  std::string tracker_;          ///< path of the tracker of which this rank sees an old version
   Bytes stale_;                  ///< content of that tracker before the newest save
   std::string hidden_;           ///< path of the checkpoint that this rank can't see yet
 };

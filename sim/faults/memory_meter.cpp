@@ -18,8 +18,8 @@ AddressRange range_of(ByteSpan bytes) {
   return {begin, begin + bytes.size()};
 }
 
-/// Returns the number of elements between the first and the last of a region, including both and
-/// all gaps.
+/// Returns the number of elements that a region spans, from its first to its last element, gaps
+/// included.
 std::uint64_t span_of(const Dims& extents, const Dims& strides) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < extents.size(); ++d) {
@@ -125,7 +125,7 @@ class Tally {
   void count_into(MemoryPeaks& peaks) const {
     std::uint64_t passing = 0;
     for (const auto& [begin, end] : passing_) {
-      // A buffer that copies also used is already counted among the held memory.
+      // A buffer that was also part of a copy is already counted as held memory.
       if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
     }
     if (operation_ == Operation::kSave) {
@@ -138,8 +138,8 @@ class Tally {
   void keep(AddressRange range) {
     if (!is_counted(range)) held_.add(range);
   }
-  /// True if a use of this memory adds nothing. The job's own memory never counts, and other memory
-  /// of the leaves is already counted as beside_.
+  /// True if this memory needs no further counting, because it is the job's own or already counted
+  /// in beside_.
   bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
     if (is_counted(range)) return;

@@ -5,9 +5,9 @@
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
 //
-// Host memory of a gather or scatter counts as held from then on until the operation ends. All held
-// addresses are added up, each once. A buffer that is only read or only written, but never part of
-// a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
+// The host memory of a gather or scatter counts as held from that call until the operation ends.
+// Each held address is counted once. A buffer that is passed only to the store, and is never part
+// of a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
 // largest result of a collective counts, too. If a leaf is outside the job's own memory, its memory
 // was allocated for the operation and counts all the time.
 
@@ -30,7 +30,7 @@ struct MemoryPeaks {
 
 class MemoryMeter {
  public:
-  /// Borrows the ports, which outlive this object. Several threads of one rank may use it.
+  /// Borrows the ports, which must outlive this object. Several threads of one rank may use it.
   explicit MemoryMeter(const Ports& inner);
   ~MemoryMeter();
   MemoryMeter(const MemoryMeter&) = delete;
@@ -38,7 +38,7 @@ class MemoryMeter {
 
   const Ports& ports() const;
   /// `own` is the job's own memory. From this call on, the job saves or fills `leaves`, which may
-  /// be inside or outside of it.
+  /// be inside or outside of `own`.
   void set_own(std::span<const ByteSpan> own, const StateDict& leaves);
   /// Treats all memory of the leaves as the job's own.
   void set_own(const StateDict& leaves);

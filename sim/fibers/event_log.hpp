@@ -1,5 +1,5 @@
 #pragma once
-// Hashes everything that ranks do to the world, in order.
+// Hashes all port calls of the ranks, in order.
 
 #include <cstdint>
 #include <initializer_list>

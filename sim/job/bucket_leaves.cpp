@@ -29,8 +29,8 @@ void append_padding(const Bucket& bucket, std::vector<Box>& padding) {
   }
 }
 
-/// Objects describe a rank's buckets, and ranks along dp_replicate hold copies of them. Returns the
-/// index of this rank's copy.
+/// Returns this rank's coordinate along dp_replicate, or along edp_replicate for experts. Ranks
+/// along that axis hold copies of the objects that describe a rank's buckets.
 std::int32_t bucket_copy(const Family& family) {
   return family.mesh->coordinate(
       family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");

@@ -1,8 +1,8 @@
 #pragma once
 // Simulates the training job of one rank: one model, or several modules on their own grids.
 // Training is elementwise and exact: after n steps, the global state is the same bit for bit under
-// every layout. It depends on every tensor and on every number that ranks share. Random streams
-// change only their own tally.
+// every layout. The state depends on every tensor and on every number that ranks share, but not on
+// random streams, which change only their own tally.
 
 #include <memory>
 #include <span>
@@ -26,9 +26,9 @@ class TrainingJob {
   /// job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
   /// UNSUPPORTED if the model can't be cut this way.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
-  /// Continues `before` as another job without a checkpoint. The new job may have other modules;
-  /// config.load says which parts of the state it leaves out. The result is as if `before` had
-  /// saved and this job had loaded. Possible only on a world of one rank.
+  /// Makes this job from `before`, without a checkpoint in between. The new job may have other
+  /// modules; config.load says which parts of the state are left out. The result is as if `before`
+  /// had saved and this job had loaded. Possible only on a world of one rank.
   TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before);
 
   const JobConfig& config() const { return job_.config; }
@@ -45,8 +45,8 @@ class TrainingJob {
   /// Collective over the world: runs one iteration, with the re-runs that its results need. All
   /// ranks leave or continue together.
   StepOutcome advance();
-  /// Runs one iteration, for callers that expect no reason to leave. Such a reason is an internal
-  /// error.
+  /// Runs one iteration, for callers that expect the job to continue. If the job must leave, that
+  /// is an internal error.
   StepRecord step();
   const RerunMachine& rerun() const { return job_.machine; }
   /// Returns the samples that this life has trained on or skipped, in order.
@@ -55,8 +55,9 @@ class TrainingJob {
   /// Returns everything that a checkpoint of this job must hold, even if the policy omits parts.
   StateDict live_state() { return live_state(SaveParts{}); }
   StateDict live_state(const SaveParts& parts);
-  /// Returns the whole training state, for comparing jobs. Keys are the model's own. Each parameter
-  /// has its compute copy and its share of the optimizer, whatever the form of checkpoints.
+  /// Returns the whole training state, for comparing jobs, with the model's own keys. Each
+  /// parameter has its compute copy and its share of the optimizer, whatever the form of the job's
+  /// checkpoints.
   StateDict model_space();
   /// own_groups() returns the job's own process groups. given_groups() returns the groups that its
   /// saves and loads use if a caller passes no others.
@@ -64,22 +65,22 @@ class TrainingJob {
   JobGroups given_groups() const;
   /// Returns the state to save. Leaves point into the job's memory and stay valid until the next
   /// call that changes it. Collective over the world, which first agrees on the groups. Throws
-  /// USAGE or GLOBAL_FALLBACK like resolve(), and LAYOUT_MISMATCH if ranks or metadata disagree on
-  /// a group; the same on all ranks.
+  /// USAGE or GLOBAL_FALLBACK as resolve() does, and LAYOUT_MISMATCH if ranks or metadata disagree
+  /// on a group. All ranks throw the same error.
   StateDict state() { return state(SaveParts{}); }
   StateDict state(const SaveParts& parts) { return state(given_groups(), parts); }
   StateDict state(const JobGroups& given, const SaveParts& parts = {});
-  /// Returns the request for a checkpoint; agrees on groups like state(). The checkpoint's sharding
-  /// decides how the checkpoint is read. Random states are requested only if the grids of job and
-  /// checkpoint are equal. A padded vocabulary is requested in its stored shape. Parts that the
-  /// checkpoint lacks, or that the load leaves out, are not requested and start fresh; masters then
-  /// start from the weights.
+  /// Returns the request for a checkpoint. First agrees on the groups, as state() does. The
+  /// checkpoint's sharding decides how the checkpoint is read. Random states are requested only if
+  /// the grids of job and checkpoint are equal. A padded vocabulary is requested in its stored
+  /// shape. Parts that the checkpoint lacks, or that the load leaves out, are not requested and
+  /// start fresh; masters then start from the weights.
   ///
-  /// Throws the same error on all ranks: FOREIGN_CHECKPOINT for another model's checkpoint, or for
-  /// another run's unless JobIdentity::adopts lists that run (with a note); LAYOUT_MISMATCH for
-  /// dp_reshardable state of other model-parallel sizes; UNSUPPORTED for a sharding that this job
-  /// can't read; NOT_STORED or NOT_REQUESTED for modules that one side lacks unless JobConfig::load
-  /// lists them.
+  /// Throws the same error on all ranks. Throws FOREIGN_CHECKPOINT for a checkpoint of another
+  /// model or another run. If JobIdentity::adopts lists the other run, adds a note to the request
+  /// instead. Throws LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes, and
+  /// UNSUPPORTED for a sharding that this job can't read. Throws NOT_STORED or NOT_REQUESTED for
+  /// modules that one side lacks, unless JobConfig::load lists them.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
   LoadRequest load_request(const Stored& stored) { return load_request(stored, given_groups()); }
   LoadRequest load_request(const Value* stored_common = nullptr) {
@@ -94,12 +95,13 @@ class TrainingJob {
   /// Returns all memory of the job on this rank: its arrays, loaded arrays that are not converted
   /// yet, and the old memory of arrays that were moved. Addresses are the processor's.
   std::vector<ByteSpan> memory();
-  /// Returns the boxes of this rank's leaf whose bytes are undefined: padding of buckets.
+  /// Returns those boxes of this rank's leaf that are padding of buckets. Their bytes are
+  /// undefined.
   std::vector<Box> padding_of(const std::string& key) const;
-  /// Collective over the world, after the template was filled. Takes common state and objects, then
-  /// runs the refresh protocol. Throws FOREIGN_CHECKPOINT for another run's or model's checkpoint,
-  /// NOT_STORED if the common state lacks something, STALE_DERIVED if weights and masters disagree;
-  /// the same on all ranks. The job is unusable after an error.
+  /// Collective over the world; called after the template was filled. Takes common state and
+  /// objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint of another
+  /// run or model, NOT_STORED if the common state lacks something, and STALE_DERIVED if weights and
+  /// masters disagree. All ranks throw the same error. The job is unusable after an error.
   void take(StateDict& loaded);
 
  private:

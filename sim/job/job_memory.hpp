@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// They do what the functions of TrainingJob with the same names describe.
+/// See the functions of TrainingJob with the same names.
 void reallocate(JobData& job);
 std::vector<ByteSpan> memory(JobData& job);
 

@@ -13,8 +13,7 @@
 namespace reprise::sim {
 namespace {
 
-/// An optimizer's entry has parts that are not stored as objects. Adds these parts to the common
-/// state.
+/// Adds to the common state those parts of an optimizer's entry that are not stored as objects.
 void leave_in_common(Value& common, const std::string& module, std::size_t chain, Dict rest) {
   if (rest.empty()) return;
   auto* root = common.as<Dict>();

@@ -71,7 +71,7 @@ struct LoadChoice {
 struct JobHardware {
   std::string device = "localhost:0";        ///< device of this rank, as "node:index"
   std::int32_t ranks_per_node = 0;           ///< 0 if all ranks are on one node
-  Processor* processor = &host_processor();  ///< processor with the arrays; must outlive the job
+  Processor* processor = &host_processor();  ///< owner of the arrays' memory; must outlive the job
 };
 
 struct JobConfig {
@@ -85,7 +85,8 @@ struct JobConfig {
   JobHardware hardware = {};
 };
 
-/// Returns the modules of a job, with their ranks: one without a name if the job is one model.
+/// Returns the modules of a job, with their ranks. A job that is one model has a single module
+/// without a name.
 std::vector<ModuleConfig> modules_of(const JobConfig& config);
 
 }  // namespace reprise::sim

@@ -1,6 +1,5 @@
 #pragma once
-// Defines the data of a job on one rank. Each function or class of this folder does one part of the
-// work on it.
+// Defines the data of a job on one rank. The functions and classes of sim/job work on this data.
 
 #include <cstdint>
 #include <memory>

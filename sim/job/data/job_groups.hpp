@@ -17,9 +17,9 @@ struct Basis {
   void add(CheckpointGroups of_module, ContentMetadata told);
 };
 
-/// groups_for() returns the job's own groups of each module for keys of the form `keys`;
-/// own_groups() does so for keys of the job's own form. given_groups() returns the groups that the
-/// job passes to its saves and loads.
+/// groups_for() returns the job's own groups of each module, for keys of the form `keys`.
+/// own_groups() does the same for the form of keys that the job uses. given_groups() returns the
+/// groups that the job passes to its saves and loads.
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);

@@ -25,7 +25,7 @@ namespace reprise::sim {
 
 // --- from loaded state to the next step --------------------------------------------------------
 
-/// State that the refresh after a load works on; must outlive the refresh's steps.
+/// State on which the refresh after a load works. Must outlive the steps of the refresh.
 struct Loaded {
   std::span<Module> modules;  ///< modules of which this rank has a part
   Communicator& world;
@@ -102,9 +102,9 @@ struct RandomStates {
 };
 
 /// Returns `rng_state` in a grid over (pp, tp), and `expert_rng_state` in a grid over (pp, ep,
-/// etp). The groups give the grids' sizes and this rank's place in them. Copies of `rng_state` are
-/// counted over the metadata's DP group, those of `expert_rng_state` over the experts' DP group.
-/// Keys begin with the groups' prefix.
+/// etp). The groups give the grids' sizes and this rank's place in them. The replica index of
+/// `rng_state` is this rank's index in the metadata's dp_cp_group; that of `expert_rng_state` is
+/// its index in the experts' DP group. Keys begin with the groups' prefix.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
@@ -125,8 +125,9 @@ Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 /// checkpoint.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
-/// Inputs of a comparison: how random states of one module are arranged in the checkpoint and in
-/// this job. The states are those of its ranks or of its experts.
+/// Inputs of same_streams(): a module's layout in the checkpoint and its layout in this job. They
+/// determine how the module's random states are arranged, or with `of_experts`, those of its
+/// experts.
 struct StreamGrids {
   const Layout& stored;
   const Layout& own;
@@ -159,8 +160,8 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Returns the ranks that add up their gradients of a parameter that several stages hold. A correct
-/// job takes all holders.
+/// Returns the ranks whose gradients are summed for a parameter that several stages hold. A correct
+/// job includes all holders.
 Group all_holders(const Group& holders);
 
 /// Returns the seed of a member's start values. A correct job gives all members the same seed.
@@ -168,7 +169,7 @@ std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// Storage that was reallocated with its content. The old bytes stay readable, as on a device whose
+/// Storage whose content was moved to new memory. The old bytes stay readable, as on a device whose
 /// allocator keeps freed blocks.
 struct Moved {
   std::byte* now = nullptr;

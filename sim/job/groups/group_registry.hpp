@@ -23,13 +23,13 @@ inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 /// Returns "allowed" or "forbidden"; "partly forbidden" if only some groups are.
 std::string_view name_of(const RegistryUse& use);
 
-/// A job's call that needs groups; its name starts the message of an error.
+/// The operation of a job that needs groups. Error messages begin with its name.
 enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
 /// Returns "save", "load" or "judge".
 std::string_view name_of(GroupCaller caller);
 
-/// The global groups of one process. Ranks 0 .. n-1 are in the layout's order, even if a module
-/// uses other ranks.
+/// The global groups of one process. They consist of ranks 0 .. n-1 in the layout's order, even if
+/// a module uses other ranks.
 class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);

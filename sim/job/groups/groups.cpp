@@ -17,8 +17,8 @@ struct Along {
   std::vector<std::string_view> axes;
 };
 
-/// Returns the groups of the dense mesh. All ranks with copies of one part are in the dp_cp group;
-/// those along dp are in the dp group, too.
+/// Returns the group along each axis of the dense mesh. The dp_cp group has all ranks that hold
+/// copies of one part; the dp group has only those along dp.
 const std::vector<Along>& dense_axes() {
   using Groups = CheckpointGroups;
   static const std::vector<Along> all = [] {

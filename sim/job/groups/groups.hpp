@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// The groups that a caller passes. A group that the caller lacks is empty.
+/// The groups that a caller passes. A group that it does not pass is empty.
 struct CheckpointGroups {
   std::optional<Group> tp;
   std::optional<Group> pp;
@@ -61,8 +61,9 @@ inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
 GroupSet groups_named(std::span<const std::string> arguments);
 std::vector<std::string_view> arguments_of(const GroupSet& groups);
 
-/// Returns the groups of one rank of a job, from the meshes that cut its tensors. In data-parallel
-/// groups, cp varies fastest, then the ranks that share, then their copies.
+/// Returns the groups of one rank of a job, from the meshes that divide its tensors. In
+/// data-parallel groups, cp varies fastest, then dp_shard or edp_shard, then dp_replicate or
+/// edp_replicate.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
 
 /// Returns the rank within the group. Throws LAYOUT_MISMATCH, with rank and group, if it is not a
@@ -75,8 +76,8 @@ GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 /// axis, or the group does not contain the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// Pairs each group of `groups` with the same group of `laid_out`, which comes from the meshes. All
-/// ranks can then compare the pairs. `module` is put before the names.
+/// Pairs each group in `groups` with the group of the same name in `laid_out`, which was derived
+/// from the meshes. All ranks can then compare the pairs. `module` is put before the names.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
@@ -85,7 +86,7 @@ struct GroupSource {
   GroupSet lacks = {};
 
   static const GroupSource kExplicit;  ///< all groups
-  static const GroupSource kFallback;  ///< no groups, as before groups were arguments
+  static const GroupSource kFallback;  ///< no groups, like code from before groups were arguments
   static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;

@@ -100,8 +100,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// The mesh axes that replace each name of a layout's order. The axes of one name stand fastest
-/// first.
+/// For each name in a layout's order, the mesh axes that replace it, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
@@ -119,8 +118,8 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-/// Returns the axes that take ranks. With `copies`, these are the axes along which ranks hold
-/// copies; otherwise, those along which ranks hold different parts.
+/// Returns the axes along which ranks hold copies; without `copies`, the axes along which ranks
+/// hold different parts. Includes only axes that have ranks of their own.
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
@@ -134,7 +133,7 @@ std::vector<std::string_view> axes_of_ranks(bool copies) {
   return axes;
 }
 
-/// True for an axis of its own ranks that cuts dense tensors and experts alike.
+/// True for an axis that has ranks of its own and divides both dense tensors and experts.
 bool cuts_all_on_ranks(const LayoutField& field) {
   return field.takes_ranks() && field.cuts == Cuts::kAll;
 }

@@ -43,7 +43,7 @@ inline constexpr auto kAxisNames = size_names<true>();
 /// Names of the sizes that are not axes of an order.
 inline constexpr auto kFurtherSizes = size_names<false>();
 
-/// Upper bound on the ranks of a job; a larger layout is a typing error.
+/// Upper bound on the ranks of a job; a larger layout is assumed to be a typing error.
 inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
 
 struct Layout {
@@ -136,9 +136,9 @@ std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 /// True if `a` and `b` cut the model into the same parts: each model-parallel rank has the same
 /// elements.
 bool same_parts(const Layout& a, const Layout& b);
-/// True if each rank finds its own random stream under both layouts. The ranks with different parts
-/// must then be arranged in the same way. If `by_copy`, streams also differ by copy, so the numbers
-/// of copies must be equal, too.
+/// True if each rank finds its own random stream under both layouts. This requires that the ranks
+/// with different parts are arranged in the same way. With `by_copy`, streams also differ by copy,
+/// so the numbers of copies must be equal, too.
 bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
 bool same_expert_streams(const Layout& a, const Layout& b);
 /// Returns the number of ranks that hold the same part of the dense tensors, as full copies or as
