@@ -149,8 +149,8 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// The local rows belong to k components, one after another. Cuts the rows [begin, end) into k
-/// almost equal parts, and takes each part for the rows of one component.
+/// The local rows belong to k components, one after another. Splits the rows [begin, end) into k
+/// almost equal parts, and describes each part as the rows of one component.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -176,7 +176,7 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// Describes as many elements as the share has, but from the row on at which this rank's chunk of
+/// Describes as many elements as the share has, but starting at the row where this rank's chunk of
 /// rows would begin.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
@@ -240,8 +240,8 @@ void shard_what_is_replicated(Policies& policies) {
 /// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// In a load, requests another rank's share. Takes this rank's index within its node for its index
-/// among the sharing ranks.
+/// In a load, requests another rank's share. Mistakes this rank's index within its node for its
+/// index among the sharing ranks.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }

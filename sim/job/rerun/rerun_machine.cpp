@@ -230,8 +230,8 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == RerunState::kRerunningInPlace;
-  // If no device is suspicious, the re-run in place gave another result, and the fault is already
-  // diagnosed.
+  // No device is suspicious if the re-run in place gave a different result. The fault is then
+  // already diagnosed.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=
