@@ -89,7 +89,7 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
   return without(refresh_protocol(loaded), "gather");
 }
 
-// --- buckets without padding, ranges that count the padding -------------------------------------
+// --- buckets without padding, and ranges that include padding -----------------------------------
 
 /// Returns the values of the slot `which` in all buckets, without padding. Gathers them over the
 /// group, so all ranks get the same values.

@@ -10,7 +10,8 @@ namespace reprise::sim {
 namespace {
 
 /// Returns an interval of ceil(n / parts) elements that begins at a multiple of floor(n / parts).
-/// For 7 elements in 3 parts this gives 0..3, 2..5, 4..7; right would be 0..3, 3..6, 6..7.
+/// For 7 elements in 3 parts this gives 0..3, 2..5, 4..7; the correct intervals are 0..3, 3..6,
+/// 6..7.
 Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const std::int64_t begin = index * (length / parts);
   const std::int64_t chunk = (length + parts - 1) / parts;

@@ -135,8 +135,8 @@ inline void for_each_compare_case(DType dtype, std::size_t most,
     }
     go(drawn);
   }
-  // Flips one bit at each position in the blocks that threads compare, and in the remainder after
-  // the last block.
+  // Flips one bit of each byte in turn, in the blocks that threads compare and in the remainder
+  // after the last block.
   CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
   const std::size_t few = 9 * 16 / width + 1;
   flipped.left.assign(few * width, std::byte{0x3f});

@@ -64,7 +64,8 @@ struct ParameterSpec {
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
   /// Set if the tensor belongs to a single expert: the expert's number and the number of experts.
-  /// Only one EP rank has the tensor: the one that would hold the expert in a stack of experts.
+  /// Only one EP rank has the tensor: the one that would hold the expert if the experts were
+  /// stacked in one tensor.
   std::optional<OwnExpert> expert;
   /// Places of the parameter. There are several if several stages hold copies of it, as for an
   /// embedding.
@@ -94,7 +95,7 @@ struct GptSizes {
   std::int64_t vocabulary = 131;
   std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
   std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  /// Number of layers at the start that have a state-space mixer instead of attention.
+  /// Number of leading layers that have a state-space mixer instead of attention.
   std::int64_t mixer_layers = 0;
 };
 
@@ -138,8 +139,8 @@ struct MoeSizes {
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; their last stage also has an
-                                ///< embedding
+  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; if there are any, the last
+                                ///< stage has an embedding, too
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
   /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
   bool own_tensors = false;

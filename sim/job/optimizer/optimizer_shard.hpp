@@ -76,8 +76,8 @@ class OptimizerShard {
   void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
   GradientStatistics statistics(std::span<const LocalParameter> parameters,
                                 const UpdateInputs& inputs) const;
-  /// Copies this rank's share of the compute copies to stored(), for a save that cuts weights and
-  /// optimizer in the same way.
+  /// Copies this rank's share of the compute copies to stored(), for a save that shards the weights
+  /// like the optimizer's state.
   void pack_stored(std::span<const LocalParameter> parameters);
   /// Sets masters to the stored weights and moments to zero, for a load without optimizer.
   void rebuild_slots();
@@ -88,8 +88,8 @@ class OptimizerShard {
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes the slots of `other`, which cuts the same parameters over the
-  /// same group by another rule.
+  /// Collective over the group: takes over the slots of `other`, which shards the same parameters
+  /// over the same group by a different rule.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);
 

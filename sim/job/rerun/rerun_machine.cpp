@@ -149,7 +149,7 @@ std::string why(RerunState state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // Brings the device name into the form that it has after a load, so that the two can be compared.
+  // Converts the device name to the form that it has after a load, so that the two can be compared.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 

@@ -41,7 +41,8 @@ struct RerunExit {
 struct Validation {
   double value = 0;
   bool rejected = false;  ///< true if the caller's own rule rejects the result
-  /// Name of the rule; with the number of its use in the run, it identifies the validation.
+  /// Name of the rule. Together with a count of the rule's uses in the run, it identifies the
+  /// validation.
   std::string_view message;
   bool fatal = true;
   double tolerance = 0;  ///< limit on the relative difference between a result and its reproduction

@@ -124,8 +124,8 @@ Wish random_wish(Stream& random, const StoredView& view) {
   return wish;
 }
 
-/// Requires that the buffer has the right bits for each element of the region, and still the poison
-/// between the elements.
+/// Requires that the buffer has the right bits for each element of the region, and that the bytes
+/// between the elements are still poisoned.
 void expect_delivered(const StoredView& view, const Wish& wish) {
   Bytes expected(wish.buffer.size(), kPoison);
   const Box& region = wish.target.region;
