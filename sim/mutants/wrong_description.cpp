@@ -197,8 +197,8 @@ Description as_rows(const Holding& holding) {
 
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
 
-/// Lets an empty part begin where a full one would. If 512 is cut into 30 parts of at most 18, the
-/// last part is empty and then begins at 522.
+/// Lets an empty part begin where a full part would begin. If 512 is split into 30 parts of at most
+/// 18, the last part is empty and then begins at 522.
 Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const Interval chunk = ceil_chunk(length, parts, index);
   if (chunk.length() > 0) return chunk;
@@ -222,8 +222,8 @@ void number_experts_by_rank(Policies& policies) {
   policies.job.described_load = asked<with_local_experts>;
 }
 
-/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. Does so
-/// in saves and loads, or only in saves.
+/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. The
+/// first variant affects saves and loads, the second only saves.
 void describe_experts_without_ep(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
   policies.job.described_load = asked<without_ep>;

@@ -20,8 +20,8 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is cut
-/// into shards of ceil(n / parts) elements.
+/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is
+/// split into shards of ceil(n / parts) elements.
 void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
 
 }  // namespace

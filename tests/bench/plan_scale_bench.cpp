@@ -91,7 +91,7 @@ double mebibytes_now() {
 }
 
 /// Measures the processor time of this thread. Planning uses one thread, and other load on the
-/// machine must not count.
+/// machine must not affect the result.
 class Timer {
  public:
   double seconds() const { return now() - start_; }

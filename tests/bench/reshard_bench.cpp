@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// A tensor [rows, columns] of fp32 that is cut into a grid of blocks, as evenly as possible.
+/// A tensor [rows, columns] of fp32 that is split into a grid of blocks, as evenly as possible.
 struct Grid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;

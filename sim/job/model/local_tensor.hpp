@@ -25,7 +25,7 @@ struct LocalTensor {
   Box whole() const { return Box::whole(shape); }
 };
 
-/// Returns one rank's part of a parameter. `placement` cuts each component of a fused dimension
+/// Returns one rank's part of a parameter. `placement` splits each component of a fused dimension
 /// separately. Throws LAYOUT_MISMATCH, as Placement::box does.
 LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
                          GroupRank member, ChunkRule slice);

@@ -196,8 +196,8 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// Small in every dimension, so that meshes of 2 to 8 ranks cut some dimensions unevenly and leave
-/// shards of others empty.
+/// Small in every dimension, so that meshes of 2 to 8 ranks split some dimensions unevenly and
+/// leave shards of others empty.
 constexpr MoeSizes kEveryKind = {.layers = 2,
                                  .dense_layers = 1,
                                  .hidden = 6,

@@ -142,7 +142,7 @@ struct MoeSizes {
   std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; if there are any, the last
                                 ///< stage has an embedding, too
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
+  /// True if each expert has a separate tensor, such as "...linear_fc1.weight3".
   bool own_tensors = false;
   bool mtp_own_tensors = false;  ///< like own_tensors, but only for experts of prediction layers
 };

@@ -2,7 +2,7 @@
 // Defines the ways to distribute the optimizer's state over the data-parallel ranks, and their keys
 // in a checkpoint. The names are Megatron's.
 //
-//   fully_reshardable          boxes of the model's tensors: dp cuts one dimension
+//   fully_reshardable          boxes of the model's tensors: dp splits one dimension
 //   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
 //   dp_reshardable             ranges of flat buckets with many parameters and padding; the keys
 //                              name bucket and model-parallel rank, so only dp may change

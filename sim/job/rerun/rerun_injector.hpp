@@ -1,6 +1,7 @@
 #pragma once
 // Injects errors to test the rerun machine. Rejects results at random. The kind of the injected
-// error decides if a re-run counts as reproducing the result. Values themselves are never changed.
+// error decides if a re-run is treated as reproducing the result. Values themselves are never
+// changed.
 
 #include <cstdint>
 #include <optional>

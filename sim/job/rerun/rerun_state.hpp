@@ -98,7 +98,7 @@ class RerunVotes {
   void add(Vote vote) {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
-  /// Returns the union: a vote of any rank counts for all ranks.
+  /// Returns the union: the votes of any rank.
   friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;

@@ -98,7 +98,7 @@ Bytes element_at(const StoredView& view, const Dims& index) {
   return element;
 }
 
-/// A region to read, and a poisoned target buffer with strides of its own.
+/// A region to read, and a poisoned target buffer with different strides.
 struct Wish {
   RegionTarget target;
   Bytes buffer;
