@@ -7,7 +7,7 @@
 
 namespace reprise::sim {
 
-/// Do the work of TrainingJob's state(), live_state() and model_space(). saved_state() is
+/// Implement TrainingJob::state(), live_state() and model_space(), in this order. saved_state() is
 /// collective over the world.
 StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts);
 StateDict live_state(JobData& job, const SaveParts& parts);

@@ -20,7 +20,7 @@ std::string names_of(std::span<const ModuleConfig> modules) {
   return join(names, ", ");
 }
 
-/// True if the job accepts checkpoints of that other run.
+/// True if the job's settings accept checkpoints of `run`, which is another run.
 bool adopts_run(const JobConfig& config, const std::string& run) {
   return is_among(config.identity.adopts, run);
 }
@@ -118,7 +118,7 @@ void require_same_sharding(const Module& module, const Value& entry, const Commo
   const Sharding read_as = module_named(stored.modules, module.config.name)->optimizer_sharding;
   const Value* told = entry.find(kShardingType);
   const auto* name = told == nullptr ? nullptr : told->as<std::string>();
-  if (name == nullptr || *name == name_of(read_as)) return;  // decode_optimizer refuses other types
+  if (name == nullptr || *name == name_of(read_as)) return;  // decode_optimizer refuses non-strings
   throw Error(
       Code::kLayoutMismatch,
       who(module) + "'s optimizer state says that it is " + *name +

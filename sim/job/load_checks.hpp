@@ -13,8 +13,8 @@
 
 namespace reprise::sim {
 
-/// Refuses another run's or model's checkpoint as FOREIGN_CHECKPOINT. If the settings say that the
-/// job adopts that run, returns a note instead.
+/// Throws FOREIGN_CHECKPOINT if the checkpoint belongs to another model, or to another run that the
+/// job's settings do not accept. Returns a note if they accept the other run.
 std::optional<std::string> require_own(const CommonState& stored, std::span<const ModuleConfig> own,
                                        const JobConfig& config);
 /// Returns a note if another version of the engine wrote the checkpoint; it is accepted
@@ -28,11 +28,10 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// places. Refuses a checkpoint in which the two differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
 /// A load reads a module's state by the sharding in the common state. Refuses a module if its own
-/// object names another sharding. `entry` is the module's entry as it is stored, so that a name
-/// that is not known is another one, too.
+/// object names a different sharding, even an unknown one. `entry` is the module's entry as stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
-/// Refuses modules that a job cannot read. Checks all modules on every rank, so that ranks without
-/// a part of a module refuse it, too.
+/// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that
+/// hold no part of a module refuse it.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                       const ModulePolicy& policy);
 

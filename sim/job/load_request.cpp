@@ -21,15 +21,15 @@ bool is_random_key(std::string_view key) {
   return key.ends_with(kRngKey);  // kExpertRngKey ends with kRngKey
 }
 
-/// True for keys of optimizer state without a module's prefix: bare keys, and the keys of a job
-/// that is one model.
+/// True if the key belongs to optimizer state and has no module prefix. Such keys are the bare
+/// keys, and all keys of a job that is one model.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Excuses each key of the checkpoint for which `left` is true. For objects, `left` gets the key
-/// without the coordinate.
+/// Excuses each key of the checkpoint for which `left` returns true. For an object, passes `left`
+/// the key without the coordinate.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -44,9 +44,8 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
   }
 }
 
-/// Handles a module that is frozen in this job or in the checkpoint, but not in both. Either its
-/// masters are made from the weights, or its stored optimizer state is left out. Adds a note about
-/// this.
+/// Handles a module that is frozen in this job or in the checkpoint, but not in both. Either makes
+/// its masters from the weights or leaves out its stored optimizer state, and adds a note.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {

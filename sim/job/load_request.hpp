@@ -24,7 +24,7 @@ struct LoadRequest {
   StateDict wanted;  ///< leaves point into the job's memory
   std::vector<std::string>
       excused;                     ///< keys that are left out on purpose, for LoadSettings::excused
-  std::vector<std::string> notes;  ///< a line with the reason for each decision
+  std::vector<std::string> notes;  ///< one line per decision, with the reason
 };
 
 /// True if a module's optimizer loads stored state. False if the job leaves optimizers out, or if

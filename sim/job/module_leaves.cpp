@@ -11,7 +11,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Keeps only the part of a leaf in the first `rows` rows, and sets the tensor's number of rows to
+/// Limits a leaf to the tensor's first `rows` rows, and sets the tensor's number of rows to
 /// `shape_rows`.
 void keep_rows(TensorLeaf& leaf, std::int64_t rows, std::int64_t shape_rows) {
   leaf.shape[0] = shape_rows;

@@ -1,5 +1,5 @@
 #pragma once
-// Makes the leaves of one module in a save or a load, kind by kind.
+// Makes the leaves of one module for a save or a load. Each kind of leaf has its own function.
 
 #include <cstddef>
 
@@ -28,7 +28,7 @@ struct Making {
 Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, const Basis& basis,
                  KeyForm keys, const SaveParts& parts = {});
 
-/// The type of the functions of JobPolicy that describe a rank's part of a tensor.
+/// Type of JobPolicy's functions that describe a rank's part of a tensor.
 using Describe = decltype(&JobPolicy::described_save);
 
 /// Adds leaves of one module to a state. They point into the job's memory.
@@ -40,7 +40,7 @@ class ModuleLeaves {
   const Making& making() const { return making_; }
 
   void add_weights(StateDict& state) const;
-  /// Adds the weights, cut into the same shares as the optimizer's state.
+  /// Adds the weights in the same shares as the optimizer's state.
   void add_stored(StateDict& state, Family& family, Describe described) const;
   void add_slots(StateDict& state, Family& family, Sharding keys, Describe described) const;
   void add_random(StateDict& state) const;

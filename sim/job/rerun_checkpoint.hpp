@@ -18,7 +18,7 @@ std::vector<std::string> optional_keys(const JobData& job);
 void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy);
 /// Requests the machine's object, or excuses it with a note.
 void request_rerun(const JobData& job, LoadRequest& request, const Value* common);
-/// Restores the machine if the policy allows it, and sets the batches as the loaded state says.
+/// Restores the machine if the policy allows it, and sets the data iterator's batches.
 void take_rerun(JobData& job, const StateDict& loaded, const CommonState& stored);
 
 }  // namespace reprise::sim

@@ -1,6 +1,6 @@
 #pragma once
-// Counts the calls of mutants' wrong functions. A run without such a call says nothing about the
-// mutant.
+// Counts the calls of mutants' wrong functions. A run that never calls a wrong function says
+// nothing about the mutant.
 
 #include <atomic>
 #include <cstdint>

@@ -39,8 +39,8 @@ std::span<const Mutant> save_mutants();
 std::span<const Mutant> state_mutants();
 /// Returns the mutants that treat an object store as a file system.
 std::span<const Mutant> store_mutants();
-/// Returns the mutants that make copies differ that were declared equal, or leave state without a
-/// rank that writes it.
+/// Returns the mutants that declare different state as equal copies, or leave state without a rank
+/// that writes it.
 std::span<const Mutant> training_mutants();
 
 }  // namespace reprise::sim

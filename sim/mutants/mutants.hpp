@@ -1,7 +1,7 @@
 #pragma once
 // Lists historical defects by name. At a seam, the code calls a function that can be replaced. A
 // mutant replaces correct functions by wrong ones at some seams; a scenario that declares the
-// mutant must notice it.
+// mutant must detect it.
 
 #include <functional>
 #include <span>
@@ -28,7 +28,8 @@ struct Policies {
     return std::string(kind);
   };
   /// Returns the step to write into the tracker. `begun` is the step at which the save began, and
-  /// `now` is the step that the job has reached when the save ends. If null, `begun` is written.
+  /// `now` is the step that the job has reached when the save ends. If the function is null, saves
+  /// write `begun`.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
   /// Called right before each save, and after a failed save. By default, nothing is called.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;

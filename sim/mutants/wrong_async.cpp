@@ -11,7 +11,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Treats the leaves' memory as the host's own. A gather then only notes its copies; wait() makes
+/// Treats the leaves' memory as host memory. A gather only records its copies; wait() performs
 /// them.
 class NoCopyYet final : public Device {
  public:
@@ -98,7 +98,7 @@ void go_on_while_staging(Policies& policies) {
 }
 /// Writes a batch before its copies are complete.
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
-/// Reuses a batch's memory before it is written.
+/// Reuses a batch's memory before the batch is written.
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
 /// Writes into the tracker the step that the job has reached when the save ends.
 void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }

@@ -15,8 +15,8 @@ bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
 
-/// Remembers what a failed save offered but leaves the plan of the save before it unchanged. The
-/// cache then mixes the content of two saves.
+/// Remembers the offers of a failed save but keeps the plan of the previous save, so that the cache
+/// mixes the content of two saves.
 void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
   const GlobalRank self = group.group().member(group.rank());
   Structure own = structure_of(state, self);
@@ -57,8 +57,8 @@ void share_one_cache(Policies& policies) {
 /// Remembers the ranks' offers before the save is known to be valid.
 void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
 
-/// Looks up remembered owners by the smallest rank of the group only. With `unverified`, also uses
-/// them without checking that they were chosen for the same tensors.
+/// Looks up remembered owners only by the group's smallest rank. With `unverified`, also uses them
+/// without checking that they were chosen for the same tensors.
 void keep_owners_by_smallest_rank(Policies& policies) {
   policies.save.cache.distribution_key = asked<smallest_rank>;
 }
@@ -68,7 +68,7 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
-/// Looks up a checkpoint's remembered metadata by its directory only. With `unverified`, also uses
+/// Looks up a checkpoint's remembered metadata only by its directory. With `unverified`, also uses
 /// it without comparing it with the checkpoint.
 void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
 

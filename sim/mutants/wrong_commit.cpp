@@ -55,7 +55,7 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
   return steps;
 }
 
-// --- removed checkpoints ------------------------------------------------------------------------
+// --- removal of checkpoints ---------------------------------------------------------------------
 
 /// Returns the steps to remove: all but the highest `spared` step numbers. Takes the numbers from
 /// the names of checkpoints and ignores the tracker.
@@ -127,7 +127,7 @@ Steps retention_by_count(Store& store, CommitTarget& target) {
 
 Steps no_retention(Store&, CommitTarget&) { return {}; }
 
-// --- the choice of a load -----------------------------------------------------------------------
+// --- the checkpoint that a load chooses ---------------------------------------------------------
 
 /// Keeps, for each rank, the first candidate in which that rank itself finds no fault.
 class WholeForMe {

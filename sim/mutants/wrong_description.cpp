@@ -149,8 +149,8 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// The local rows belong to k components, one after another. Cuts the rows [begin, end) into k
-/// almost equal parts, and takes each part for the rows of one component.
+/// The local rows belong to k components, one after another. Splits the rows [begin, end) into k
+/// almost equal parts, and describes each part as the rows of one component.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -176,7 +176,7 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// Describes as many elements as the share has, but from the row on at which this rank's chunk of
+/// Describes as many elements as the share has, but starting at the row where this rank's chunk of
 /// rows would begin.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
@@ -197,8 +197,8 @@ Description as_rows(const Holding& holding) {
 
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
 
-/// Lets an empty part begin where a full one would. If 512 is cut into 30 parts of at most 18, the
-/// last part is empty and then begins at 522.
+/// Lets an empty part begin where a full part would begin. If 512 is split into 30 parts of at most
+/// 18, the last part is empty and then begins at 522.
 Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const Interval chunk = ceil_chunk(length, parts, index);
   if (chunk.length() > 0) return chunk;
@@ -222,8 +222,8 @@ void number_experts_by_rank(Policies& policies) {
   policies.job.described_load = asked<with_local_experts>;
 }
 
-/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. Does so
-/// in saves and loads, or only in saves.
+/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. The
+/// first variant affects saves and loads, the second only saves.
 void describe_experts_without_ep(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
   policies.job.described_load = asked<without_ep>;
@@ -240,8 +240,8 @@ void shard_what_is_replicated(Policies& policies) {
 /// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// In a load, requests another rank's share. Takes this rank's index within its node for its index
-/// among the sharing ranks.
+/// In a load, requests another rank's share. Mistakes this rank's index within its node for its
+/// index among the sharing ranks.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }

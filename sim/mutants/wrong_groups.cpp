@@ -11,19 +11,18 @@ namespace {
 
 // --- rank spaces --------------------------------------------------------------------------------
 
-/// Takes the first member's global rank for a rank in the group.
+/// Mistakes the first member's global rank for a rank in the group.
 GroupRank global_rank_of_first(const Communicator& group) {
   return {group.group().member({0}).value};
 }
 
-/// Returns a leader of which only the leader itself knows. The other ranks take the leader's rank
-/// in the group for a global rank. This happens if they pass it to a collective whose root is a
-/// global rank.
+/// Returns the leader on the leader itself. The other ranks mistake the leader's rank in the group
+/// for a global rank, as happens if they pass it to a collective whose root is a global rank.
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  // A rank that finds itself takes no leader, because a root does not send to itself.
+  // If this rank finds itself, it gets no leader, because a root does not send to itself.
   const bool is_other = root && *root != group.rank();
   return is_other ? *root : GroupRank{-1};
 }
@@ -62,8 +61,8 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// Replaces the given pp group by a group of this rank alone. If only pp is given, replaces the tp
-/// group in the same way. So the rank counts as rank 0 of 1.
+/// Replaces the pp group by a group of this rank alone, in which it is rank 0 of 1. If pp is given
+/// without tp, replaces the tp group in the same way.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});

@@ -89,10 +89,10 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
   return without(refresh_protocol(loaded), "gather");
 }
 
-// --- buckets without padding, ranges that count the padding -------------------------------------
+// --- buckets without padding, and ranges that include padding -----------------------------------
 
-/// Returns the values that all buckets have in the slot `which`, without the buckets' padding.
-/// Gathers them over the group, so all ranks get the same values.
+/// Returns the values of the slot `which` in all buckets, without padding. Gathers them over the
+/// group, so all ranks get the same values.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
@@ -187,7 +187,7 @@ void lazy_state_template_unreported(Policies& policies) {
 }
 /// Requests only the first bucket.
 void ask_for_first_bucket(Policies& policies) { policies.job.requested = asked<first_bucket>; }
-/// If a renamed weight is not found, repeats the load without strictness.
+/// If a renamed weight is not found, repeats the load with strictness off.
 void retry_without_strictness(Policies& policies) {
   policies.job.requested = asked<renamed_norm>;
   policies.load.judge_strictness = asked<never_refused>;
@@ -197,9 +197,9 @@ void retry_without_strictness(Policies& policies) {
 void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
-/// Applies ranges that count the buckets' padding to state that has no padding. There are three
-/// variants. The first compares the weights with the masters. The other two do not. Where a range
-/// goes past the end of the state, the third fills in zeros.
+/// Applies ranges that were computed with the buckets' padding to state without padding. Only the
+/// first variant compares the weights with the masters. The third fills in zeros where a range goes
+/// past the end of the state.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -214,8 +214,7 @@ void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shar
 
 /// Never copies loaded state to the compute weights.
 void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
-/// Never gathers the updated weights, so that each rank's copy of the other ranks' shares stays as
-/// it was.
+/// Never gathers the updated weights, so that each rank's copy of the other ranks' shares is stale.
 void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
 /// Trains the next step with start values of the masters in place of the loaded masters.
 void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }

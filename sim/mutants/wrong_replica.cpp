@@ -48,8 +48,8 @@ std::int32_t rank_in_dp(const Placement& placement, const Mesh& mesh, GroupRank 
   return group.rank_of(mesh.members().member(member))->value;
 }
 
-/// Describes weights, which are held whole. Optimizer shares are left alone, because they have
-/// groups of their own.
+/// Computes the copy indices of experts' weights on the dense mesh. Leaves optimizer shares
+/// unchanged, because they have groups of their own.
 Description by_dense_group(const Holding& holding) {
   Description description = describe(holding);
   if (holding.spec.mesh == MeshKind::kExpert && holding.shares.empty()) {
@@ -59,8 +59,8 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Returns a number to add to the replica id. The number is 0 only at pp 0 and, unless tp cuts the
-/// tensor, at tp 0. So a rank with another pp or tp never holds the main copy.
+/// Returns the rank's pp coordinate plus, if tp does not split the tensor, its tp coordinate. A
+/// rank that adds a number above 0 to its replica id never holds the main copy.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();
@@ -96,15 +96,15 @@ void drop_dp_from_replica(Policies& policies) { policies.job.replica = asked<rep
 /// axes.
 void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = asked<rank_in_dp>; }
 
-/// Puts the main copies of experts where those of the dense tensors are.
+/// Puts the main copies of experts on the ranks with the main copies of dense tensors.
 void elect_experts_by_dense_group(Policies& policies) {
   policies.job.described_save = asked<by_dense_group>;
 }
-/// Puts the main copies of dense tensors where those of the experts are.
+/// Puts the main copies of dense tensors on the ranks with the main copies of experts.
 void write_where_expert_dp_is_0(Policies& policies) {
   policies.job.described_save = asked<by_expert_group>;
 }
-/// Counts all tensors of a later pipeline stage as spare copies, never as main copies.
+/// Declares all tensors of later pipeline stages as spare copies, never as main copies.
 void count_stages_as_copies(Policies& policies) {
   policies.job.described_save = asked<with_stage_in_replica>;
 }

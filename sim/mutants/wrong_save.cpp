@@ -10,7 +10,8 @@ namespace reprise::sim {
 namespace {
 
 /// Returns an interval of ceil(n / parts) elements that begins at a multiple of floor(n / parts).
-/// For 7 elements in 3 parts this gives 0..3, 2..5, 4..7; right would be 0..3, 3..6, 6..7.
+/// For 7 elements in 3 parts this gives 0..3, 2..5, 4..7; the correct intervals are 0..3, 3..6,
+/// 6..7.
 Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const std::int64_t begin = index * (length / parts);
   const std::int64_t chunk = (length + parts - 1) / parts;
@@ -19,8 +20,8 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is cut
-/// into shards of ceil(n / parts) elements.
+/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is
+/// split into shards of ceil(n / parts) elements.
 void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
 
 }  // namespace

@@ -108,7 +108,7 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Lets a writer still change names after another writer has taken over the writer's lease.
+/// Lets a writer change names even after another writer has taken over its lease.
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
 /// Lists a directory to find out if a name exists, although lists may be outdated.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }

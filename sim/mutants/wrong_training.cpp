@@ -20,7 +20,7 @@ Group all_but_the_last(const Group& holders) {
   return Group(std::vector<GlobalRank>(members.begin(), members.end() - 1));
 }
 
-/// Gives `expert_rng_state` one place for all ranks along ep, as if these ranks held copies.
+/// Gives all ranks along ep the same coordinate of `expert_rng_state`, as if they held copies.
 std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
   constexpr std::size_t kEpInGrid = 1;  // the grid is (pp, ep, etp)
   auto leaves = random_leaves(states);
@@ -50,7 +50,7 @@ void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_bu
 void declare_expert_streams_copies(Policies& policies) {
   policies.job.random = asked<expert_streams_as_copies>;
 }
-/// Lays out buckets for the ranks of all optimizer instances.
+/// Lays out buckets as if the ranks of all optimizer instances shared each bucket.
 void lay_out_buckets_for_all_instances(Policies& policies) {
   policies.job.buckets = asked<layout_for_all>;
 }

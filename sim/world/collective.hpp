@@ -28,11 +28,11 @@ struct CollectiveCall {
 /// Returns text for messages, such as "all_reduce(how 1, length 3)".
 std::string to_string(const CollectiveCall& call);
 
-/// The n-th call of a group. Each member adds its bytes; once all members have, each of them
-/// receives the bytes of all.
+/// The n-th call of a group. Each member contributes its bytes; when all have arrived, each
+/// receives the bytes of all members.
 struct Rendezvous {
   CollectiveCall call;
-  GlobalRank first;  ///< first member to arrive; its parameters count
+  GlobalRank first;  ///< first member to arrive; the others must make the same call
   std::vector<std::optional<Bytes>> parts;
   std::int32_t arrived = 0;
   std::int32_t left = 0;

@@ -10,7 +10,7 @@
 
 namespace reprise::sim {
 
-/// Its memory is host memory. A copy is made only when somebody waits for its event; until then the
+/// A device with host memory. A copy is made only when somebody waits for its event; until then the
 /// copy's target is poisoned. So a reader that did not wait reads poison, and a job that changes
 /// its state too early changes the staged data. A copy whose event nobody waits for is never made,
 /// because its memory may be gone.

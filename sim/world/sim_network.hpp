@@ -24,9 +24,9 @@ class SimNetwork {
   /// gets the same channel.
   std::shared_ptr<Channel> channel(const Group& group, GlobalRank member);
 
-  /// Makes one collective call of `member`: adds this member's part and returns all parts in group
-  /// order. Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error that broke the channel
-  /// earlier.
+  /// Makes one collective call for the rank of `life`: contributes `mine` and returns the bytes of
+  /// all members in group order. Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error
+  /// that broke the channel earlier.
   std::vector<Bytes> meet(RankLife& life, Channel& channel, const CollectiveCall& call,
                           ByteSpan mine);
 

@@ -19,12 +19,13 @@ namespace reprise::sim {
 ///
 /// Without `renames` it behaves like an object store. A file is an object that exists permanently
 /// once it was synced or closed. A name and its staged content share one small object, which a
-/// conditional put changes: publish(), replace() and put_aside() are one such put each, and throw
-/// UNSUPPORTED for any other pair of names. Locks are leases.
+/// conditional put changes. publish(), replace() and put_aside() each make one conditional put;
+/// they throw UNSUPPORTED unless the staged name is the name plus "." and a suffix. Locks are
+/// leases.
 class SimStore final : public Store {
  public:
-  /// `name` is shown in messages as the root. The store behaves as one with `capabilities`. `seed`
-  /// determines how far each list lags.
+  /// `name` is shown in messages as the root. The store simulates one with these `capabilities`.
+  /// `seed` determines how far each list lags.
   explicit SimStore(std::string name = "sim:", StoreCapabilities capabilities = {.exchange = true},
                     std::uint64_t seed = 0);
 
@@ -54,8 +55,8 @@ class SimStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// A lock ends with its holder, when the stack of a killed rank is unwound. A lease does not: see
-  /// SimLeases.
+  /// A lock ends with its holder: a killed rank's stack is unwound, which releases its locks. A
+  /// lease outlives its holder: see SimLeases.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::string display(const std::string& path) const override;
 

@@ -1,5 +1,6 @@
 #pragma once
-// Keeps files and directories in memory. Each also has the content that would survive a power cut.
+// Keeps files and directories in memory. For each of them, also keeps the content that would
+// survive a power cut.
 
 #include <cstdint>
 #include <map>

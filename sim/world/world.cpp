@@ -22,7 +22,7 @@ std::string device_of(const WorldOptions& options, GlobalRank rank) {
   return options.devices.at(static_cast<std::size_t>(rank.value));
 }
 
-// The ports of one rank, and the way in which it ended.
+// The ports of one rank, and how the rank ended.
 struct RankSeat {
   RankSeat(Scheduler& scheduler, EventLog& log, SimNetwork& network, Store& shared_store,
            const WorldOptions& options, GlobalRank rank)

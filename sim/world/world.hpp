@@ -32,7 +32,7 @@ struct WorldOptions {
 enum class RankEnd : std::uint8_t {
   kReturned,
   kFailed,  ///< the rank ended with an Error
-  kDefect,  ///< ended by any other exception: CHECK, or an unexpected one
+  kDefect,  ///< the rank ended with another exception, such as a failed CHECK
   kKilled,
   kHung  ///< the rank was alive when the world deadlocked or did not finish
 };

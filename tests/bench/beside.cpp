@@ -39,7 +39,7 @@ std::uint64_t status_bytes(const std::string& name) {
 }  // namespace
 
 std::uint64_t peak_growth(const std::function<void()>& run) {
-  ::malloc_trim(0);                               // so that memory freed earlier does not count
+  ::malloc_trim(0);                               // so that memory freed earlier is not measured
   std::ofstream("/proc/self/clear_refs") << "5";  // sets the peak to the present size
   const std::uint64_t before = status_bytes("VmHWM");
   run();

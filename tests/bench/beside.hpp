@@ -23,9 +23,10 @@ struct Row {
   int threads = 1;          ///< number of threads that each side uses
 };
 
-/// Runs one untimed turn of each side, then one timed turn of each side per iteration. Sets
-/// counters that other programs read: ours_GBps, limit_GBps, ratio of the two, aim, peak_MiB,
-/// threads. Rates come from median times; peak_MiB is the process's peak growth during `ours`.
+/// Runs one untimed turn of each side, then one timed turn of each side per iteration. Sets the
+/// counters ours_GBps, limit_GBps, ratio (ours / limit), aim, peak_MiB and threads, which other
+/// programs read. Rates come from median times; peak_MiB is the process's peak growth during
+/// `ours`.
 void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit);
 
 /// Configures a benchmark whose times measure() sets, with enough turns for medians. Pass this

@@ -6,7 +6,7 @@
 //   state TENSORS ROWS COLUMNS           bf16; the tensors are consecutive in the content
 //   save DIR none|crc32 STAGING_MIB      seconds, seconds until the job may continue
 //   load DIR ignored|verified DIM PARTS  seconds of all parts, bytes read, bytes needed
-//   plan RANKS TENSORS                   seconds of local plans, of the global one, items
+//   plan RANKS TENSORS                   seconds of local plans, seconds of the global plan, items
 //   cover TENSORS ROWS COLUMNS           seconds of the proofs for grids of ROWS x COLUMNS
 //   owners FILE                          seconds, shards, shards owned by another rank
 //   compare DTYPE BYTES THREADS          seconds, mismatches, max_delta of content's halves
@@ -228,7 +228,7 @@ class Worker {
 
 // ---------------------------------------------------------------- commands that plan
 
-/// Returns the rank's leaves without memory: each tensor cut by dp into rows and by tp into
+/// Returns the rank's leaves without memory: each tensor is split by dp into rows and by tp into
 /// columns.
 StateDict planned_leaves(const std::shared_ptr<const Mesh>& mesh, GroupRank rank,
                          std::int64_t tensors) {

@@ -88,8 +88,8 @@ class Bus {
   PinnedMemory host_;
 };
 
-/// Returns options whose staging fits the whole state twice, since the bytes around elements need
-/// room, too.
+/// Returns options with staging for twice the size of the state, since the bytes around the
+/// elements need room, too.
 ImageOptions image_of(std::size_t bytes) {
   return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
 }
@@ -125,8 +125,8 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Times two pieces of work that both must be done, and returns the slower one, which sets the
-/// limit.
+/// Times two pieces of work and returns the slower one. A save must do both, so the slower one sets
+/// the limit.
 bench::Work slower(const bench::Work& one, const bench::Work& other) {
   const auto time = [](const bench::Work& work) {
     if (work.prepare) work.prepare();

@@ -8,8 +8,8 @@
 
 namespace reprise::bench {
 
-/// Returns the sum of the 64-bit words of both, read in parallel. The sizes are multiples of 16
-/// bytes. Blocks until the sum is known.
+/// Returns the sum of all 64-bit words of `a` and `b`, which are read in parallel. The sizes are
+/// multiples of 16 bytes. Blocks until the sum is known.
 std::uint64_t sum_of_two_on_device(CudaDevice& device, ByteSpan a, ByteSpan b);
 
 }  // namespace reprise::bench

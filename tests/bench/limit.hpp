@@ -58,8 +58,8 @@ void read_file(const std::string& path, MutableByteSpan out, int threads);
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
 /// Copies `source` to `target`, which have the same size.
 void copy_memory(ByteSpan source, MutableByteSpan target, int threads);
-/// Returns the sum of the 64-bit words of both, read in parallel as a comparison reads them. The
-/// sizes are equal and multiples of 64 bytes.
+/// Returns the sum of all 64-bit words of `a` and `b`, which are read in parallel as in a
+/// comparison. The sizes are equal and multiples of 64 bytes.
 std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
 /// Computes the CRC-32 of each thread's part. Returns a number that depends on all of them, so that
 /// the optimizer can't remove the work.

@@ -29,20 +29,20 @@ Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
   return {{rows.begin, 0}, {rows.length(), shape[1]}};
 }
 
-/// Cuts a tensor into rows. Tensors of the same shape have the same cuts.
+/// Splits a tensor into rows. Tensors of the same shape have the same boxes.
 Box rows(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = shape_of(tensor);
   return row_of(rank, ranks, shape);
 }
 
-/// Cuts a tensor into rows; no two tensors have the same shape.
+/// Splits a tensor into rows; no two tensors have the same shape.
 Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {65536 + 2048 * tensor, 128};
   return row_of(rank, ranks, shape);
 }
 
-/// Cuts bands of 8 ranks into columns, each band at different places. The boxes form no grid, and
-/// no two tensors have the same cuts.
+/// Splits a tensor into bands of rows, one for every 8 ranks, and each band into 8 columns at
+/// different places. The boxes form no grid, and no two tensors have the same boxes.
 Box bricks(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {16 * std::int64_t{ranks}, 1024 + tensor};
   const std::int64_t band = rank / 8;
@@ -91,7 +91,7 @@ double mebibytes_now() {
 }
 
 /// Measures the processor time of this thread. Planning uses one thread, and other load on the
-/// machine must not count.
+/// machine must not affect the result.
 class Timer {
  public:
   double seconds() const { return now() - start_; }
@@ -141,7 +141,7 @@ MeshPtr mesh_of(std::vector<Axis> axes) {
   return std::make_shared<const Mesh>(std::vector<Axis>(std::move(axes)));
 }
 
-/// Plans a save of 512 tensors by 2,048 ranks; each rank has a chunk of its own in each tensor.
+/// Plans a save of 512 tensors by 2,048 ranks; each rank holds a different chunk of each tensor.
 void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
   plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512), 0.05);

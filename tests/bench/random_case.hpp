@@ -1,5 +1,6 @@
 #pragma once
-// Draws small random checkpoints for measurements. Each consists of tensors and of two layouts.
+// Draws small random checkpoints for measurements. Each consists of tensors and two layouts for
+// them.
 
 #include <algorithm>
 #include <array>
@@ -53,8 +54,8 @@ inline std::shared_ptr<const Mesh> random_mesh(Stream& draw, const CaseBounds& b
   return std::make_shared<const Mesh>(axes);
 }
 
-/// Lets each axis split one dimension or none, in either order; both axes may split the same
-/// dimension.
+/// Lets each axis split one dimension or none; both axes may split the same dimension. The order of
+/// the axes is random.
 inline Placement random_placement(Stream& draw, std::size_t rank) {
   std::vector<Split> splits;
   for (const char* axis : {"tp", "dp"}) {
@@ -64,8 +65,8 @@ inline Placement random_placement(Stream& draw, std::size_t rank) {
   return Placement(std::move(splits));
 }
 
-/// Draws a tensor of at most `bytes_max` bytes. It has one to three dimensions; few meshes divide
-/// their lengths evenly.
+/// Draws a tensor of at most `bytes_max` bytes. It has one to three dimensions, whose lengths few
+/// meshes divide evenly.
 inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes_max) {
   constexpr std::array kTypes = {DType::kFloat32,      DType::kBFloat16, DType::kFloat16,
                                  DType::kFloat8E4M3FN, DType::kInt64,    DType::kInt32};

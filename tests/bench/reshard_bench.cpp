@@ -1,5 +1,6 @@
-// Measures the reads of a load under another layout: see docs/speed.md. Compares the bytes read
-// with the bytes needed, counted at the store, and the speed with pread of as many bytes.
+// Measures the reads of a load under another layout: see docs/speed.md. Compares the bytes read,
+// counted at the store, with the bytes needed, and compares the speed with pread of the same number
+// of bytes.
 
 #include <cstring>
 #include <map>
@@ -12,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// A tensor [rows, columns] of fp32 that is cut into a grid of blocks, as evenly as possible.
+/// A tensor [rows, columns] of fp32 that is split into a grid of blocks, as evenly as possible.
 struct Grid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;

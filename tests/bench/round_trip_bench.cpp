@@ -58,7 +58,7 @@ void per_iteration(benchmark::State& state, const char* what, std::uint64_t coun
 
 // ---------------------------------------------------------------- round trips of bytes
 
-/// Calls visit(element of the tensor, element of the box, count) for each row of the box.
+/// Calls visit(index in the tensor, index in the box, length) for each row of the box.
 template <class Visit>
 void each_row(const Dims& shape, const Box& box, const Visit& visit) {
   if (box.empty()) return;

@@ -26,7 +26,7 @@ class SoloRank {
                   ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
     return begin(state, name, image).finish();
   }
-  /// Begins a save and returns when the state may change; background work does the rest.
+  /// Begins a save and returns as soon as the state may change. Background work does the rest.
   Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
     SaveSettings options{.target = {.directory = name, .step = {}}, .image = image};
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);

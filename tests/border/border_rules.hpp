@@ -15,13 +15,14 @@ std::vector<std::string> foreign_includes(std::string_view text);
 std::vector<std::string> foreign_macros(std::string_view text);
 /// Returns the top-level namespaces that the text opens except reprise (and std, for a hash).
 std::vector<std::string> foreign_namespaces(std::string_view text);
-/// Returns the words of the harness in the text, as written. Such words mean nothing to outside
-/// programs.
+/// Returns the words in the text that only the harness uses, as written. They mean nothing to
+/// outside programs.
 std::vector<std::string> foreign_words(std::string_view text);
-/// Returns the lines of a listing (`nm -D --defined-only -C`) with symbols outside of reprise.
+/// Returns the lines of a listing (`nm -D --defined-only -C`) whose symbols are outside namespace
+/// reprise.
 std::vector<std::string> foreign_symbols(std::string_view listing);
-/// Returns symbols of reprise in a listing whose qualified name has a word that does not occur in
-/// `headers`, the text of all public headers.
+/// Returns the symbols of namespace reprise in a listing that have a word that `headers`, the text
+/// of all public headers, lacks.
 std::vector<std::string> undeclared_symbols(std::string_view listing, const std::string& headers);
 
 /// Returns the enumerators of `enum class Code` in the header's text, with the name of the enum:

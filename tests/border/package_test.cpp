@@ -119,7 +119,7 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   EXPECT_TRUE(loaded.ok) << loaded;
   EXPECT_THAT(loaded.text, HasSubstr("1: 4800 of 4800 elements"));
 
-  // A first save that died must not prevent the next save.
+  // If a process died during the first save, the next save must still succeed.
   leave_a_save_that_died(run + "/ckpt");
 
   // A job that continues on half of its ranks and a job that keeps all ranks must end with the same

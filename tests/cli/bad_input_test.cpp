@@ -26,7 +26,7 @@ struct InputRow {
   std::function<void(const Victim&)> damage;
   int verify;        ///< exit code of verify
   int diff;          ///< exit code of diff against the undamaged checkpoint
-  const char* says;  ///< words in verify's output
+  const char* says;  ///< text that verify must print
   const char* fixture = kFixture;
 };
 

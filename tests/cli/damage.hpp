@@ -36,7 +36,7 @@ class Victim {
 
   /// Reads `.metadata`, passes it to `change`, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;
-  /// The place of the elements of a tensor's first chunk.
+  /// Where the elements of a tensor's first chunk are stored.
   struct Elements {
     std::string file;
     std::int64_t offset;

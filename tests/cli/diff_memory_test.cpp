@@ -1,5 +1,5 @@
 // Tests that diff uses bounded memory: within 256 MiB it compares 2 GiB of tensors that the two
-// checkpoints cut differently.
+// checkpoints split differently.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out)
   }
 }
 
-/// Tensors that are cut into `parts` along dimension `dim`; each part is one item in one file.
+/// Tensors that are split into `parts` along dimension `dim`; each part is one item in one file.
 class SparseCheckpoint {
  public:
   SparseCheckpoint(const std::filesystem::path& path, std::size_t dim, std::int64_t parts)

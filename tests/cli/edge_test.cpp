@@ -28,7 +28,7 @@ using Words = std::vector<std::string>;
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 const std::string kGood = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
 /// A key with codes that erase the line and write a verdict, a mark that reverses the writing
-/// direction, a C1 code, and half a character.
+/// direction, a C1 code, and an incomplete character.
 const std::string kEvil = "w\x1b[2K\rwhole\nsame\x7f\xc2\x9b\xe2\x80\xae\xed\xb2\x80";
 const std::string kShown = "w\\x1b[2K\\x0dwhole\\nsame\\x7f\\x9b\\u202e\\udc80";
 

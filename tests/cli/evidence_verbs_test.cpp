@@ -1,5 +1,5 @@
-// `properties` and `mutants` add evidence to the report of a run. The gate refuses a report that
-// lacks such evidence.
+// Tests that `properties` and `mutants` add evidence to a run's report, and that the gate refuses a
+// report without this evidence.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -70,7 +70,7 @@ TEST(HostileClaims, every_verb_refuses_them_in_words) {
   }
 }
 
-/// For one flipped bit in each kind of file, verify's message names the file, and the offset or the
+/// Flips one bit in each kind of file. Verify's message must name the file, and the offset or the
 /// key.
 TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file) {
   struct Row {

@@ -1,5 +1,5 @@
-// Tests the answers of `verify` and `reshard` for checkpoints that are not damaged and still can't
-// be called whole.
+// Tests the answers of `verify` and `reshard` for checkpoints that are not damaged, but that can't
+// be confirmed as whole.
 
 #include <gtest/gtest.h>
 

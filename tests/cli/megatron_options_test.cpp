@@ -42,8 +42,8 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// Returns the scenario with another grid in the second life. On that grid the random streams begin
-/// again from their start.
+/// Returns the scenario with a different grid after the restart. On that grid, the random streams
+/// start from the beginning.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -168,8 +168,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// Tests that --load is refused if the scenario permits both that loads succeed and that they are
-/// refused. Otherwise the refusal of a wrong checkpoint would count as a permitted result.
+/// Tests that --load is refused if the scenario permits loads both to succeed and to be refused.
+/// Otherwise, the refusal of a wrong checkpoint would pass as a permitted result.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

@@ -1,5 +1,5 @@
-// Tests the answers of inspect and verify for a checkpoint of several modules that Megatron-Core
-// wrote, and for damaged copies.
+// Tests the answers of inspect and verify for a checkpoint with several modules, which
+// Megatron-Core wrote, and for damaged copies of it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests the places to which `reshard` may write. It destroys no files of others, and leaves nothing
-// behind after a signal.
+// Tests where `reshard` may write: it destroys no existing files, and leaves nothing behind after a
+// signal.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -23,7 +23,7 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
 }
 
-// CI runs the whole catalogue in this way, twice in two processes.
+// CI runs the whole catalogue in this way: each scenario twice, in two processes.
 TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
   const std::string catalogue = std::string(REPRISE_SOURCE_DIR) + "/scenarios";
@@ -86,7 +86,7 @@ std::string copy_in(const TemporaryDirectory& directory) {
   return file;
 }
 
-// CMake is the only source of the version.
+// CMakeLists.txt alone defines the version.
 TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";

@@ -1,6 +1,6 @@
 #pragma once
 // Lists pairs of element runs for tests of comparisons. The CPU's loops, the kernel's code run on
-// the host, and a device must judge them alike.
+// the host, and a device must give the same results for them.
 
 #include <gtest/gtest.h>
 
@@ -100,8 +100,8 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
   return elements;
 }
 
-/// Visits each pair of special elements as a case of its own, because a NaN would hide the deltas
-/// of other elements.
+/// Visits each pair of special elements as a separate case, because a NaN would hide the deltas of
+/// other elements.
 inline void for_each_special_pair(DType dtype, const std::function<void(const CompareCase&)>& go) {
   const auto specials = special_elements(size_of(dtype));
   for (std::size_t a = 0; a < specials.size(); ++a) {
@@ -135,8 +135,8 @@ inline void for_each_compare_case(DType dtype, std::size_t most,
     }
     go(drawn);
   }
-  // Flips one bit at each position in the blocks that threads compare, and in the remainder after
-  // the last block.
+  // Flips one bit of each byte in turn, in the blocks that threads compare and in the remainder
+  // after the last block.
   CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
   const std::size_t few = 9 * 16 / width + 1;
   flipped.left.assign(few * width, std::byte{0x3f});

@@ -13,7 +13,7 @@
 
 namespace reprise::contracts {
 
-/// The place of a view in one side's memory.
+/// How the source or the target of a copy lies in memory.
 struct CopySide {
   Dims strides;            ///< in elements
   std::size_t offset = 0;  ///< bytes before the first element, at any alignment
@@ -57,8 +57,8 @@ struct CopyCase {
   }
 };
 
-/// Returns the strides of a memory whose dimensions follow each other as in `order`, slowest first,
-/// with `gap` unused elements after each row.
+/// Returns a side whose dimensions lie in memory in the given `order`, slowest first, with `gap`
+/// unused elements after each row.
 inline CopySide side_of(const Dims& extents, std::size_t element_bytes,
                         const std::vector<std::size_t>& order, std::int64_t gap,
                         std::size_t offset) {

@@ -89,7 +89,7 @@ inline void expect_same(const std::vector<std::uint16_t>& got,
   }
 }
 
-/// Visits each element by definition: calls visit(global index, offset in a, offset in b).
+/// Visits the elements one by one: calls visit(global index, offset in a, offset in b).
 template <class Visit>
 void for_each_index(const Dims& shape, const std::vector<Piece>& a, const std::vector<Piece>& b,
                     const Visit& visit) {

@@ -1,5 +1,5 @@
 #pragma once
-// Equals 1 under a sanitizer that replaces the allocator.
+// REPRISE_SANITIZED is 1 under a sanitizer that replaces the allocator, otherwise 0.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REPRISE_SANITIZED 1

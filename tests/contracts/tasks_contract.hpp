@@ -1,6 +1,6 @@
 #pragma once
-// Tests that every Tasks must pass. A test's `Lane` has `void run(function<void(Tasks&)>)`, which
-// passes its Tasks to the function.
+// Tests that every implementation of Tasks must pass. A test's `Lane` has `void
+// run(function<void(Tasks&)>)`, which passes its Tasks to the function.
 
 #include <gtest/gtest.h>
 

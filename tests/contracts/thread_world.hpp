@@ -14,7 +14,7 @@
 
 namespace reprise::contracts {
 
-/// Runs `body` once per rank, each time on a thread of its own with ports of its own. Rethrows the
+/// Runs `body` once per rank, each time on a separate thread and with separate ports. Rethrows the
 /// exception of the lowest-numbered rank that failed. `wrap` may decorate a rank's store.
 using WrapStore = std::function<std::unique_ptr<Store>(Store&, GlobalRank)>;
 inline void run_ranks(std::int32_t world, const std::string& directory,

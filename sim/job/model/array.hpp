@@ -1,6 +1,6 @@
 #pragma once
-// Defines an array of a job in its processor's memory. Its addresses are for the processor and for
-// leaves; host code must not dereference them.
+// Defines an array that a job keeps in its processor's memory. Only the processor and the leaves
+// may use its addresses; host code must not dereference them.
 
 #include <span>
 #include <type_traits>
@@ -18,7 +18,7 @@ class Array {
 
  public:
   Array() = default;
-  /// Borrows the processor. The content is undefined.
+  /// Allocates an array with undefined content. Borrows the processor.
   Array(Processor& processor, std::size_t size)
       : processor_(&processor), size_(size), memory_(processor.allocate(size * sizeof(T))) {}
   Array(Array&& other) noexcept = default;
@@ -55,7 +55,7 @@ class Array {
     processor().copy_out(memory_.get(), std::as_writable_bytes(std::span(values)));
     return values;
   }
-  /// Returns an array with the same content in new memory.
+  /// Returns an array in new memory with the same content.
   Array clone() const {
     Array other(processor(), size_);
     const BoxCopy all{{memory_.get(), {1}},

@@ -28,11 +28,11 @@ REPRISE_HD constexpr float unit_of(std::uint64_t random) {
   return static_cast<float>(static_cast<std::int32_t>(random >> 40U) - (1 << 23)) / 8388608.0F;
 }
 
-/// Returns the stream of a parameter of one job.
+/// Returns a parameter's random stream in the job with this seed.
 Stream parameter_stream(std::uint64_t seed, std::string_view key);
 
 /// Returns the start value of the element with this row-major index in the global tensor: within
-/// 1/16 of 1 for norms, of 0 otherwise.
+/// 1/16 of 1 for norms, and within 1/16 of 0 otherwise.
 REPRISE_HD constexpr float initial_value(const Stream& parameter, std::int64_t index, bool norm) {
   const float noise = unit_of(parameter.at(static_cast<std::uint64_t>(index))) / 16.0F;
   return norm ? 1.0F + noise : noise;

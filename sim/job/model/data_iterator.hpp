@@ -4,7 +4,7 @@
 // not read the source.
 //
 //   source   0 .. 7 | 8 .. 15 | 16 ..          cursor: the next sample that the source gives
-//                     kept: [8, 16)            rewind: 8 .. 15 once more; advance: dropped
+//                     kept: [8, 16)            rewind() returns 8 .. 15 again; advance() drops them
 
 #include <cstdint>
 #include <string_view>
@@ -41,7 +41,7 @@ class DataIterator {
       : position_(std::move(position)), wrapping_(wrapping) {}
 
   /// Returns the next batch. Throws USAGE if a run after a rewind reads more batches than the run
-  /// before it, because all runs of an iteration read the same.
+  /// before it: all runs of an iteration must read the same batches.
   SampleRange next(std::int64_t count);
   /// Goes back to the first batch of the iteration. Throws UNSUPPORTED if the iterator is plain.
   void rewind();

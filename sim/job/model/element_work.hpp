@@ -19,7 +19,7 @@ struct Copy {
   std::int32_t of = 1;
 
   /// True if this copy contributes this element in this iteration. The copies take turns, so each
-  /// copy of an element is used once in `of` iterations.
+  /// copy of an element contributes once in every `of` iterations.
   REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
     return (index + iteration) % of == own;
   }

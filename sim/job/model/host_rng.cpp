@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Numbers drawn per training step, different for each kind of stream.
+/// How many numbers a training step draws from each kind of stream.
 constexpr int kHostDraws = 3;
 constexpr int kDeviceDraws = 5;
 constexpr int kTrackerDraws = 2;

@@ -24,8 +24,8 @@ std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   return runs;
 }
 
-/// Cuts `box` into parts that are boxes in global indices, too. Calls visit(local box, global
-/// offset) for each part.
+/// Splits `box` into parts, each of which is also a box in global indices. Calls visit(local box,
+/// global offset) for each part.
 template <class Visit>
 void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit) {
   if (box.empty()) return;

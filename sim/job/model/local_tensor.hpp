@@ -2,7 +2,7 @@
 // Defines a rank's part of one tensor under model parallelism. The part is a local array; its
 // indices stand for parts of the global tensor.
 //
-//   fc1 [12, 4] of a gate and an up half, tp 2, rank tp 1: local shape [6, 4]
+//   fc1 [12, 4]: a gate half above an up half; on rank tp 1 of 2, the local shape is [6, 4]
 //     local rows 0..3 are rows 3..6   (its part of the gate half)
 //     local rows 3..6 are rows 9..12  (its part of the up half)
 
@@ -25,8 +25,8 @@ struct LocalTensor {
   Box whole() const { return Box::whole(shape); }
 };
 
-/// Returns one rank's part of a parameter. `placement` cuts each component of a fused dimension
-/// separately. Throws LAYOUT_MISMATCH like Placement::box.
+/// Returns one rank's part of a parameter. `placement` splits each component of a fused dimension
+/// separately. Throws LAYOUT_MISMATCH, as Placement::box does.
 LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
                          GroupRank member, ChunkRule slice);
 

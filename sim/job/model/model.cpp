@@ -15,8 +15,7 @@ constexpr std::array<std::string_view, 15> kModelNames = {
     "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
     "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3",      "every-kind"};
 
-/// Adds parameters to a model. Each parameter is at the place in the model that the last call of
-/// at() named.
+/// Adds parameters to a model, at the places that the last call of at() set.
 class Builder {
  public:
   explicit Builder(ModelSpec& model) : model_(model) {}
@@ -197,8 +196,8 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// Small in every dimension, so that meshes of 2 to 8 ranks cut some dimensions unevenly and leave
-/// shards of others empty.
+/// Small in every dimension, so that meshes of 2 to 8 ranks split some dimensions unevenly and
+/// leave shards of others empty.
 constexpr MoeSizes kEveryKind = {.layers = 2,
                                  .dense_layers = 1,
                                  .hidden = 6,

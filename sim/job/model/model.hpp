@@ -23,8 +23,8 @@ enum class ParameterGroup : std::uint8_t {
 };
 inline constexpr std::size_t kParameterGroups = 2;
 
-/// Equal parts of one dimension that are cut separately, like the gate and up halves of a SwiGLU
-/// projection: each rank holds its part of every component.
+/// Equal components of one dimension, each of which is split separately, like the gate and up
+/// halves of a SwiGLU projection: each rank holds its part of every component.
 struct Fused {
   std::int64_t components = 1;
   std::size_t dim = 0;
@@ -54,8 +54,9 @@ struct ParameterSpec {
   /// vocabularies. The other rows are zeros and are not trained. 0 means that there is no padding.
   std::int64_t live_rows = 0;
   std::int64_t rows_multiple = 0;
-  /// True if the parameter's layer makes its own part of a checkpoint from groups that it is given.
-  /// Examples are the patch embedding of a vision backbone and the mixer of a state-space layer.
+  /// True if the parameter's layer builds its part of a checkpoint itself, from the groups passed
+  /// to it. Examples are the patch embedding of a vision backbone and the mixer of a state-space
+  /// layer.
   bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
@@ -63,9 +64,11 @@ struct ParameterSpec {
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
   /// Set if the tensor belongs to a single expert: the expert's number and the number of experts.
-  /// Only one EP rank has the tensor: the one that would hold the expert in a stack of experts.
+  /// Only one EP rank has the tensor: the one that would hold the expert if the experts were
+  /// stacked in one tensor.
   std::optional<OwnExpert> expert;
-  /// Places of the parameter. There are several if several stages hold copies, as of an embedding.
+  /// Places of the parameter. There are several if several stages hold copies of it, as for an
+  /// embedding.
   std::vector<Place> places = {Place::first()};
 };
 
@@ -92,7 +95,7 @@ struct GptSizes {
   std::int64_t vocabulary = 131;
   std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
   std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  /// Number of layers at the start that have a state-space mixer instead of attention.
+  /// Number of leading layers that have a state-space mixer instead of attention.
   std::int64_t mixer_layers = 0;
 };
 
@@ -136,29 +139,29 @@ struct MoeSizes {
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
-  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; their last stage also has an
-                                ///< embedding
+  std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; if there are any, the last
+                                ///< stage has an embedding, too
   std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
-  /// True if each expert has a tensor of its own, such as "...linear_fc1.weight3".
+  /// True if each expert has a separate tensor, such as "...linear_fc1.weight3".
   bool own_tensors = false;
-  bool mtp_own_tensors = false;  ///< does the same for the experts of the prediction layers alone
+  bool mtp_own_tensors = false;  ///< like own_tensors, but only for experts of prediction layers
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// Returns the model of that name. Throws USAGE with a suggestion if there is none. There are, for
-/// scenarios, "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
-/// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
-/// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
-/// vocabulary; "every-kind", which has every kind of parameter in small dimensions; and, for plans,
-/// real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
+/// Returns the model with that name. Throws USAGE with a suggestion if there is none.
+/// For scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp", "moe-tiny-experts" (a tensor per expert).
+/// For modules: "vision-tiny", "audio-tiny", "language-tiny", "hybrid-tiny", "language-moe". If one
+/// of these has a vocabulary, the vocabulary is padded for the module's tp.
+/// "every-kind" has every kind of parameter, in small dimensions.
+/// For plans, real models: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
 ModelSpec model_named(std::string_view name);
 
-/// Throws LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or
-/// has expert parallelism for a model without experts.
+/// Throws LAYOUT_MISMATCH if the layout's number of layers differs from the model's, or if the
+/// layout has expert parallelism and the model has no experts.
 void check_fits(const ModelSpec& model, const Layout& layout);
 
-/// Returns the EP rank that holds a tensor of that expert.
+/// Returns the EP rank that holds a tensor of `expert`.
 std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice = ceil_chunk);
 
 /// Returns the stages that hold a parameter, ascending.

@@ -9,7 +9,7 @@
 
 namespace reprise::sim {
 
-/// Refers to the state itself if the processor's memory is the host's. Otherwise the constructor
+/// Refers to the original state if the processor's memory is host memory. Otherwise the constructor
 /// copies the elements, and this object owns the copies.
 class OnHost {
  public:

@@ -28,7 +28,7 @@ struct LocalParameter {
   std::vector<Piece> pieces;  ///< pieces of `weight`
   Copy copy;                  ///< copy index of this rank's part
   Copy share_copy;            ///< copy index of this rank's share of the optimizer's state
-  bool in_sync = true;        ///< true if gradients are summed with the other stages that hold it
+  bool in_sync = true;        ///< true if this rank is in the group that sums its gradients
 
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };
@@ -38,7 +38,7 @@ StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
 /// Fills the compute copy with start values. Its array must be allocated.
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
-/// Returns this rank's part of the loss; each element counts once over all ranks.
+/// Returns this rank's part of the loss; over all ranks, each element contributes once.
 std::int64_t local_loss(const LocalParameter& parameter, const TrainingProgress& progress);
 
 }  // namespace reprise::sim

@@ -58,8 +58,8 @@ class Processor {
 /// Returns the host, which has no state. Thread-safe.
 Processor& host_processor();
 
-/// Returns a leaf's part of content_digest() (see properties). Computes it on `processor`, where
-/// the leaf's memory is.
+/// Returns a leaf's part of content_digest() (see properties/content_digest.hpp). Computes it on
+/// `processor`, where the leaf's memory is.
 std::uint64_t leaf_digest(Processor& processor, const TensorLeaf& leaf, std::uint64_t key);
 
 }  // namespace reprise::sim

@@ -50,8 +50,9 @@ struct OptimizerSettings {
 
   /// Copies the current values of the schedule to the groups.
   void apply(const Schedule& schedule);
-  /// Updates the settings after a step. An `overflow` of this optimizer changes the loss scale. The
-  /// step counts advance if the whole world `stepped`. The schedule is applied separately.
+  /// Updates the settings after a step. An `overflow` of this optimizer changes the loss scale.
+  /// `stepped` says whether the whole world made the step; only then do the step counts advance.
+  /// The schedule is applied separately.
   void after_step(bool overflow, bool stepped);
 
   friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;

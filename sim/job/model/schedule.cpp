@@ -24,8 +24,8 @@ double decayed(const Schedule& schedule) {
          static_cast<double>(schedule.lr_decay_steps - schedule.lr_warmup_steps);
 }
 
-/// Returns the place of the name in the list. Throws UNSUPPORTED, with the list, if it is not
-/// there.
+/// Returns the index of the name in the list. Throws UNSUPPORTED with the list if the name is not
+/// in it.
 std::size_t place_of(std::string_view name, std::span<const std::string_view> names,
                      const std::string& what) {
   const auto found = std::find(names.begin(), names.end(), name);

@@ -1,8 +1,7 @@
 #pragma once
-// Defines the metadata that a save records about its leaves, as Megatron's content_metadata.
-// Functions that make leaves number copies over the group in the metadata, and over no other group.
-// A group belongs to the running job: a save removes it before writing the metadata, and a load
-// puts its own group in.
+// Defines the metadata that a save records about its leaves, as Megatron's content_metadata. Copy
+// indices of leaves are counted in the metadata's group only. The group belongs to the running job:
+// a save removes it before writing the metadata, and a load adds its own group.
 
 #include <optional>
 #include <string>
@@ -40,11 +39,11 @@ ContentMetadata built_metadata(const MetadataCall& call);
 /// Returns the entry for the common state, without the group.
 Value stripped(const ContentMetadata& metadata);
 
-/// Returns the metadata of a loaded common state with this job's group. Keeps the sharding of `own`
-/// if the checkpoint has none.
+/// Returns `own` with the sharding from a loaded common state. If the checkpoint records no
+/// sharding, returns `own` unchanged.
 ContentMetadata put_back(const Value& common, ContentMetadata own);
 
-/// Returns the metadata of a load: the checkpoint's, with the group that the load was given.
+/// Returns the metadata of a load: the checkpoint's sharding and the group that the load was given.
 /// Without a common state, assumes this job's sharding.
 ContentMetadata loaded_metadata(const Value* common, const MetadataCall& call);
 

@@ -60,9 +60,8 @@ struct CommonState {
 /// `opt_param_scheduler` and sets `no_save_optim` in `args`; if random states are left out, sets
 /// `no_save_rng`.
 Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&) = stripped);
-/// Throws NOT_STORED for the first entry that is missing or has another type; UNSUPPORTED for
-/// another checkpoint version. Parts that were left out on purpose have default
-/// values.
+/// Throws NOT_STORED for the first entry that is missing or has another type; throws UNSUPPORTED
+/// for a different checkpoint version. Parts that were left out on purpose have default values.
 CommonState decode_common(const Value& common);
 
 /// Returns the part of `common` that depends neither on the layout nor on the writer, for digests

@@ -30,7 +30,7 @@ struct Streams {
   }
 };
 
-/// Names under which a load requested state. After the load, the state is found by these names.
+/// Names under which a load requests state and later finds it.
 struct RequestNames {
   std::string rng_prefix;    ///< prefix of the keys of random states
   ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
@@ -46,11 +46,10 @@ struct Module {
   std::vector<Family> families;         ///< two families, as a chain, if the module has experts
   Streams streams;
   Streams streams_before;  ///< streams before the iteration's initial run
-  /// Streams of the ranks of this rank's dp x cp group, in the group's order, if each rank has its
-  /// own.
+  /// Streams of all ranks in this rank's dp x cp group, in the group's order. Used only if
+  /// the streams of these ranks differ.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges `streams_over_dp`, if there are
-                                        ///< any
+  std::shared_ptr<Communicator> dp_cp;  ///< exchanges `streams_over_dp`; null if unused
   GroupRank place;                      ///< index of this rank among the ranks of the module
   RequestNames asked;                   ///< names in the last request
 

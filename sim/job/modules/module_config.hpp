@@ -1,6 +1,6 @@
 #pragma once
 // Defines the modules of a job: models that train together, each on its own grid of ranks with its
-// own optimizer. Either each rank is in exactly one grid, or each grid has all ranks.
+// own optimizer. Either each rank is in exactly one grid, or every grid contains all ranks.
 //
 //   vision tp2 dp2, language tp4       vision    0 1 2 3
 //                                      language          4 5 6 7
@@ -34,7 +34,7 @@ struct ModuleConfig {
   friend std::ostream& operator<<(std::ostream& out, const ModuleConfig& module);
 };
 
-/// Returns the prefix of all of a module's keys: "mimo.vision."; empty without a name.
+/// Returns the prefix of all of a module's keys: "mimo.vision."; empty if `name` is empty.
 std::string module_prefix(std::string_view name);
 
 /// Assigns consecutive ranks to the modules that have none, in the order of the modules.

@@ -3,8 +3,8 @@
 // module's prefix; checkpoints from before the prefix existed have the bare form.
 //
 //                prefixed                                    bare
-//   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>, of the
-//                                                            module `language` language_model.<key>
+//   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>; module
+//                                                            `language`: language_model.<key>
 //   slots        mimo.<m>.optimizer.state.<slot>.<key>       optimizer.state.<slot>.<bare weight>
 //   buckets and  mimo.<m>.[chained_<i>.]optimizer.           [chained_<i>.]optimizer.
 //   their objects  distributed.dp_group_idx_<g>.<...>          distributed.dp_group_idx_<g>.<...>
@@ -55,8 +55,8 @@ void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 std::optional<KeyForm> stored_form(const Catalog& catalog);
 
 /// Returns the module that owns a stored key of a tensor, or of an object without coordinates. Bare
-/// keys of buckets belong to the only module of `stored` that has buckets. Empty if no module owns
-/// the key.
+/// keys of buckets belong to the only module of `stored` that has buckets. Returns "" if no module
+/// owns the key.
 std::string owner_of(std::string_view key, std::span<const ModuleConfig> stored);
 /// True if the key belongs to some module's optimizer.
 bool is_of_optimizer(std::string_view key);

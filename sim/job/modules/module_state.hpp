@@ -7,10 +7,11 @@
 //                                  mimo.<m>.optimizer.mimo.<m><s>.grad_scaler
 //                                  mimo.<m>.optimizer.mimo.<m><s>.param_state_sharding_type
 //
-// <s> is empty for the first optimizer of a chain, .1 and .2 for the next. The module's prefix is
-// added to all of its keys afterwards; checkpoints from before the prefix existed have the bare
-// form. Under dp_reshardable, groups and scaler already are objects of the distributed optimizer
-// and are not wrapped again: optimizer.distributed.dp_group_idx_<g>.optimizer and .grad_scaler.
+// <s> is empty for the first optimizer of a chain, .1 for the second and .2 for the third. The
+// module's prefix is added to all of its keys afterwards; checkpoints from before the prefix
+// existed have the bare form. Under dp_reshardable, the groups and the scaler are already objects
+// of the distributed optimizer and are not wrapped again. Their keys are
+// optimizer.distributed.dp_group_idx_<g>.optimizer and .grad_scaler.
 
 #include <span>
 #include <string>
@@ -23,8 +24,8 @@
 
 namespace reprise::sim {
 
-/// Key in the common state. Below it are, by module and by index in the module's chain, the parts
-/// of optimizers that are not stored as objects.
+/// Key of the common state's entry with the parts of optimizers that are not stored as objects, by
+/// module and by index in the module's chain.
 inline constexpr const char* kOptimizerOfModules = "optimizer";
 
 /// Returns the key without the module's prefix.
@@ -37,13 +38,13 @@ struct ChainPlace {
   std::int32_t replica = 0;  ///< index of this rank's copy of the optimizer's objects
 };
 
-/// Moves the parts of an optimizer's `entry` into objects. If the wrapper of the parameter groups
-/// is then empty, removes it: this rank's common state may not be the one written, and a load
-/// creates the wrapper again.
+/// Moves the parts of an optimizer's `entry` into objects. If this leaves the wrapper of the
+/// parameter groups empty, removes the wrapper: this rank's common state may not be the one that is
+/// written, and a load creates the wrapper again.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
-/// Moves the parts of an `entry` under dp_reshardable into objects: the groups with their wrapper,
-/// and the scaler. `prefix` is the prefix of the optimizer's buckets.
+/// Under dp_reshardable, moves the parts of an optimizer's `entry` into objects: the groups with
+/// their wrapper, and the scaler. `prefix` is the prefix of the optimizer's buckets.
 std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& prefix,
                                             std::int32_t replica);
 
@@ -52,8 +53,8 @@ std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& pref
 /// prefix.
 Value restore_entry(Value entry, std::span<const ObjectLeaf> objects);
 
-/// Returns a copy index from the coordinates (tp, pp, dp x cp). It is 0 only on the first rank of
-/// all groups, which has the main copy.
+/// Returns a copy index from the coordinates (tp, pp, dp x cp). It is 0 only on the rank that is
+/// first in all three groups; this rank has the main copy.
 std::int32_t copy_of_module(const CheckpointGroups& groups, GlobalRank self);
 
 }  // namespace reprise::sim

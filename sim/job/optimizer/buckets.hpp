@@ -34,7 +34,7 @@ struct Bucket {
   std::vector<BucketEntry> entries;
   std::int64_t unpadded = 0;  ///< end of the last entry
   std::int64_t padded = 0;
-  std::int32_t ranks = 1;  ///< number of ranks that share it
+  std::int32_t ranks = 1;  ///< number of ranks that share the bucket
 
   /// Returns the range that `rank` holds.
   Interval part(std::int32_t rank) const;

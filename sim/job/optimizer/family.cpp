@@ -43,7 +43,7 @@ std::int32_t part_index(const Mesh& mesh, GroupRank member, MeshKind kind) {
 }
 
 /// Returns the mesh of those ranks in `mesh` whose coordinate on axis `name` is one of
-/// `coordinates`. The ranks stay in their order.
+/// `coordinates`. The ranks keep their order.
 std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std::string_view name,
                                     const std::vector<std::int32_t>& coordinates) {
   const auto axis = mesh->axis(name);

@@ -26,15 +26,15 @@ struct Family {
   std::vector<LocalParameter> parameters;
   OptimizerSettings settings;
   std::optional<OptimizerShard> optimizer;
-  /// Loaded state that is cut by the checkpoint's sharding; empty once it has been converted to
-  /// this job's own sharding.
+  /// Loaded state in the checkpoint's sharding; empty once it has been converted to this job's
+  /// sharding.
   std::optional<OptimizerShard> foreign;
 };
 
 /// Returns the family of one kind on `rank`. It has the parameters that are on this rank's stages,
-/// but no group, optimizer or buffers yet. `slice` is the rule that cuts dimensions. `ranks` are
+/// but no group, optimizer or buffers yet. `slice` is the rule that splits dimensions. `ranks` are
 /// the job's ranks in the layout's order, as for members_of, and include `rank`. Throws
-/// LAYOUT_MISMATCH if the layout can't cut the model.
+/// LAYOUT_MISMATCH if the layout can't split the model.
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
                  ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 

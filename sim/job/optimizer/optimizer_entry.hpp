@@ -28,8 +28,9 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// Throws NOT_STORED like DictReader, WRAPPER_MISSING if the groups have no wrapper, and like
-/// sharding_named() for an unknown sharding. `path` is for messages.
+/// Throws NOT_STORED if an entry is missing or has another type, and WRAPPER_MISSING if the groups
+/// have no wrapper. For an unknown sharding, throws the same error as sharding_named(). `path` is
+/// for messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 
 /// Returns the groups without their `params`, which are indices in this rank's memory.
@@ -46,10 +47,10 @@ struct GroupMatch {
 };
 
 /// Matches stored groups with the job's own groups by their identifiers. Returns the stored
-/// settings in the order of the own groups, with the own groups' parameters. The identifiers of a
-/// group are its multipliers and whether it is a group of experts, as in Megatron's
+/// settings in the order of the job's groups, with the parameters of the job's groups. A group is
+/// identified by its multipliers and by whether it holds experts, as in Megatron's
 /// param_group_identifier_keys. Throws UNSUPPORTED, with module and counts, if the number of groups
-/// differs or a group is unknown; GROUP_COLLISION if two groups have the same identifiers.
+/// differs or a group is unknown. Throws GROUP_COLLISION if two groups have the same identifiers.
 std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
 
 }  // namespace reprise::sim

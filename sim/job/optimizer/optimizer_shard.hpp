@@ -25,8 +25,8 @@ struct UpdateInputs {
 /// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
   std::int64_t squares = 0;  ///< sum of squares of all gradients, in units of 2^-20
-  std::int64_t counted = 0;  ///< sum of squares of the gradients that count on this rank
-  std::int64_t zeros = 0;    ///< number of zeros among the gradients that count on this rank
+  std::int64_t counted = 0;  ///< the same sum for gradients that this rank contributes
+  std::int64_t zeros = 0;    ///< number of zeros among the gradients that this rank contributes
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 
@@ -76,8 +76,8 @@ class OptimizerShard {
   void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
   GradientStatistics statistics(std::span<const LocalParameter> parameters,
                                 const UpdateInputs& inputs) const;
-  /// Copies this rank's share of the compute copies to stored(), for a save that cuts weights and
-  /// optimizer in the same way.
+  /// Copies this rank's share of the compute copies to stored(), for a save that shards the weights
+  /// like the optimizer's state.
   void pack_stored(std::span<const LocalParameter> parameters);
   /// Sets masters to the stored weights and moments to zero, for a load without optimizer.
   void rebuild_slots();
@@ -88,8 +88,8 @@ class OptimizerShard {
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes the slots of `other`, which cuts the same parameters over the
-  /// same group by another rule.
+  /// Collective over the group: takes over the slots of `other`, which shards the same parameters
+  /// over the same group by a different rule.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);
 

@@ -2,11 +2,11 @@
 // Defines the ways to distribute the optimizer's state over the data-parallel ranks, and their keys
 // in a checkpoint. The names are Megatron's.
 //
-//   fully_reshardable          boxes of the model's tensors: dp cuts one dimension
+//   fully_reshardable          boxes of the model's tensors: dp splits one dimension
 //   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
 //   dp_reshardable             ranges of flat buckets with many parameters and padding; the keys
 //                              name bucket and model-parallel rank, so only dp may change
-//   fsdp_dtensor               boxes as in fully_reshardable, the weights are cut in the same way;
+//   fsdp_dtensor               boxes as in fully_reshardable, for the weights, too;
 //                              keys end in the slot
 
 #include <cstdint>
@@ -30,8 +30,8 @@ std::string_view name_of(Sharding sharding);
 /// name.
 Sharding sharding_named(std::string_view name);
 
-/// Name of an entry in a bucket group's objects: the lengths of the group's buckets without
-/// padding.
+/// Name of the entry in a bucket group's objects that holds the lengths of the group's buckets
+/// without padding.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
 /// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);

@@ -1,6 +1,7 @@
 #pragma once
 // Injects errors to test the rerun machine. Rejects results at random. The kind of the injected
-// error decides if a re-run counts as reproducing the result. Values themselves are never changed.
+// error decides if a re-run is treated as reproducing the result. Values themselves are never
+// changed.
 
 #include <cstdint>
 #include <optional>
@@ -22,15 +23,15 @@ class ErrorInjector {
   /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// Decides by a random number whether to reject this result. All ranks draw the same number, and
-  /// it selects one of `rate` places. At most one rank is at that place if the job has at most
-  /// `rate` ranks.
+  /// Decides at random whether to reject this result. All ranks draw the same number, which selects
+  /// one of `rate` places; only a rank at that place rejects. If the job has at most `rate` ranks,
+  /// at most one rank rejects.
   bool inject(GroupRank place);
-  /// True if the result counts as reproduced. If an injected error is pending, its kind decides;
-  /// otherwise returns `really`.
+  /// True if the result is to be treated as reproduced. If an injected error is pending, decides by
+  /// its kind; otherwise returns `really`.
   bool reproduced(bool really, RerunState state);
 
-  /// Ends the iteration, after which no error is pending.
+  /// Ends the iteration and clears the pending error.
   void settle() { pending_ = RerunDiagnosis::kNone; }
 
   /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.

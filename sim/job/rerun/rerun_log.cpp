@@ -29,7 +29,7 @@ std::string head(std::string_view device, std::string_view job_id) {
   return "ts=- node=" + parts.node + " device=" + parts.index + " jobID=" + std::string(job_id);
 }
 
-/// Returns the text between " name=" and the field `next`.
+/// Returns the text between `name` and `next` in a line.
 std::optional<std::string> field(std::string_view line, std::string_view name,
                                  std::string_view next) {
   const auto from = line.find(name);

@@ -149,7 +149,7 @@ std::string why(RerunState state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // Brings the device name into the form that it has after a load, so that the two can be compared.
+  // Converts the device name to the form that it has after a load, so that the two can be compared.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 
@@ -230,8 +230,8 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == RerunState::kRerunningInPlace;
-  // If no device is suspicious, the re-run in place gave another result, and the fault is already
-  // diagnosed.
+  // No device is suspicious if the re-run in place gave a different result. The fault is then
+  // already diagnosed.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=

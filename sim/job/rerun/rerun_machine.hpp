@@ -1,7 +1,8 @@
 #pragma once
 // Finds out why a result of a rank was rejected, by running the iteration again. The caller drives
-// this rerun machine run by run. The machine does not communicate: the caller joins the votes() of
-// all ranks (see votes_of_all) and passes them to end_run, so that all ranks change state together.
+// this rerun machine run by run. The machine does not communicate: the caller combines the votes()
+// of all ranks (see votes_of_all) and passes the result to end_run, so that all ranks change state
+// together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -40,7 +41,8 @@ struct RerunExit {
 struct Validation {
   double value = 0;
   bool rejected = false;  ///< true if the caller's own rule rejects the result
-  /// Name of the rule; with the number of its use in the run, it identifies the validation.
+  /// Name of the rule. Together with a count of the rule's uses in the run, it identifies the
+  /// validation.
   std::string_view message;
   bool fatal = true;
   double tolerance = 0;  ///< limit on the relative difference between a result and its reproduction
@@ -104,7 +106,7 @@ class RerunMachine {
   // --- an iteration -----------------------------------------------------------------------------
 
   /// Starts the first run of iteration number `iteration`. In the state WILL_RERUN_FROM_CHECKPOINT,
-  /// starts the re-run of the restored iteration instead. Throws USAGE in every other state but
+  /// starts the re-run of the restored iteration instead. Throws USAGE in all other states except
   /// NOT_RUNNING_YET.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
@@ -116,7 +118,7 @@ class RerunMachine {
   RunEnd end_run(RerunVotes world);
   /// Called after the last run. Returns how the job leaves, or nothing if it continues.
   std::optional<RerunExit> conclude();
-  /// Called if the iteration is skipped. Stops looking for the cause of its rejected result.
+  /// Called if the iteration is skipped. Abandons the diagnosis of the iteration's rejected result.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
@@ -139,8 +141,7 @@ class RerunMachine {
   std::vector<std::string> take_notes();
   /// Returns the statistics of this rank since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
-  /// True if the statistics of all ranks must be reported after this iteration. That is so after
-  /// every second iteration.
+  /// True after every second iteration: the statistics of all ranks must then be reported.
   bool reports_now() const;
 
  private:
@@ -170,7 +171,7 @@ class RerunMachine {
   std::vector<std::string> notes_;
 };
 
-/// Collective: returns the votes of all ranks together.
+/// Collective. Returns the union of all ranks' votes.
 RerunVotes votes_of_all(Communicator& world, RerunVotes mine);
 
 /// Encodes the entry of the common state: {mode, state, current_iteration}.

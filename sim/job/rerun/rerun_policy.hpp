@@ -35,7 +35,8 @@ namespace reprise::sim {
 inline constexpr std::string_view kNaNRule = "NaN";
 inline constexpr std::string_view kInfinityRule = "infinity";
 inline constexpr std::string_view kSpikeRule = "spike";
-/// True for all rules except kSpikeRule. If a re-run reproduces a spike, the job trains on with it.
+/// True for all rules except kSpikeRule. If a re-run reproduces a spike, the job accepts it and
+/// continues.
 bool fatal_unless_spike(std::string_view rule);
 
 /// Decision at the end of a run.
@@ -62,8 +63,8 @@ struct Leaving {
   int code = 0;
   bool save = false;  ///< true to save before leaving
 };
-/// Returns how the job leaves, or nothing if it continues. The votes of the last run count only if
-/// the machine is disabled.
+/// Returns how the job leaves, or nothing if it continues. Considers the votes of the last run only
+/// if the machine is disabled.
 std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
 /// Functions that put back the state from the start of the iteration. They are called before the
@@ -101,7 +102,8 @@ bool holds_batches(RerunState state);
 /// runs.
 bool reports_at(RerunMode mode, std::int64_t iteration);
 
-/// Returns a separate place for each rank, because each rank knows only its own faults.
+/// Returns a separate coordinate for each rank's object, because each rank knows only its own
+/// faults.
 ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
 
 // --- loading ------------------------------------------------------------------------------------
@@ -123,13 +125,13 @@ struct OwnRerun {
 /// format, so that everything that is saved is requested.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
-/// Decides if a load with RerunTemplate::kForced requests the job's own objects without looking at
-/// the checkpoint. Returns true. A checkpoint without the objects is then refused; without kForced,
-/// the job would continue without them.
+/// Decides if a load with RerunTemplate::kForced requests the job's own objects regardless of the
+/// checkpoint. Returns true. A checkpoint without the objects is then refused; without kForced, the
+/// job would continue without them.
 bool force_always(RerunMode mode, CheckpointFormat format);
 
-/// Decides if a job uses a stored rerun state. False if the job loads only weights, as from a
-/// release.
+/// Decides if a job uses a stored rerun state. False if the job loads only weights, for example
+/// from a release.
 bool unless_weights_alone(bool weights_alone);
 
 struct Restoring {
@@ -141,7 +143,7 @@ struct Restoring {
 /// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// What decides which batches the next run after a load uses.
+/// Inputs of the decision which batches the first run after a load uses.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
   const Value* object = nullptr;      ///< this rank's object; null if not loaded
@@ -156,7 +158,7 @@ DataPosition buffers_or_cursor(const LoadedData& loaded);
 std::vector<SampleRange> batches_of(const Value& object);
 
 /// Returns a warning that an iteration is about to be run again from a checkpoint, although this
-/// happened `before` times already. Empty if `before` is 0.
+/// has already happened `before` times. Returns "" if `before` is 0.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

@@ -81,7 +81,7 @@ enum class Vote : std::uint8_t {
   kRestartAgain,  ///< the re-run was still on the suspicious device
   kContinue,      ///< the result is not fatal: continue
   kFail,          ///< the result is fatal, and the machine is disabled
-  // Diagnoses of any rank. They do not affect what the job does next.
+  // Diagnoses by any rank. They do not affect what the job does next.
   kTransientError,
   kPersistentError,
   kCorrectResult,
@@ -98,7 +98,7 @@ class RerunVotes {
   void add(Vote vote) {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
-  /// Returns the union: a vote of any rank counts for all ranks.
+  /// Returns the union: the votes of any rank.
   friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;
@@ -122,7 +122,8 @@ CheckpointFormat checkpoint_format_named(std::string_view name);
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// Return the enum member. Throw LOAD_REJECTED if the value is not one in that form.
+/// Return the enum member. Throw LOAD_REJECTED if the value does not have that form or names no
+/// member.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

@@ -1,5 +1,5 @@
-// Tests the comparison of the ranks' views of their groups with each other and with metadata. Also
-// tests that the leader of a group is right for any choice of global ranks.
+// Tests that the ranks' views of their groups are compared with each other and with the metadata.
+// Also tests that the leader of a group is right for any choice of global ranks.
 
 #include "core/agree/group_claims.hpp"
 
@@ -190,7 +190,7 @@ TEST(GroupClaims, all_ranks_learn_of_one_ranks_idea_and_of_one_ranks_failure) {
 
 // --- the leader of a group -----------------------------------------------------------------------
 
-/// Returns every ordered choice of 1 to 4 of 4 ranks.
+/// Returns all ordered selections of 1 to 4 ranks out of 4.
 std::vector<std::vector<GlobalRank>> all_groups() {
   std::vector<std::vector<GlobalRank>> all;
   std::vector<std::int32_t> order = {0, 1, 2, 3};

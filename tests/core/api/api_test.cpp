@@ -152,7 +152,7 @@ TEST_F(OneProcess, a_damaged_checkpoint_is_passed_over_where_that_is_allowed) {
   ASSERT_EQ(loaded.fell_back_from.size(), 1U);
   EXPECT_THAT(loaded.fell_back_from.front(), HasSubstr("iter_0000002"));
 
-  // The damaged checkpoint does not count as one of the two that `keep` preserves.
+  // The damaged checkpoint is not one of the two that `keep` preserves.
   save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
   EXPECT_TRUE(fs::exists(path("run/iter_0000001")));
 }

@@ -1,4 +1,5 @@
-// Tests mistakes of a program. Each one becomes a named Error on all ranks, and nothing is lost.
+// Tests mistakes that a program can make in its calls. Each becomes a named Error on all ranks, and
+// nothing is lost.
 
 #include <gmock/gmock.h>
 

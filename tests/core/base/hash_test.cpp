@@ -20,7 +20,7 @@ TEST(Hash, mixing_two_depends_on_their_order) {
   EXPECT_NE(mix64(0, 0), mix64(0));
 }
 
-/// All ways to cut "aab" and similar texts into fields, including empty fields, give different
+/// All ways to split "aab" and similar texts into fields, including empty fields, give different
 /// digests.
 TEST(Hasher, fields_delimit_themselves) {
   const std::vector<std::vector<std::string>> different = {

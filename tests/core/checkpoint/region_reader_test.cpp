@@ -98,7 +98,7 @@ Bytes element_at(const StoredView& view, const Dims& index) {
   return element;
 }
 
-/// A region to read, and a poisoned target buffer with strides of its own.
+/// A region to read, and a poisoned target buffer with different strides.
 struct Wish {
   RegionTarget target;
   Bytes buffer;
@@ -124,8 +124,8 @@ Wish random_wish(Stream& random, const StoredView& view) {
   return wish;
 }
 
-/// Requires that the buffer has the right bits for each element of the region, and still the poison
-/// between the elements.
+/// Requires that the buffer has the right bits for each element of the region, and that the bytes
+/// between the elements are still poisoned.
 void expect_delivered(const StoredView& view, const Wish& wish) {
   Bytes expected(wish.buffer.size(), kPoison);
   const Box& region = wish.target.region;

@@ -1,5 +1,5 @@
-// Tests that large buffers are cut into rounds that fit the staging memory, in all cases of a small
-// world.
+// Tests that large buffers are split into rounds that fit the staging memory, in all cases of a
+// small world.
 #include "core/adapters/nccl/rounds.hpp"
 
 #include <gtest/gtest.h>
