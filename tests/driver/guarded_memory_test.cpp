@@ -1,5 +1,5 @@
-// Runs the whole job with its arrays in memory that host code can't access. So the job, the engine,
-// the faults and the judges never dereference a device address.
+// Runs the whole job with its arrays in memory that host code can't access. This shows that the
+// job, the engine, the faults and the judges never dereference a device address.
 #include "tests/contracts/guarded_processor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests the facts that follow from a scenario's actions: saves, the checkpoints from which they
-// continue, and positions of random streams.
+// Tests the facts that follow from a scenario's actions: saves, the checkpoint that the saving job
+// had loaded, and positions of random streams.
 
 #include "driver/record/history.hpp"
 
@@ -51,7 +51,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   struct Row {
     std::string saved;
     std::string loaded;
-    StreamAges ages;  ///< steps of each stream: 4 if the load restored it, otherwise 1
+    StreamAges ages;  ///< steps of each stream: 4 if restored by the load, otherwise 1
   };
   const Row rows[] = {
       {"tp2 dp2", "tp2 dp2", {4, 4}}, {"tp2 dp2", "tp2 dp4", {4, 4}},

@@ -1,4 +1,4 @@
-// Judges the evidence of all ranks together, from records alone.
+// Tests the judge of all ranks' evidence, which works from records alone.
 
 #include "driver/judges/life_judge.hpp"
 

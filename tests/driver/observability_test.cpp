@@ -144,7 +144,8 @@ bool seen_by_training(const IncarnationRecord& life) {
 }
 
 /// Saves under a layout. Then loads under the same layout once for each item, with that item
-/// corrupted. A verdict that only reports an error in our own code does not count as noticing.
+/// corrupted. A verdict that only reports an error in our own code does not count as noticing the
+/// corruption.
 std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
   Rig rig(scenario);
   IncarnationRecord first = rig.run(0);

@@ -89,12 +89,12 @@ TEST(RankProgram, weights_that_were_not_refreshed_are_stale_copies_of_their_mast
       << result.reason;
 }
 
-/// Gives rank 0 the part that another rank of the saving layout held, in place of its own part.
+/// Overwrites rank 0's part with a part that another rank held when the checkpoint was saved.
 TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved__tp2_dp2_to_tp3) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;
-  Interference swap;  // used in two runs: in the first, rank 2 may load too late for rank 0
+  Interference swap;  // used twice: in the first load, rank 0 may run before rank 2
   swap.state = [&](GlobalRank rank, StateDict& loaded) {
     for (auto& leaf : loaded.tensors) {
       if (leaf.key != key) continue;

@@ -12,8 +12,8 @@ namespace {
 
 const std::string kCorpus = REPRISE_SOURCE_DIR "/scenarios/regress";
 
-/// Returns why the scenario is no valid entry of the corpus; empty if it is one. An entry must be
-/// replayable and, if it names a mutant, fail with it.
+/// Returns why the scenario is not a valid entry of the corpus; empty if it is valid. An entry must
+/// be replayable and, if it names a mutant, fail with it.
 std::string flaw_of(const Scenario& scenario) {
   if (!scenario.recorded) return "has no 'recorded:' block";
   const Recorded& recorded = *scenario.recorded;

@@ -30,7 +30,7 @@ phases: [save.begin, save.write, load.read]
 exits: [0, 16]
 )";
 
-/// A folder `trainers` with the trainer above.
+/// A folder of trainers that contains the trainer above.
 class Trainers {
  public:
   Trainers() {

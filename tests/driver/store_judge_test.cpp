@@ -40,7 +40,7 @@ void put_rerun_state(Store& store, sim::RerunState state) {
   write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
 }
 
-/// Flips a bit in each of 400 bytes, since a single byte may be one whose content nothing checks.
+/// Flips a bit in each of 400 bytes, since a single byte might be one that nothing checks.
 void spoil(Store& store, const std::string& directory) {
   const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);

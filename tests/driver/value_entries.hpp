@@ -8,7 +8,7 @@
 
 namespace reprise::driver::test {
 
-/// A leaf of a value, and its position in each container from the root inwards.
+/// A leaf of a value. `at` is its position in each container, from the root inwards.
 struct Entry {
   std::string path;  ///< such as "['optimizer'][0]['lr']"
   std::vector<std::size_t> at;

@@ -1,5 +1,5 @@
 // Entry points for libFuzzer, for a program with one target. `fuzz_<name> --seeds DIR` writes the
-// target's seeds to files instead.
+// target's seeds to files and does not fuzz.
 
 #include <cstdint>
 #include <cstdio>
@@ -13,8 +13,8 @@
 
 namespace {
 
-/// Writes the target's seeds. Returns false if the target has none, since fuzzing would then start
-/// from nothing.
+/// Writes the target's seeds. Returns false if a file can't be written, or if the target has no
+/// seeds, since fuzzing would then start from nothing.
 bool write_seeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   std::size_t number = 0;

@@ -13,7 +13,7 @@ namespace reprise::fuzz {
 namespace {
 
 constexpr std::size_t kFilesMax = 8;
-constexpr std::int64_t kCountedMax = 4096;  // largest tensor whose elements are counted singly
+constexpr std::int64_t kCountedMax = 4096;  // largest tensor whose elements are counted one by one
 
 std::vector<ByteSpan> split(ByteSpan input) {
   std::vector<ByteSpan> files;

@@ -1,5 +1,5 @@
 // The input is a pickle. The target reads it alone, and as the data.pkl of an otherwise correct
-// item. Bytes items, tensor items and common.pt contain pickles in the latter form.
+// item, as in bytes items, tensor items and common.pt.
 
 #include "core/base/hash.hpp"
 #include "core/format/pickle/pickle_reader.hpp"
@@ -26,7 +26,8 @@ Bytes item_with(ByteSpan pickle) {
   return out.take();
 }
 
-/// Reads the value, of whatever kind, as the common state and as an object of a module's optimizer.
+/// Reads any kind of value as if it were the common state, and as if it were an object of a
+/// module's optimizer.
 void examine_as_of_modules(const Value& value) {
   for (const auto& module : modules_of({}, &value).modules) {
     promise(module.claim && !module.stored(), "a module that nothing tells of");

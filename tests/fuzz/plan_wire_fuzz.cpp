@@ -57,8 +57,8 @@ Acceptance run(ByteSpan input) {
   return Acceptance::kAccepted;
 }
 
-/// Returns what a rank that writes a real checkpoint would offer: one half of each tensor, by
-/// placement.
+/// Returns a plan that a rank could offer when it saves a real checkpoint: half of each tensor that
+/// is stored whole, by placement, and all chunks of every other tensor.
 Seed offers_of(const Seed& metadata) {
   const std::vector<ByteSpan> files = {metadata.bytes};
   const std::vector<std::string> names = {metadata.name};

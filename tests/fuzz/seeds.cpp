@@ -51,7 +51,7 @@ void add_items(const Seed& metadata, std::vector<Seed>& items) {
   for (const auto& object : catalog.objects) add(object.key, object.file, object.range);
 }
 
-/// Returns the bytes that tell an item's kind: its pickle, or all bytes of a stream that is no
+/// Returns the bytes that identify an item's kind: its pickle, or all its bytes if it is not an
 /// archive.
 Bytes kind_of(const Seed& item) {
   try {

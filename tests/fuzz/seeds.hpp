@@ -1,5 +1,5 @@
 #pragma once
-// Collects real bytes of tests/data as seeds for the targets, again in each run.
+// Collects real bytes from tests/data as seeds for the fuzz targets, anew in each run.
 
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@ namespace reprise::fuzz {
 /// Returns files below a folder of the sources with this suffix, ordered by name.
 std::vector<Seed> files_below(std::string_view folder, std::string_view ending);
 
-/// Returns one item of each kind from all payload files and single item files. Items with equal
-/// pickles are of one kind, since they differ only in their elements.
+/// Returns one item of each kind from all payload files and from files that hold a single item.
+/// Items with equal pickles are of one kind, since they differ only in their elements.
 std::vector<Seed> real_items();
 
 /// Returns every `.metadata`. Those of the ranks of one checkpoint are joined with kNextFile.

@@ -1,5 +1,6 @@
 #pragma once
-// Defines fuzz targets. A target is a function that takes untrusted bytes, and real seeds for it.
+// Defines fuzz targets. A target consists of a function that takes untrusted bytes, and of real
+// seeds for that function.
 
 #include <optional>
 #include <stdexcept>
@@ -56,9 +57,9 @@ inline constexpr const char* kFile = "fuzzed";
 inline constexpr std::uint64_t kBegin = 1000;
 inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
-/// Checks that a refusal names the file, that its code is about the input, and that its offset, if
-/// it has one, lies in the file. `size` is the number of the file's bytes from kBegin on; 0 skips
-/// the check of the offset.
+/// Checks that a refusal names the file, that its code does not stand for an error in our own code,
+/// and that its offset, if it has one, lies in the file. `size` is the number of the file's bytes
+/// from kBegin on; 0 skips the check of the offset.
 void check_refusal(const Error& error, std::size_t size);
 
 /// Returns the result of `read`; nothing if `read` refuses the input with a proper error.

@@ -95,7 +95,7 @@ TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds)
   }
 }
 
-/// Returns a number of bytes that takes a while to copy. Under slow tools a small number is enough.
+/// Returns a number of bytes that takes a while to copy. A small number is enough under slow tools.
 std::size_t many_bytes() { return std::size_t{testing_gpu::few() ? 2U : 256U} << 20U; }
 unsigned rounds() { return testing_gpu::few() ? 3 : 20; }
 

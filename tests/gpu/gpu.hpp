@@ -15,7 +15,7 @@
 namespace reprise::testing_gpu {
 
 /// True if REPRISE_FEW=1, which is set for tools that slow kernels down a hundredfold. Tests then
-/// run the same kinds of cases, but fewer large and repeated ones.
+/// run the same kinds of cases, but with fewer large cases and fewer repetitions.
 inline bool few() {
   const char* const value = std::getenv("REPRISE_FEW");
   return value != nullptr && std::string_view(value) == "1";

@@ -19,15 +19,15 @@
 namespace reprise::test {
 namespace {
 
-/// Of this many possible flips, one is tried. There is one number for elements and one for all
-/// other bytes; 1 tries every flip.
+/// One out of this many possible flips is tried: one number for elements, and one for all other
+/// bytes. 1 tries every flip.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;
 };
 
-/// Multiplies both numbers by the factor that the environment sets. If it sets none, multiplies
-/// them by 256 under a sanitizer.
+/// Multiplies both numbers by the factor that the environment sets. If none is set, the factor is
+/// 256 under a sanitizer and 1 otherwise.
 OneIn one_in(OneIn usual) {
   const char* told = std::getenv("REPRISE_FLIPS_ONE_IN");
   const std::uint64_t number = told != nullptr ? std::strtoull(told, nullptr, 10) : 0;
@@ -56,7 +56,7 @@ struct Counts {
 /// Maps each file and region to the counts of its flips.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
-/// Flips bits in a tree of its own. Bits are numbered through all files in order.
+/// Flips bits in its own copy of the tree. Bits are numbered consecutively through all files.
 class Flipper {
  public:
   Flipper(MemoryTree tree, const Judge& judge, bool manifest, OneIn one_in)
@@ -66,7 +66,7 @@ class Flipper {
         one_in_(one_in),
         regions_(regions_of(tree_, kSmallCheckpoint)) {}
 
-  /// Flips those bits of [begin, end) that are drawn, one at a time.
+  /// Flips the selected bits of [begin, end), one at a time.
   void flip(std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t bit = begin; bit < end; ++bit) flip_one(bit);
   }
@@ -167,8 +167,8 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the rows of the table with a load that gave different content, each as "file: region".
-/// All payload files count as one.
+/// Returns the table's rows in which some load gave different content, each as "file: region". All
+/// payload files count as one file.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {

@@ -14,8 +14,8 @@
 
 namespace reprise::test {
 
-/// Runs `act`, which may throw an Error, and expects memory and time within the bounds for `bytes`
-/// bytes of input. Under a sanitizer nothing is measured.
+/// Runs `act` and expects that its memory and time stay within the bounds for `bytes` bytes of
+/// input. `act` may throw an Error. Under a sanitizer nothing is measured.
 void expect_bounded(const std::string& name, std::size_t bytes, const std::function<void()>& act);
 
 /// Returns `count` copies of the part, joined.

@@ -187,7 +187,7 @@ std::string metadata(const std::string& keys, const std::string& more = "") {
 }
 std::string number(std::size_t value) { return "J" + le(static_cast<std::int32_t>(value)); }
 
-/// Returns metadata of many objects, each with a key of `begin`, a number and `end`.
+/// Returns metadata of many objects. Each key consists of `begin`, a number and `end`.
 std::string objects_named(const std::string& begin, const std::string& end) {
   return metadata(each(kSize / 120, [&begin, &end](std::size_t i) {
     return text(begin + std::to_string(i) + end) + object("BytesStorageMetadata", "");
@@ -341,9 +341,9 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
 }
 
-/// Makes an archive of `records` records that all claim the same long content. The entries of the
-/// directory all point to one header. If `nested`, each has a header of its own; the headers follow
-/// each other, and every record ends where the directory begins.
+/// Makes an archive of `records` records that all claim the same long content. If `nested`, each
+/// record has its own header; the headers lie one after another, and all records end where the
+/// directory begins. Otherwise all entries of the directory point to one header.
 Bytes sharing_archive(std::size_t records, bool nested) {
   const auto header = [](const std::string& name) {
     return "PK\3\4" + std::string(22, '\0') + le(static_cast<std::uint16_t>(name.size())) +
@@ -394,8 +394,8 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes a tree with `tensors` tensors. All of them refer to one large item, as if each were the
-/// whole item.
+/// Makes a tree with `tensors` tensors. Each of them refers to the same large item as if the item
+/// were its own.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);

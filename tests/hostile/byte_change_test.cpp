@@ -23,7 +23,7 @@
 namespace reprise::test {
 namespace {
 
-/// Of this many possible changes one is tried. All are tried except under a sanitizer.
+/// One out of this many possible changes is tried. All are tried except under a sanitizer.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {

@@ -75,8 +75,7 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// Adds `count` items to a container and `count` items to a list, in turn. So no two successive
-/// additions go to the same one.
+/// Adds `count` items to a container and `count` items to a list, alternating between the two.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }
@@ -190,8 +189,8 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// Makes an item with a list of tensors that share one storage. `parts` puts into the memo the
-/// values that all calls use. Each of `calls` calls makes a tensor.
+/// Makes an item with a list of tensors that share one storage. `parts` stores in the memo the
+/// values that all calls use. Each of the `calls` calls makes a tensor.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";

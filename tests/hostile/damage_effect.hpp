@@ -1,6 +1,6 @@
 #pragma once
-// Determines what a damaged checkpoint does to a user: verify refuses it; verify accepts it and the
-// load refuses it; or the load succeeds, with the same or with other content.
+// Determines what a user gets from a damaged checkpoint: verify refuses it; verify accepts it and
+// the load refuses it; or the load succeeds, with the same or with other content.
 
 #include <string>
 #include <vector>
@@ -33,10 +33,11 @@ class Judge {
   /// refusals and are passed on: exceptions other than Error, and INTERNAL, which stands for a
   /// failed CHECK on a rank.
   DamageEffect of(Store& store) const;
-  /// True if verify refuses `store` because files do not match integrity.json. Takes a fraction of
-  /// the time of verify. May be used for changes of all files except the metadata.
+  /// True if verify refuses `store` because files do not match integrity.json. Much faster than all
+  /// of verify. May be used for changes of all files except the metadata.
   bool refused_by_manifest(Store& store) const;
-  /// Returns the number of elements that a load compares; objects() returns the number of objects.
+  /// Returns the number of elements that are compared after a load; objects() returns the number of
+  /// objects.
   std::size_t elements() const;
   std::size_t objects() const;
   /// Returns the errors among verify's findings on the store, one per line.
@@ -55,8 +56,8 @@ class Judge {
 
   std::string path_;
   StateDict wanted_;                  ///< the state to request, without buffers
-  std::vector<std::string> excused_;  ///< objects of the first rank that loads do not request
-  std::vector<std::string> plain_;    ///< objects that are not on grids, read singly
+  std::vector<std::string> excused_;  ///< the first rank's objects that no load requests
+  std::vector<std::string> plain_;    ///< objects that are not on grids; read one by one
   std::int32_t ranks_ = 1;
   std::vector<std::size_t> starts_;  ///< offset of each tensor in Content::tensors
   std::size_t bytes_ = 0;

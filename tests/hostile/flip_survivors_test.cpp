@@ -1,6 +1,6 @@
-// Finds flipped bits in another program's checkpoint that verify accepts, and describes the content
-// that is then read. tests/interop/flips.py runs this test on a checkpoint that torch has just
-// written, and compares the answer with torch and Python's zipfile.
+// Finds the bit flips in another program's checkpoint that verify accepts, and describes the
+// content that is then read. tests/interop/flips.py runs this test on a checkpoint that torch has
+// just written, and compares the result with what torch and Python's zipfile read.
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,8 @@ namespace {
 using testing_job::mesh_of;
 using testing_job::RankState;
 
-/// Number of elements of a tensor of bytes, and number of characters in a key.
+/// Sizes to adjust: the number of elements in a tensor of bytes, and the number of characters in a
+/// key.
 struct Size {
   std::int64_t filler = 1;
   std::size_t characters = 0;

@@ -194,7 +194,7 @@ TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_rank
   expect_both(found, "before and after");
 }
 
-/// True if the directory contains one that is set aside. A save leaves such a directory if it is
+/// True if the checkpoints' root contains a set-aside directory. A save leaves one behind if it is
 /// killed before it renames the directory to its final name.
 bool is_unfinished(const std::string& directory) {
   PosixStore store(directory);

@@ -216,8 +216,7 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// Checks the result of two writers, whose contents are 1 and 2: the content must be that of a
-/// writer that succeeded.
+/// Requires that the two processes left behind neither a set-aside directory nor a lock.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;

@@ -75,7 +75,7 @@ Life first_life(const Scenario& scenario, const LaneOptions& options) {
 }
 
 /// Requires that the fault ended rank 1, that every other rank reports the error by which it
-/// noticed, and that the first of these errors is `first`.
+/// noticed the fault, and that the first of these errors is `first`.
 void expect_survivors(const Life& life, Code first) {
   ASSERT_EQ(life.record.launch_error, "");
   ASSERT_EQ(life.record.ranks.size(), 3U);
@@ -107,7 +107,7 @@ TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_r
   }
 }
 
-/// Returns the processes of the ranks of the launch that uses this directory for its checkpoints.
+/// Returns the rank processes of the launch that uses this directory for its checkpoints.
 std::vector<std::int64_t> ranks_with(const std::string& store) {
   std::vector<std::int64_t> ranks = started_with(store);
   std::erase_if(ranks, [](std::int64_t process) {
@@ -117,7 +117,7 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   return ranks;
 }
 
-/// Waits until a rank runs and then for the time `after`, and kills one rank. Returns false if all
+/// Waits until some rank runs, waits for `after`, and then kills one rank. Returns false if all
 /// ranks had ended by then.
 bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -34,8 +34,8 @@ struct ParsedTable {
 
 ParsedTable parse_layer_table(std::string_view text);
 
-// Checks that each #include "..." in a layer gives its file by the path from the root of the tree,
-// and that the file is in the layer's own folder or in one that it may include.
+// Checks that each #include "..." in a layer names its file by the path from the root of the tree,
+// and that the file is in the layer's own folder or in a folder that the layer may include.
 std::vector<Finding> check_includes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
 // Checks that only core/adapters and their tests include mpi.h, nccl.h and the CUDA headers.

@@ -70,7 +70,7 @@ TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   }
 }
 
-/// Reports that rank 1 has ended once `told` is true.
+/// Once `told` is true, reports that rank 1 has ended.
 struct OneEnded final : PeerWatch {
   bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
   bool told = false;
@@ -212,7 +212,7 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
-  // The late member enters after all, so that nothing is pending when MPI finalizes.
+  // The late member joins after all, so that nothing is pending when MPI finalizes.
   if (patient.rank().value == 1) doomed->barrier();
   shared_session()->abandon();
 }

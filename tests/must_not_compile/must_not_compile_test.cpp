@@ -1,4 +1,4 @@
-// Tests that code that the types forbid does not compile with the compiler of this build.
+// Tests that the compiler of this build rejects code that mixes types that must not be mixed.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

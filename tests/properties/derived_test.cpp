@@ -20,7 +20,7 @@ using test::put;
 const Dims kShape{4, 6};
 const std::string kMaster = std::string(kMasterPrefix) + "w";
 
-/// Returns a value that bf16 holds exactly, so that weight and master are equal.
+/// Returns a value that bf16 represents exactly, so that weight and master are equal.
 float value_at(const Dims& index) { return 1.0F + static_cast<float>(index[0] * 6 + index[1]); }
 
 std::uint16_t cut(float value) {

@@ -1,4 +1,4 @@
-// Tests the comparison of copies, which comes before a save that writes only one of them.
+// Tests the comparison of copies, which is made before a save that writes only one of them.
 
 #include "properties/replica_audit.hpp"
 

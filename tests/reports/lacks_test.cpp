@@ -1,4 +1,4 @@
-// Tests which evidence a report lacks, judged by the report itself.
+// Tests the function that finds, from a report alone, which evidence the report lacks.
 
 #include "reports/lacks.hpp"
 

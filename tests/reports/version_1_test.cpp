@@ -1,5 +1,5 @@
-// Tests that documents of version 1, as earlier programs wrote them, are read with the names of the
-// present version.
+// Tests that documents of version 1, which earlier programs wrote, are read, and that names of
+// version 1 are replaced by the present ones.
 
 #include <gtest/gtest.h>
 

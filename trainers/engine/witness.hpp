@@ -86,7 +86,8 @@ class Witness final : public reprise::Trace {
          {"objects", Json::array()}});
   }
 
-  /// Sets the prefix for the names of phases that are written from now on; "" writes none.
+  /// Sets the prefix for the names of phases that are written from now on. If the prefix is empty,
+  /// no phases are written.
   void during(const std::string& operation) { operation_ = operation; }
   void event(const reprise::TraceEvent& event) override {
     if (operation_.empty() || !event.detail.empty()) return;

@@ -1,5 +1,4 @@
-// Tests which directories that were set aside a save removes, in which order, and which ones it
-// leaves.
+// Tests which set-aside directories a save removes, in which order, and which of them it keeps.
 
 #include "core/checkpoint/set_aside.hpp"
 #include "core/ports/whole_file.hpp"
@@ -27,7 +26,7 @@ const std::string kC = "fedcba9876543210";
 
 class SetAside : public OneWriter {
  protected:
-  /// Copies the first iteration to a directory set aside. If `marked`, adds the mark of a replaced
+  /// Copies the first iteration to a set-aside directory. If `marked`, adds the mark of a replaced
   /// checkpoint.
   std::string copy(const std::string& suffix, const std::string& token, bool marked) {
     std::string path = aside_path(kFirst, suffix, token);
@@ -55,7 +54,7 @@ TEST_F(SetAside, what_carries_no_mark_is_read_and_neither_moved_nor_removed) {
     EXPECT_EQ(loaded("run"), content);
   }
   remove_first();
-  save(2, options_of(2, 1));  // finds only copies of the first iteration to remove
+  save(2, options_of(2, 1));  // only the copies of the first iteration could be removed
   for (const auto& path : own) EXPECT_EQ(loaded(path), 7) << path;
 }
 

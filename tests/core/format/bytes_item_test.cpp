@@ -280,7 +280,7 @@ TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
       const BytesItem item = read_bytes_item(bytes);
-      // Tensor items have a value, too, except lazily conjugated and negated ones.
+      // Tensor items have values, too, unless they are lazily conjugated or negated.
       EXPECT_TRUE(item.value.has_value() ||
                   item.opaque_because.find("resolve it") != std::string::npos)
           << path << ": " << item.opaque_because;

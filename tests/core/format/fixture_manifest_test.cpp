@@ -23,7 +23,7 @@ using ::testing::MatchesRegex;
 
 Json manifest() { return Json::parse(as_text(test::test_file("manifest.json"))); }
 
-/// Lists the files of the test data, without the texts about them and the files in vectors/.
+/// Lists the test data files, except README.md, manifest.json and the files in vectors/.
 std::vector<std::string> files() {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {

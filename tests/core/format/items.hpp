@@ -1,5 +1,5 @@
 #pragma once
-// Reads real items, and damages them.
+// Functions that read items of real checkpoints, and functions that damage the items.
 
 #include <cstdint>
 #include <string>

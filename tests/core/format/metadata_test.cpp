@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // a tensor of which each rank stored its own values counts once
+    std::set<std::string> names;  // counts a tensor once even if each rank stored its own
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {
@@ -211,8 +211,8 @@ Metadata small() {
   return metadata;
 }
 
-/// Writes `metadata`, replaces one text in the file by another of the same length, and returns the
-/// error of reading it.
+/// Writes `metadata`, replaces `from` in the file with `to`, which has the same length, and returns
+/// the error that reading the file then gives.
 Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));

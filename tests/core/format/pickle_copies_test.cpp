@@ -1,6 +1,6 @@
-// At some opcodes Python copies a state or an argument, or computes from it. The decoded graph only
-// refers to it. So the reader refuses a pickle that changes the state or the argument after that
-// opcode.
+// Some opcodes make Python copy a state or an argument, or compute a value from it, while the
+// decoded graph only refers to it. So the reader refuses a pickle that changes the state or the
+// argument after such an opcode.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Tests names outside the closed list. Names that run code are refused in every spelling; all other
-// names are kept as bytes.
+// Tests names that are not on the reader's list. Those that run code are refused in every spelling;
+// all others are kept as bytes.
 
 #include <gtest/gtest.h>
 
@@ -254,7 +254,7 @@ TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is
   }
 }
 
-/// Users' objects contain plain data of Python's library, torch, numpy and other packages.
+/// Users save objects that contain plain data of Python's library, torch, numpy and other packages.
 TEST(PickleNames, what_is_data_or_a_function_that_computes_is_opaque_in_an_object) {
   for (const auto& [module, name] :
        std::vector<Spelling>{{"functools", "partial"},

@@ -143,7 +143,7 @@ void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::st
 TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_identity) {
   std::size_t compared = 0;
   for (const std::string& path : test::payload_files()) {
-    // Files of other folders have older records or were composed by hand.
+    // Files in other folders have older records or were written by hand.
     if (!path.starts_with("torch_2.15.0/") && !path.starts_with("mcore_0.16.1")) continue;
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
@@ -284,7 +284,7 @@ TEST_P(RefusedTensor, is_refused_with_file_and_offset) {
 }
 
 // Finds the view in the item's data.pkl: ... K\t t q\5 Q K\0 K\3 K\3 \x86 q\6 K\3 K\1 \x86 ...
-// means storage of 9, offset 0, size (3, 3), strides (3, 1).
+// means a storage of 9 elements, offset 0, size (3, 3), strides (3, 1).
 std::size_t view_in(const SpoiledItem& item) { return item.place_of("cpuq\x04K") + 6; }
 
 const Spoiling kSpoilings[] = {

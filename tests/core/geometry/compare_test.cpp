@@ -98,8 +98,8 @@ TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart)
   }
 }
 
-/// Memory with the alignment of the case and exactly its length, so that AddressSanitizer detects
-/// reads outside of it.
+/// A buffer of exactly the content's length that begins `lead` bytes after a 16-byte boundary.
+/// AddressSanitizer detects reads beyond its end.
 class Side {
  public:
   Side(const Bytes& content, std::size_t lead)

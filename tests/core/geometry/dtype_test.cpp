@@ -11,10 +11,11 @@
 namespace reprise {
 namespace {
 
-/// Meaning of a format's highest codes.
+/// What the highest codes of a format mean.
 enum class Top { kInfinity, kOneNan, kNegativeZeroIsNan };
 
-/// Computes the values in another way: counts up from zero in steps of one unit in the last place.
+/// Computes the values independently of the code under test: counts up from zero in steps of one
+/// unit in the last place.
 std::vector<double> ladder(int exponent_bits, int mantissa_bits, int bias) {
   std::vector<double> values;
   double value = 0;

@@ -13,8 +13,8 @@ namespace {
 using contracts::copy_cases;
 using contracts::CopyCase;
 
-/// Memory that begins at a 64-byte boundary, as on a device, and has exactly its length, so that
-/// AddressSanitizer detects reads outside of it.
+/// A buffer of exactly the content's length that begins at a 64-byte boundary, as device memory
+/// does. AddressSanitizer detects accesses outside of it.
 class Aligned {
  public:
   explicit Aligned(const Bytes& content)

@@ -1,5 +1,5 @@
-// Tests which checkpoints a load may choose, for all small roots, and which error codes count as
-// damage, for all codes.
+// For all small roots, tests which checkpoints a load may choose. For all error codes, tests which
+// of them mean that a checkpoint is damaged.
 
 #include "core/load/candidates.hpp"
 

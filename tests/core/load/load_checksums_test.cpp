@@ -163,7 +163,7 @@ void put(const std::string& path, const Bytes& content) {
 struct RankLoad {
   std::optional<Error> failed;
   std::size_t wrong = 0;     ///< number of elements with wrong bits
-  std::size_t poisoned = 0;  ///< number of elements that begin with the poison
+  std::size_t poisoned = 0;  ///< number of elements whose first byte is the poison
   LoadReport report;
 };
 

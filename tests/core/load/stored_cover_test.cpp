@@ -1,6 +1,6 @@
-// Tests metadata whose chunks overlap and leave a gap of the same volume. Every count of elements
-// is then right, even for one rank's request, although an element is missing. No command may call
-// such a checkpoint whole.
+// Tests metadata whose chunks overlap and leave a gap of the same volume. A check that only counts
+// elements then passes, even for one rank's request, although elements are missing. No command may
+// accept such a checkpoint as whole.
 
 #include <gtest/gtest.h>
 
@@ -87,8 +87,8 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
     whole_.store();
   }
 
-  /// Returns true if diff finds both checkpoints the same; false if it refuses one of them because
-  /// of its chunks.
+  /// Returns true if diff finds that both checkpoints are the same. If diff refuses one of them,
+  /// the reason must be its chunks.
   static bool same(WrittenCheckpoint& a, WrittenCheckpoint& b) {
     Checkpoint left = Checkpoint::open(a.store(), "ckpt");
     Checkpoint right = Checkpoint::open(b.store(), "ckpt");

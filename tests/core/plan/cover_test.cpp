@@ -154,7 +154,7 @@ TEST(CoverOfBoxes, the_message_names_the_boxes) {
   EXPECT_EQ(gap->where, (Box{{2, 0}, {2, 1}}));
 }
 
-/// Well-known rules for cutting a dimension. The first three are right.
+/// Common rules for splitting a dimension. kRules says which of them always tile it.
 Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
   return {length * index / parts, length * (index + 1) / parts};
 }
@@ -195,7 +195,7 @@ constexpr Rule kRules[] = {{"ceil", ceil_chunk, true},
                            {"first takes all", first_takes_all, false},
                            {"backwards", backwards, true}};
 
-/// Returns the boxes of all members, each box once.
+/// Returns the boxes of all members; replicas of a box appear only once.
 std::vector<Box> boxes_of(const Dims& shape, const Mesh& mesh, const Placement& placement,
                           ChunkRule rule) {
   std::vector<Box> boxes;

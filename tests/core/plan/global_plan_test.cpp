@@ -258,8 +258,8 @@ TEST(GlobalPlan, an_empty_box_is_no_chunk_unless_there_is_nothing_else) {
     return *global_plan(plans).tensors[0].boxes;
   };
   for (const bool placed : {true, false}) {
-    // The ranks' empty boxes begin at row 2, where a box with elements begins, too, or at row 3,
-    // where no box with elements begins.
+    // An empty box begins either at row 2, where a box with elements begins, too, or at row 3,
+    // where none does.
     const std::vector<Box> rows = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}};
     EXPECT_EQ(boxes({3, 2}, {{"tp", 0}, {"dp", 0}}, placed), rows);
     const std::vector<Box> halves = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}};

@@ -1,4 +1,4 @@
-// Waiting for peers, with a clock that advances whenever it is read.
+// Tests waiting for peers with a clock that advances whenever it is read.
 #include "core/ports/call_deadline.hpp"
 
 #include <gmock/gmock.h>

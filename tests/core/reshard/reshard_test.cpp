@@ -137,7 +137,7 @@ TEST_F(Reshard, RefusesToWriteDamageAnew) {
   EXPECT_FALSE(store_.stat("out"));
 }
 
-/// Flips one bit of the byte at `at`, but only in the result of one read: the `read`-th that
+/// Flips one bit of the byte at offset `at`, but only in the result of one read: the `read`-th that
 /// includes the byte.
 class FlippingStore final : public PassingStore {
  public:
@@ -200,7 +200,8 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    // True once reshard reads the byte fewer than `read` times, so that nothing is flipped.
+    // True once `read` exceeds the number of times that reshard reads the byte. Then nothing is
+    // flipped.
     bool beyond = false;
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
@@ -368,8 +369,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// A user trusts OUT as much as IN. So reshard must refuse a truncated manifest: it neither copies
-/// it nor treats it as a file that the user added.
+/// A user trusts OUT as much as IN. So if the manifest is truncated, reshard must refuse it,
+/// neither copying it nor treating it as a file that the user added.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
@@ -390,7 +391,7 @@ TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   }
 }
 
-/// Ends the work at one of the steps that it reports.
+/// Ends a command by throwing an exception at one of the steps that the command reports.
 class EndsAt final : public Progress {
  public:
   explicit EndsAt(int step) : left_(step) {}

@@ -146,8 +146,8 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Returns the replica number of a copy after the main copy moved: rank 0 and rank `at` swap their
-/// numbers. If `at` is 0, ranks 0 and 1 swap.
+/// Returns the replica number that a copy has after the main copy moved: the copies of rank 0 and
+/// rank `at` swap their numbers. If `at` is 0, those of ranks 0 and 1 do.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -411,9 +411,9 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// Here nothing compares structures, so a remembered plan is reused after any change. If the plan
-/// lacks something that is to be saved, it must be refused: the local plan at the second save, the
-/// global plan at the third.
+/// In this test nothing compares structures, so a remembered plan is reused after any change. If
+/// the plan lacks something that is to be saved, the plan must be refused: the local plan at the
+/// second save, the global plan at the third.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
@@ -452,8 +452,8 @@ TEST(PlanCache,
 
 // --- owners -------------------------------------------------------------------------------------
 
-/// Returns every group of some of 4 ranks that contains rank 0, in ascending and in descending
-/// order.
+/// Returns every group of ranks from 0 to 3 that contains rank 0, each with its ranks in ascending
+/// and in descending order.
 std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   std::vector<std::vector<GlobalRank>> groups;
   for (unsigned set = 0; set < 8; ++set) {
@@ -599,8 +599,8 @@ struct Loads {
   std::optional<Error> error;
 };
 
-/// Loads the same path three times in one life. Before the second load one rank loses its cache;
-/// before the third another state replaces the checkpoint.
+/// Loads the same path three times in one life. Before the second load, one rank loses its cache.
+/// Before the third, a save of another state replaces the checkpoint.
 Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful = -1) {
   const TemporaryDirectory directory;
   Loads loads;

@@ -78,8 +78,8 @@ TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
 
 using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
 
-/// Applies the rule to this world. Adds a complaint for each wrong removal and for each removal
-/// that is missing.
+/// Applies the rule to this world. Adds a complaint for each wrong removal and for each missing
+/// one.
 void complain(const Rule& rule, const std::string& world, const Kept& kept,
               std::set<std::string>& complaints) {
   const std::string gone = digits(rule(present(world), kept));
@@ -119,7 +119,7 @@ std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
     for (int i = 0; i < 5; ++i) world += kLetters[static_cast<std::size_t>(number >> (2 * i)) % 4];
     for (std::int64_t newest = 1; newest <= 5; ++newest) {
       const char named = world[static_cast<std::size_t>(newest) - 1];
-      if (named != 'w' && named != 'd') continue;  // the tracker names a save that was completed
+      if (named != 'w' && named != 'd') continue;  // the tracker always names a completed save
       for (const std::int32_t count : {1, 2, 3, 9}) {
         complain(rule, world, kept(world, newest, count), all);
         if (worlds != nullptr) ++*worlds;

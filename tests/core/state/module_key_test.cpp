@@ -61,13 +61,13 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.mimo.a.1.param_state_sharding_type", {"a", kBare, Kind::kPart, 1, kType}},
       {"optimizer.mimo.1.param_groups", {"1", kBare, Kind::kPart, 0, kGroups}},
       {"optimizer.mimo.1.1.param_groups", {"1", kBare, Kind::kPart, 1, kGroups}},
-      // metadata of module b under the prefix of module a: counts as optimizer state of a
+      // metadata of module b under the prefix of module a is treated as optimizer state of a
       {"mimo.a.optimizer.mimo.b.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},
       // random states
       {"mimo.a.rng_state", {"a", kPrefixed, Kind::kRng, {}, {}}},
       {"mimo.a.expert_rng_state", {"a", kPrefixed, Kind::kExpertRng, {}, {}}},
       {"language.rng_state", {"language", kNamed, Kind::kRng, {}, {}}},
-      // where a chain number should be: no number, or one that is too large
+      // keys in which a number is malformed, too large, or an explicit 0
       {"mimo.a.chained_64.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.chained_x.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.optimizer.mimo.a.0.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},

@@ -282,7 +282,7 @@ RC_GTEST_PROP(Value, equality_is_that_of_the_definition, (std::uint64_t seed)) {
   RC_ASSERT(differences(a, b, 3).empty() == equal);
 }
 
-/// Returns the processor time that `work` takes, so that other load on the machine does not count.
+/// Returns the processor time that `work` takes; other load on the machine does not affect it.
 template <class Work>
 double seconds_of(Work work) {
   const std::clock_t start = std::clock();
@@ -311,9 +311,10 @@ TEST(Value, a_large_dict_in_another_order_is_compared_at_once) {
 }
 
 TEST(Value, entries_made_to_collide_cost_no_more) {
-  // The hash of a list ends in mix64(state, hash of last item). So it is easy to make keys that
-  // differ early but have equal hashes, which would slow a hash table down. Equality uses no
-  // hashes. So it is enough to show that many entries that are almost alike are compared quickly.
+  // The hash of a list ends in mix64(state, hash of last item), so it is easy to make keys that
+  // differ in early items but have equal hashes. Such keys would slow a hash table down, but
+  // equality uses no hashes. So it is enough to show that many nearly equal entries are compared
+  // quickly.
   constexpr int kEntries = 50'000;
   Dict forward;
   for (int i = 0; i < kEntries; ++i) {

@@ -20,8 +20,8 @@ using ::testing::IsEmpty;
 
 constexpr const char* kShard = "/shard_0_1";
 
-/// Makes a catalog of these keys. A key that ends in "!" is an object with one shard, a key with a
-/// shard is an object, and every other key is a tensor.
+/// Makes a catalog of these keys. Keys that end in "!" become objects with one shard, keys that
+/// contain "/shard_" become objects, and all other keys become tensors.
 Catalog catalog_of(const std::vector<std::string>& keys) {
   Catalog catalog{.files = {"f"}};
   for (std::string key : keys) {

@@ -1,5 +1,5 @@
-// Tests that historical defects of placement and geometry turn the pairs of small layouts red.
-// docs/exhaust.md has the same list.
+// Tests that historical defects of placement and geometry make pairs of small layouts fail.
+// docs/exhaust.md lists the same defects.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using sim::Sharding;
 
 struct Row {
   const char* mutant;
-  std::int32_t world_max = 2;  ///< smallest worlds in which it shows
+  std::int32_t world_max = 2;  ///< size of the smallest worlds in which the mutant shows
   Sharding sharding = Sharding::kFullyReshardable;
 };
 

@@ -1,5 +1,5 @@
-// Tests that all pairs of small layouts are loaded and compared, that a wrong one is named, and
-// that nothing counts that was not run.
+// Tests that all pairs of small layouts are loaded and compared, that a wrong pair is named, and
+// that pairs that were not run do not count.
 
 #include "driver/exhaust/exhaust.hpp"
 

@@ -20,7 +20,8 @@ class PairTallyTest : public testing::Test {
     stored_ = job_.live_state();
   }
 
-  /// Returns the result if one rank is delivered `stored_` and has `model_`.
+  /// Returns the result for one rank to which the load delivered `stored_`, and which has `model_`
+  /// afterwards.
   PairResult result(const PairRule& rule = {}) {
     PairTally tally(saved(), rule, 1);
     tally.delivered(GlobalRank{0}, stored_);

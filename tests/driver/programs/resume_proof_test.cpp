@@ -23,7 +23,7 @@ class Runs {
  public:
   Recorded told;
 
-  /// Writes the files as they are told now, and judges them.
+  /// Writes the present content of `told` to files, and judges them.
   reports::ScenarioResult prove() {
     write("a", 0, told.control);
     write("b", 0, told.first);
@@ -51,7 +51,7 @@ class Runs {
                       .checkpoints = {}};
 };
 
-/// Replaces `what` in each of the files.
+/// Replaces the first `what` in each of the files.
 void change(std::vector<std::string>& files, const std::string& what, const std::string& by) {
   for (auto& file : files) {
     const auto at = file.find(what);
@@ -60,7 +60,7 @@ void change(std::vector<std::string>& files, const std::string& what, const std:
   }
 }
 
-/// Returns the second life as if it ran under another layout of the same ranks.
+/// Changes the second life's files as if that life had run under another layout of the same ranks.
 std::vector<std::string> under_another_layout(std::vector<std::string> files) {
   change(files, R"({"dp":2})", R"({"tp":2})");
   return files;
@@ -88,7 +88,8 @@ TEST(ResumeProof, FindsAnObjectThatWasNotLoaded) {
 
 TEST(ResumeProof, RefusesARunThatLoadsNothing) {
   Runs runs;
-  // The cold life says that it is at step 2, and has what was live there: the proof shows nothing.
+  // Even the cold life, which should lack the loaded state, is at step 2 and has the state of that
+  // step. So comparing with it would prove nothing.
   runs.write("cold", 1, runs.told.second);
   runs.folders.cold = runs.path("cold");
   const auto result = runs.prove();

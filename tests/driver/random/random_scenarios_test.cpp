@@ -43,7 +43,7 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  // The hash of the name gives each property cases of its own.
+  // Includes the hash of the name, so that each property gets different cases.
   params.seed = mix64(request.seed, hash_of(property.name));
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;

@@ -1,4 +1,4 @@
-// Tests the judgement of a command that stands between two lives of a trainer.
+// Tests the judge of a command that runs between two lives of a trainer.
 
 #include "driver/witness/command_judge.hpp"
 
@@ -9,7 +9,8 @@
 namespace reprise::driver {
 namespace {
 
-/// A command that had to leave a checkpoint of step 2, and left it as it was.
+/// A command that must leave behind a checkpoint of step 2. The checkpoint was there before, and
+/// the command did not change it.
 struct Rewritten {
   LifeEvidence life;
 

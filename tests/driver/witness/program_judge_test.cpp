@@ -45,7 +45,7 @@ TEST(ProgramJudge, CallsOverlapsInconclusive) {
   EXPECT_TRUE(findings.front().inconclusive);
 }
 
-/// Makes rows 2 and 3 of "w" blank in the given files: no rank tells of them.
+/// Declares rows 2 and 3 of "w" blank in the given files, and removes the digests of these rows.
 void leave_blank(std::vector<std::string>& files) {
   for (std::string& text : files) {
     for (const std::int64_t step : {2, 3}) {
@@ -184,7 +184,7 @@ TEST(ProgramJudge, ListsAllUntoldKeysByTheirCommonPrefix) {
     run.stored[0].objects.insert(key);
   }
   EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank told of: optim (2), sched;"));
-  // A prefix of which something was told excuses nothing.
+  // Keys that no rank told of are not summed up by a prefix under which some rank told of a key.
   run.stored[0].tensors["w.rest.a"] = run.stored[0].tensors["w"];
   EXPECT_THAT(run.first(), HasSubstr("optim (2), sched, w.rest.a"));
 }

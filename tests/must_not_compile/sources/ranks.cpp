@@ -1,5 +1,5 @@
-// Mixes kinds of numbers that must not be mixed. With MIX_UP, each line in the second part is an
-// error of its own; without it the file compiles.
+// Mixes kinds of numbers that must not be mixed. With MIX_UP defined, each line in the second part
+// is a separate error; otherwise the file compiles.
 
 #include "core/agree/leader.hpp"
 #include "reprise/mesh.hpp"

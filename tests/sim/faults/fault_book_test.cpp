@@ -1,4 +1,4 @@
-// Tests faults as data, and the places at which they take effect.
+// Tests the descriptions of faults, and the places at which faults take effect.
 #include "sim/faults/fault_book.hpp"
 
 #include <gmock/gmock.h>

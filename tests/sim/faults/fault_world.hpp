@@ -1,6 +1,6 @@
 #pragma once
 // Runs lives of a small job with the real engine in a simulated world with faults. All content
-// depends only on its step, so each loaded element shows the checkpoint that it is from.
+// depends only on its step, so each loaded element shows which checkpoint it comes from.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Tests the measured memory that a save and a load use in addition to the job's own. It must not be
-// zero and not exceed the declared bound.
+// Tests the measurement of the memory that a save and a load use in addition to the job's own. The
+// result must be neither zero nor above the declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -36,7 +36,7 @@ TEST(AddressSet, counts_each_address_once) {
   EXPECT_EQ(set.bytes(), 100U);
 }
 
-/// Adds every range of up to 7 bytes to every set of such ranges, and compares the result with a
+/// Adds every range within 8 bytes to every subset of the 8 bytes, and compares the result with a
 /// bitmap.
 TEST(AddressSet, agrees_with_a_bitmap) {
   for (unsigned bits = 0; bits < 256; ++bits) {

@@ -1,5 +1,5 @@
-// Shows one rank an outdated store, and tests what this rank and the other ranks then see of the
-// tracker and of the checkpoint.
+// Gives one rank an outdated view of the store, and tests what this rank and the other ranks then
+// see of the tracker and of the checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 struct Seen {
   std::optional<Step> tracked;
   bool stands = false;  ///< true if stat finds the directory of step 2
-  bool listed = false;  ///< true if a list of the root contains that directory
+  bool listed = false;  ///< true if listing the root shows that directory
   bool opens = false;   ///< true if a file in that directory can be opened
 };
 

@@ -1,5 +1,5 @@
-// Tests that a job can continue as another job without a checkpoint. It then ends like a job that
-// saves and loads.
+// Tests that a job can continue as another job without a checkpoint, and that it then ends like a
+// job that saves and loads instead.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr int kBefore = 4;  // steps before the job continues as another; the last of them overflows
+constexpr int kBefore = 4;  // steps before the job continues as another; the last one overflows
 constexpr int kAfter = 2;
 
 std::vector<ModuleConfig> modules(const std::vector<std::string>& names) {
@@ -45,7 +45,7 @@ Life without_a_store(const JobConfig& before, const JobConfig& after) {
   return life;
 }
 
-/// Returns the objects of random streams, by key.
+/// Returns the objects that hold random streams, by key.
 Dict streams_of(const GlobalState& state) {
   Dict streams;
   for (const auto& object : state.objects) {

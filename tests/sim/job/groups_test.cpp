@@ -1,5 +1,5 @@
-// Tests the groups of a job in every order of the axes and on any ranks: when all groups are
-// passed, some of them, or none.
+// Tests the groups of a job in every order of the axes and on any ranks. The job is passed all
+// groups, some groups, or none.
 
 #include "sim/job/groups/groups.hpp"
 
@@ -62,7 +62,7 @@ void expect_groups_say_where_ranks_stand(const Layout& layout,
       lists[name.argument].insert((groups.*name.group)->members());
     }
   }
-  // For each group name, every rank belongs to exactly one of the different lists.
+  // For each group name, the distinct lists together contain every rank exactly once.
   for (const auto& [name, parts] : lists) {
     std::vector<GlobalRank> all;
     for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -238,7 +238,7 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
   });
 }
 
-// --- all, half or no groups given ---------------------------------------------------------------
+// --- all, some or no groups given ----------------------------------------------------------------
 
 /// Returns the sets of groups to forbid: no groups, all groups, and each group alone.
 std::vector<GroupSet> sets_to_forbid() {
@@ -247,7 +247,8 @@ std::vector<GroupSet> sets_to_forbid() {
   return sets;
 }
 
-/// Required result of resolve(), for one choice of given groups and of forbidden global groups.
+/// The result that resolve() must return if these groups are given and these global groups are
+/// forbidden.
 struct Resolved {
   std::optional<Code> code;
   std::string says;

@@ -223,7 +223,8 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    // Loads with each sharding, but reads the state as the checkpoint's sharding says.
+    // Loads into jobs with each of the shardings. Each job reads the state in the form of the
+    // checkpoint's sharding.
     Case other = row;
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);

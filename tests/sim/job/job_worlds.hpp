@@ -1,6 +1,6 @@
 #pragma once
-// Runs whole jobs in tests: trains and assembles them, and loads them from each other without
-// files.
+// Runs whole jobs in tests: trains jobs, assembles their state, and loads one job's state into
+// another without files.
 
 #include <mutex>
 

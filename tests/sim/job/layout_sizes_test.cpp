@@ -1,6 +1,6 @@
 // Tests every size in the list of layout names. Each size is parsed, printed, assigned to ranks,
-// stored and shown. It must cut the model and its random streams as its row in the list says. A new
-// axis needs no change in this file.
+// stored and shown. It must split the model and the model's random streams as its row in the list
+// says. A new axis needs no change in this file.
 
 #include "core/state/layout_sizes.hpp"
 
@@ -117,7 +117,7 @@ Layout base_but(const LayoutField& field) {
   return layout;
 }
 
-/// Returns the different parts of the model that ranks of the layout hold, as boxes by key.
+/// Returns the distinct parts of the model that ranks of the layout hold, as boxes by key.
 std::set<std::string> parts_held(const Layout& layout) {
   const ModelSpec model = model_named("moe-tiny");
   std::set<std::string> parts;

@@ -1,4 +1,4 @@
-// Tests which grids of modules make a job, and the error messages for all others.
+// Tests which combinations of module grids form a valid job, and the error messages for all others.
 
 #include "sim/job/modules/module_config.hpp"
 

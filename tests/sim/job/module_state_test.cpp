@@ -1,4 +1,5 @@
-// Tests that parts of an optimizer's entry become objects of its module, and return into the entry.
+// Tests that parts of an optimizer's entry become objects of its module, and that they are put back
+// into the entry.
 
 #include "sim/job/modules/module_state.hpp"
 

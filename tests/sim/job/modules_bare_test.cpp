@@ -1,4 +1,4 @@
-// Tests keys of modules in the old form without a prefix: they are written, read, assigned to
+// Tests module keys in the old form, which has no prefix: they are written, read, assigned to
 // modules, or refused.
 
 #include <gmock/gmock.h>

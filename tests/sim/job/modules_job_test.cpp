@@ -144,7 +144,7 @@ TEST(ModulesJob, a_frozen_module_stays_as_it_began_and_has_no_optimizer) {
   }
 }
 
-// --- refused ------------------------------------------------------------------------------------
+// --- refused jobs --------------------------------------------------------------------------------
 
 TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
   struct Row {
@@ -180,7 +180,7 @@ TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
 
 // --- overflows ----------------------------------------------------------------------------------
 
-/// A module's loss scale and growth tracker, and the steps of its groups.
+/// A module's loss scale and growth tracker, and the steps of its parameter groups.
 struct Scaler {
   double scale = 0;
   std::int64_t tracker = 0;

@@ -118,7 +118,7 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
 
 TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refused) {
   static std::int64_t rows = 0;
-  JobPolicy policy;  // cuts tensors of 65 rows to `rows` rows before a save
+  JobPolicy policy;  // shortens tensors of 65 rows to `rows` rows before a save
   policy.saved = [](StateDict state) {
     for (auto& leaf : state.tensors) {
       if (leaf.shape.size() == 0 || leaf.shape[0] != 65) continue;

@@ -80,7 +80,7 @@ struct RankEnding {
 
 struct Life {
   std::vector<RankEnding> ranks;
-  GlobalState saved;  ///< state saved at the end or at the machine's request, if it permits a save
+  GlobalState saved;  ///< state saved at the end or on request, if the machine permits a save
   GlobalState space;  ///< training state at the end
 
   const RankEnding& first() const { return ranks.front(); }

@@ -58,8 +58,8 @@ RerunDiagnosis machine_diagnosis(Blame blame) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns the gravest blame of any rank: a device is graver than chance, and chance is graver than
-/// nobody.
+/// Returns the most serious blame of any rank: a persistent error, else a transient error, else a
+/// correct result.
 RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   for (const Blame blame : {Blame::kPersistent, Blame::kTransient, Blame::kCorrect}) {
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -90,7 +90,7 @@ bool same_context(const FaultContext& a, const FaultContext& b) {
 
 // --- all choices --------------------------------------------------------------------------------
 
-/// Runs a story once for each sequence of choices that it makes.
+/// Runs a story once for each sequence of choices that the story can make.
 class Choices {
  public:
   std::size_t pick(std::size_t among) {
@@ -126,8 +126,8 @@ struct Account {
   Tally tally;
   std::int64_t stories = 0;
   std::int64_t comparisons = 0;  ///< number of values compared between machine and table
-  std::int64_t crashes = 0;      ///< number of crashes; each restart loads what was stored
-  std::size_t last_edge = 0;     ///< last edge at which any story crashed
+  std::int64_t crashes = 0;      ///< number of crashes; after each, a restart loads what was stored
+  std::size_t last_edge = 0;     ///< last edge at which some story crashed
   std::vector<std::string> differences;
 };
 
@@ -570,7 +570,7 @@ void anything(Choices& choices, Lockstep& world) {
       for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
         Sight sight;
         if (first && choices.yes()) {
-          // If the mode is not off, only the kind in the re-run matters.
+          // If the mode is not off, only the kind of the re-run's result matters.
           const bool off = world.walk().mode() == Mode::kOff;
           sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
         }
@@ -614,8 +614,8 @@ void crash_anywhere(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// A job with any mode and with another layout loads a checkpoint of any mode, idle or with a
-/// fault.
+/// A job of any mode, possibly with another layout, loads a checkpoint of any mode, which is idle
+/// or has a fault.
 void loads_of_all_kinds(Choices& choices, Lockstep& world) {
   static const std::vector<Layout> layouts = [] {
     const auto with = [](auto change) {
@@ -668,8 +668,9 @@ TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
 TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
   const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
   expect_same(account);
-  // There is 1 story if no rank rejects. Otherwise any subset of the ranks rejects. Then there are
-  // 3 ways for each of 0 to 3 restarts and, at the end, 2 ways for each rank that rejected.
+  // There is 1 story in which no rank rejects. In the others, any non-empty subset of the ranks
+  // rejects. They have 0 to 3 restarts, with 3 choices for each, and end with 2 choices for each
+  // rank that rejected.
   EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
 }
 

@@ -1,5 +1,5 @@
-// Tests the rerun machine's state in a job's checkpoints: what a restart takes from it, finds out
-// and reports.
+// Tests the rerun machine's state in a job's checkpoints: what a restart restores, diagnoses and
+// reports.
 
 #include <gtest/gtest.h>
 

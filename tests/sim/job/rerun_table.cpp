@@ -238,7 +238,7 @@ Walk Walk::restarted(const Walk& stored, const Walk* left, Mode own, Stored foun
   fresh.ranks_ = stored.ranks_;
   for (auto& rank : fresh.ranks_) {
     rank.blame = Blame::kNone;
-    // False if the result differed in place, which ends the suspicion.
+    // False if the re-run in place gave a different result, which ends the suspicion.
     rank.suspect = rank.checkpoint;
   }
   return fresh;

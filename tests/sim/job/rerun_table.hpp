@@ -3,9 +3,9 @@
 // from the documentation of Megatron's machine, not from the machine under test. It has its own
 // types, so it does not depend on the names of that machine.
 //
-// An iteration consists of a few passes of forward and backward. Between passes all ranks call
-// ask() for the next move together, and in each pass every rank reports with see() the results that
-// it validated:
+// An iteration consists of a few passes of forward and backward. Before each pass, all ranks
+// together call ask(), which returns the next move. In a pass, every rank calls see() to report the
+// results that it validated:
 //
 //   ask -> kRun   see, see, see ...   ask -> kRun ... ask -> kUpdate, kLeave
 //
@@ -129,8 +129,8 @@ struct Tally {
   std::set<std::size_t> world_rows;
   std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< pairs of consecutive world rows
 };
-/// Returns the pairs of world rows that the table allows in sequence: within one life, or across a
-/// restart in the same mode. A restart continues from the state that the first row left.
+/// Returns the pairs of world rows that can follow each other, within one life or across a restart
+/// in the same mode. After a restart, the second row begins in the state that the first row left.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
 /// Walks through the rows of the table for a world of some ranks.

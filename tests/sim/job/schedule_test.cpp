@@ -1,4 +1,4 @@
-// Tests the words of a schedule's styles in a checkpoint's common state.
+// Tests the words that stand for the styles of a schedule in a checkpoint's common state.
 
 #include "sim/job/model/schedule.hpp"
 

@@ -1,5 +1,5 @@
-// Tests that mutants of saves during training show in some setups, and do not show if their needs
-// are not met.
+// Tests mutants of saves during training. Each must show in some setup, and must not show in a
+// setup that does not meet its needs.
 
 #include <gtest/gtest.h>
 

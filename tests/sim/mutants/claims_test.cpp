@@ -75,8 +75,7 @@ std::vector<Claim> claims_in(const std::string& page) {
   return claims;
 }
 
-/// Returns the text of each test's file by the test's name, "Suite.name", for every test in the
-/// tree.
+/// Maps the name of every test in the tree, "Suite.name", to the text of the test's file.
 std::map<std::string, std::string> tests_of_the_tree() {
   static const std::regex kTest(R"(\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\))");
   std::map<std::string, std::string> tests;

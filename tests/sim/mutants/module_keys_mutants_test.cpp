@@ -1,4 +1,4 @@
-// Tests loads that search for the keys of modules in a form other than the checkpoint's.
+// Tests loads that search for module keys in a form that the checkpoint's keys do not have.
 
 #include <gtest/gtest.h>
 

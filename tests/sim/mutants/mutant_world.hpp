@@ -51,7 +51,7 @@ inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
              << (lives.ranks.empty() ? "" : " on other ranks");
 }
 
-/// The first message of each code or verdict, by name.
+/// Maps the name of each code or verdict to the first message about it.
 using Verdicts = std::map<std::string, std::string>;
 
 class MutantWorld {

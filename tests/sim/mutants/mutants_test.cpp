@@ -10,8 +10,8 @@
 namespace reprise::sim::mutants_test {
 namespace {
 
-/// A setup in which a mutant shows. `hidden` is a setup that does not meet the mutant's `needs`,
-/// where it must not show.
+/// A setup in which a mutant shows. If the mutant has `needs`, `hidden` is a setup that does not
+/// meet them, and there the mutant must not show.
 struct Row {
   std::string_view mutant;
   Lives shown;

@@ -1,5 +1,6 @@
-// Crashes a save at each call to the store, as the end of the process or as a power cut, and once
-// more while the next save cleans up. Afterwards a reader must find one whole checkpoint.
+// Interrupts a save at each call to the store, by killing the process or by a power cut, and then
+// also cuts the power at each call of the next save. Afterwards a reader must find one whole
+// checkpoint.
 
 #include <gtest/gtest.h>
 

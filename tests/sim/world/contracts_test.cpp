@@ -33,7 +33,8 @@ struct SimStoresWithoutExchange {
     return std::make_unique<SimStore>("sim:", StoreCapabilities{.exchange = false});
   }
 };
-/// Makes stores without rename whose lists are always current. sim_store_test has lists that lag.
+/// Makes stores without rename whose lists are always current. Lists that lag are tested in
+/// sim_store_test.
 struct SimObjectStores {
   std::unique_ptr<Store> make() {
     return std::make_unique<SimStore>("sim:",

@@ -1,5 +1,5 @@
-// Tests concurrent writers on a file system without locks. No writer removes files that another one
-// writes or has set aside, and each gets an error.
+// Tests concurrent writers on a file system without locks. No writer removes files that another
+// writer writes or has set aside. All saves succeed, and the one that finishes last is loaded.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

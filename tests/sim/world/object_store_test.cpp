@@ -234,7 +234,7 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
 
 /// Without exchange, the old checkpoint is moved out of the way before the new one takes its place.
 /// Here a save over the first iteration died before it removed the old checkpoint. Retention
-/// removes both together.
+/// removes the old and the new checkpoint of that iteration together.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);

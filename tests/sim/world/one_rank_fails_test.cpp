@@ -1,6 +1,6 @@
-// Lets one rank of two or three fail at each of its calls to the store, with an exception other
-// than Error, in a save and in a load that may fall back. No other rank may wait for it: all ranks
-// end in the same way, with the same error or without one.
+// In worlds of two and three ranks, lets one rank fail at each of its calls to the store, with an
+// exception other than Error, in a save and in a load that may fall back. No other rank may wait
+// for it: all ranks end in the same way, with the same error or without one.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
-// Crashes every protocol at every place: at each begin and end that the engine traces, and at each
-// change of the store in between; on each rank; by the end of its process or by a power cut. Also
-// lets each of these changes fail, or only report success for a rename. Afterwards a new job must
-// load one committed checkpoint, the same on all ranks, and must be able to save.
+// Crashes every protocol at every place, on each rank. The places are each begin and end that the
+// engine traces, and each change of the store in between. A crash kills the process or cuts the
+// power. Also makes each of these changes fail, and makes each rename report success without being
+// done. Afterwards a new job must load one committed checkpoint, the same on all ranks, and must be
+// able to save.
 
 #include <gtest/gtest.h>
 
@@ -80,7 +81,7 @@ void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// Saves of a job that changes its state right after each begin, and then polls.
+/// Saves of a job that changes its state right after it begins a save, and then polls.
 struct Beside {
   std::vector<SaveOf> saves = {};
   std::size_t in_flight = 1;
@@ -122,18 +123,18 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The saves before the crash, the saves that are cut off, and the permitted results.
+/// The saves before the crash, the saves that the crash interrupts, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
   std::optional<std::int64_t> damaged = {};  ///< step whose payload is changed beforehand
-  std::optional<SaveOf> unfinished = {};     ///< a save that was cut off earlier
+  std::optional<SaveOf> unfinished = {};     ///< a save that was interrupted earlier
   bool loads = false;                        ///< true if the job loads before it saves
   std::optional<SaveOf> saves = {};
   /// Permitted generations; 0 permits that there is no checkpoint.
   std::set<std::int64_t> allowed = {};
-  /// Steps that must remain after the last save. Those saved earlier must be whole after every
-  /// crash.
+  /// Steps that must remain after the last save. Those of them that were saved earlier must be
+  /// whole after every crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
 
@@ -254,8 +255,8 @@ const std::vector<History>& histories() {
   return all;
 }
 
-/// Kinds of stores. They replace a tree in one step, in two renames, or with one conditional put
-/// while lists lag.
+/// Kinds of stores, by how they replace a tree: in one step, in two renames, or, while lists lag,
+/// with one conditional put.
 enum class Kind { kExchange, kRename, kPut };
 constexpr std::array kKinds = {Kind::kExchange, Kind::kRename, Kind::kPut};
 
@@ -484,8 +485,8 @@ class ProtocolCrash {
   }
 
   /// Returns the names that a removal left behind. If lists lag, the save may not have seen some
-  /// files; so makes one more save, which removes these files. Marks stay until a list shows that
-  /// nothing else is left.
+  /// files; in that case first makes one more save, which removes these files. Marks stay until a
+  /// list shows that nothing else is left.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
@@ -559,8 +560,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Returns the places where a step begins: there another life would find the results of the step
-/// before. Also returns the places within a step where it moves or removes something.
+/// Returns the places at which a step begins, since a crash there leaves the results of the step
+/// before. Also returns the places within a step at which it moves or removes something.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -652,7 +653,8 @@ TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
   }
 }
 
-/// Returns the names of the phases and their steps, in the order in which they first began.
+/// Returns the names of all phases or, if `phase` is not empty, of that phase's steps, in the order
+/// in which they first began.
 std::vector<std::string> names(const std::vector<MortalPlace>& places, const std::string& phase) {
   std::vector<std::string> found;
   for (const auto& place : places) {
