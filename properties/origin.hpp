@@ -46,12 +46,17 @@ struct Suspects {
   std::function<std::vector<OtherState>()> others;
 };
 
-/// Returns the origin with one of these codes: ZERO_FILL, NOT_FILLED, TORN_SNAPSHOT (a copy that
-/// nobody waited for), WRONG_OWNER (from another tensor), PERMUTED_SHARDS (from another rank's
-/// shard, at the same position in it), PERMUTED_COMPONENTS (from another component of a fused
-/// tensor, of which each rank holds boxes of equal size), SHIFTED_BYTES (from another place of the
-/// same tensor), STALE_BYTES or the code of the other state. If none applies, the code is
-/// BIT_MISMATCH.
+/// Returns the origin of the wrong elements, with one of these codes:
+///
+///   ZERO_FILL, NOT_FILLED
+///   TORN_SNAPSHOT        a copy for which nobody waited
+///   WRONG_OWNER          another tensor
+///   PERMUTED_SHARDS      another rank's shard, at the same position in it
+///   PERMUTED_COMPONENTS  another component of the same fused tensor, if each rank holds boxes of
+///                        equal size of all components
+///   SHIFTED_BYTES        another place in the same tensor
+///   STALE_BYTES, or the code of the other state
+///   BIT_MISMATCH         none of these
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});
 
 }  // namespace reprise

@@ -23,8 +23,9 @@ struct StreamSource {
 };
 
 /// Judges the random states that only this rank holds. Reports RNG_STREAM_COLLAPSE if the stream
-/// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if the stream
-/// has not drawn for the number of steps in `ages`, or if its state belongs to no known stream.
+/// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if the number
+/// of draws does not match the number of steps in `ages`, or if the state belongs to no known
+/// stream.
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
 

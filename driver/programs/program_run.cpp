@@ -104,8 +104,8 @@ class ProgramRun {
     return "";
   }
 
-  /// Runs the last life that loads once more, as a life that only pretends to load. Adds a finding
-  /// if the judges find nothing wrong with it.
+  /// Takes the last life that loads and runs it again, this time only pretending to load. Adds a
+  /// finding if the judges find nothing wrong with it.
   void judge_cold(WitnessFindings& findings) {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;

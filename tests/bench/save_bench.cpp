@@ -32,8 +32,8 @@ struct SaveRow {
   double aim;
 };
 
-/// Measures saves with the settings `row` to files in `place`. Removes the files before each turn,
-/// so that each turn writes new ones.
+/// Measures saves to files in `place`, with the settings in `row`. Removes the files before each
+/// turn, so that each turn writes new ones.
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);

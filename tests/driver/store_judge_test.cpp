@@ -1,4 +1,4 @@
-// Judges the store after a life, with one error at a time.
+// Tests the store judge. Each case puts one error into the store after a life.
 
 #include "driver/judges/store_judge.hpp"
 #include "core/ports/whole_file.hpp"

@@ -1,4 +1,4 @@
-// Tests that verify notices signs that a directory holds files of two saves.
+// Tests that `verify` reports signs of two saves whose files are in one directory.
 
 #include "core/verify/verify_mixture.hpp"
 #include "core/ports/whole_file.hpp"

@@ -85,8 +85,7 @@ TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
   EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
 }
 
-/// Replaces each byte of the checksums in the central directories of all items by the result of
-/// `by`.
+/// Applies `by` to each byte of each checksum in the central directories of all items.
 void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});

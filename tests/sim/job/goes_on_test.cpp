@@ -1,5 +1,5 @@
-// Tests that a job can continue as another job without a checkpoint, and that it then ends like a
-// job that saves and loads instead.
+// Tests that a job can hand its state to another job directly, without a checkpoint, and that the
+// result equals that of saving and loading.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

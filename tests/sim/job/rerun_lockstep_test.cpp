@@ -166,8 +166,8 @@ class Lockstep {
   std::size_t ranks() const { return machines_.size(); }
   bool suspect(std::size_t rank) const { return walk_.suspect(rank); }
 
-  /// Makes the process die after that many more edges, that is, after a step or in the middle of a
-  /// save.
+  /// Makes the process die after `edges` more edges. An edge is the end of a step or a point within
+  /// a save.
   void die_after(std::size_t edges) { edges_left_ = dies_after_ = edges; }
 
   void begin() {
@@ -588,7 +588,7 @@ void anything(Choices& choices, Lockstep& world) {
   }
 }
 
-/// More edges than any story has, so that a crash can also come at a story's last edge.
+/// An upper bound on the edges of a story. A crash can thus come at any edge, even at the last.
 constexpr std::size_t kEdges = 40;
 
 /// The process dies at any edge, and the job continues from what was stored before.
