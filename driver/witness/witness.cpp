@@ -101,10 +101,6 @@ WitnessTensor tensor_in(const JsonField& field) {
     refuse_others(box, {"at", "size", "digest"});
     if (tensor.boxes.back().box.empty()) tensor.boxes.pop_back();
   }
-  std::set<Box> boxes;
-  for (const auto& box : tensor.boxes) {
-    if (!boxes.insert(box.box).second) field.at("boxes").refuse("has a box twice");
-  }
   if (field.has("blank")) {
     for (const auto& box : field.at("blank").items()) {
       tensor.blank.push_back(box_in(box, &tensor.shape));
@@ -132,10 +128,13 @@ WitnessState state_in(const JsonField& field) {
   WitnessState state;
   state.when = moment_in(field.at("when"));
   state.step = field.at("step").integer();
-  std::set<std::string> keys;
+  std::set<std::pair<std::string, Box>> boxes;
   for (const auto& tensor : field.at("tensors").items()) {
     state.tensors.push_back(tensor_in(tensor));
-    if (!keys.insert(state.tensors.back().key).second) tensor.refuse("is there twice");
+    for (const auto& box : state.tensors.back().boxes) {
+      const bool added = boxes.emplace(state.tensors.back().key, box.box).second;
+      if (!added) tensor.refuse("has the box " + to_string(box.box) + " a second time");
+    }
   }
   std::set<std::pair<std::string, std::string>> names;
   for (const auto& object : field.at("objects").items()) {
