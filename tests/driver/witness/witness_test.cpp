@@ -106,6 +106,24 @@ TEST(Witness, RefusesAFieldThatNothingJudges) {
       refused(R"({"what": "state", "when": "end", "step": 1, "tensors": [], "objects": [], )"
               R"("buffers": []})"),
       HasSubstr("buffers"));
+  EXPECT_THAT(refused(R"({"what": "done", "code": 0})"), HasSubstr("code"));
+  EXPECT_THAT(refused(R"({"what": "exit", "code": 0, "why": "", "rank": 1})"), HasSubstr("rank"));
+}
+
+TEST(Witness, RefusesWhatIsToldTwice) {
+  const auto refused = [&](const std::string& tensors, const std::string& objects) {
+    return refusal_of(start_line(0, 0) +
+                      R"({"what": "state", "when": "end", "step": 1, "tensors": [)" + tensors +
+                      R"(], "objects": [)" + objects + "]}\n");
+  };
+  const std::string box = R"({"at": [0], "size": [1], "digest": "0000000000000001"})";
+  const auto tensor = [&](const std::string& boxes) {
+    return R"({"key": "w", "dtype": "int32", "shape": [2], "boxes": [)" + boxes + "]}";
+  };
+  const std::string object = R"({"key": "o", "digest": null})";
+  EXPECT_THAT(refused(tensor(box) + "," + tensor(box), ""), HasSubstr("box [0:1] a second time"));
+  EXPECT_THAT(refused(tensor(box + "," + box), ""), HasSubstr("box [0:1] a second time"));
+  EXPECT_THAT(refused("", object + "," + object), HasSubstr("is there twice"));
 }
 
 std::string refused_tensor(const std::string& tensor) {
