@@ -4,7 +4,7 @@ It needs numpy and the standard library; torch tensors are taken where torch is 
 or at a state dict: keys, shapes and boxes are what the training script computed from its layout and its rank.
 
     witness = Witness(versions=["torch"])
-    for action in witness.actions(at_end):  # load (if this life begins with one), train, save, finalize; exit is done here
+    for action in witness.actions(at_end):  # load (if this life begins with one), train, save, finalize
         ...
         with witness.phase("save.write", step): ...
         witness.state("save", step, [witness.tensor("model.w", [4, 8], [([2, 0], w)])], [witness.object("cursor", 7)])
@@ -126,13 +126,9 @@ class Witness:
                 raise OSError("the witness file took a part of a line")
 
     def actions(self, at_end=lambda: None):
-        """Yields this life's actions in order, the first load included; carries out exit; calls at_end and says done at last."""
+        """Yields this life's actions in order, the first load included; calls at_end and says done at last."""
         load = self.plan.get("load")
-        for action in ([{"do": "load", **load}] if load else []) + list(self.plan["actions"]):
-            if action["do"] == "exit":
-                at_end()
-                self.exit(action.get("code", 0), "the plan says so")
-            yield action
+        yield from ([{"do": "load", **load}] if load else []) + list(self.plan["actions"])
         at_end()
         self.say("done")
 

@@ -4,7 +4,7 @@
     run_alone.py TRAINER ROOT --layout dp=2,tp=1 [--option async=thread]... [--load | --cold STEP]
                  [--kill RANK,PHASE,TIME] [--fault '{"rerun": {...}}'] ACTION...
 
-An action is train:N, save, save:async, save:sync, load, finalize or exit:CODE. Lives are counted by the files in
+An action is train:N, save, save:async, save:sync, load or finalize. Lives are counted by the files in
 ROOT/witness; checkpoints go to ROOT/checkpoints. Run it with the Python that has the trainer's packages.
 """
 import argparse
@@ -110,40 +110,6 @@ def lines_of(root, number):
     return [[json.loads(line) for line in path.read_text().splitlines()] for path in found if "-values" not in path.name]
 
 
-def blank_of(lines, when, occurrence=0):
-    """key -> boxes (at, size) whose content is nobody's."""
-    states = [[line for line in rank if line["what"] == "state" and line["when"] == when][occurrence] for rank in lines]
-    return {t["key"]: [(tuple(b["at"]), tuple(b["size"])) for b in t["blank"]] for state in states for t in state["tensors"] if "blank" in t}
-
-
-def digests(lines, when, occurrence=0):
-    """What all ranks together said at the n-th moment of this kind: key -> (dtype, shape, digest of the tensor), or an error's text."""
-    boxes, about_key, blanks = {}, {}, blank_of(lines, when, occurrence)
-    for rank in lines:
-        states = [line for line in rank if line["what"] == "state" and line["when"] == when]
-        for tensor in states[occurrence]["tensors"]:
-            about_key.setdefault(tensor["key"], (tensor["dtype"], tuple(tensor["shape"]), tensor["holders"]))
-            for box in tensor["boxes"]:
-                boxes.setdefault(tensor["key"], {}).setdefault((tuple(box["at"]), tuple(box["size"])), []).append(box["digest"])
-    found = {}
-    for key, (dtype, shape, holders) in about_key.items():
-        parts = boxes.get(key, {})
-        wrong = [f"{at} {size}: {held}" for (at, size), held in parts.items() if len(set(held)) != 1 or len(held) != holders]
-        covered = sum(math.prod(size) for _, size in [*parts, *blanks.get(key, ())]) == math.prod(shape)
-        total = sum(int(held[0], 16) for held in parts.values()) % 2**64
-        found[key] = (dtype, shape, f"{total:016x}") if covered and not wrong else (dtype, shape, f"replicas differ or a hole: {wrong}")
-    return found
-
-
-def objects(lines, when, occurrence=0):
-    """(key, shard) of each object that a rank named at that moment -> its digests over the ranks."""
-    found = {}
-    for rank in lines:
-        for o in [line for line in rank if line["what"] == "state" and line["when"] == when][occurrence]["objects"]:
-            found.setdefault((o["key"], o.get("shard")), set()).add(o["digest"])
-    return found
-
-
 def summary(lines):
     for rank, said in enumerate(lines):
         steps = [f"{line['step']}:{float.fromhex(line['loss']):.6f}" for line in said if line["what"] == "step"]
@@ -157,7 +123,7 @@ def action_of(text):
     name, _, value = text.partition(":")
     if name == "train":
         return {"do": name, "steps": int(value)}
-    return {"do": name} | ({"async": value == "async"} if name == "save" and value else {}) | ({"code": int(value)} if name == "exit" else {})
+    return {"do": name} | ({"async": value == "async"} if name == "save" and value else {})
 
 
 def main():

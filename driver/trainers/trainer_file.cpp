@@ -19,8 +19,7 @@ constexpr const char* kTrainerFile = "trainer.yaml";
 constexpr const char* kTrainers = "trainers";
 constexpr std::int64_t kTrainerKeepsMax = 1'000'000;
 constexpr std::array<std::string_view, 1> kTrainerFaults = {"rerun"};
-constexpr std::array<std::string_view, 5> kTrainerActions = {"train", "save", "load", "finalize",
-                                                             "exit"};
+constexpr std::array<std::string_view, 4> kTrainerActions = {"train", "save", "load", "finalize"};
 
 std::vector<std::string> required_texts(YamlMap& map, const char* key) {
   if (!map.has(key)) map.required(key);

