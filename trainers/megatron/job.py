@@ -198,7 +198,7 @@ class Job:
             objects.append(own.object("rerun_state_machine_state", self.rerun_fields(batches), f"{own.rank}_{own.world}"))
         if self.late(when == "save"):
             objects.append(own.object("dataloader_state", shard=f"{own.rank}_{own.world}", judged=False))
-        steps = {float(state["step"]) for inner in getattr(self.optimizer, "chained_optimizers", [self.optimizer]) for state in inner.optimizer.state.values()}
+        steps = {float(state["step"]) for inner in getattr(self.optimizer, "chained_optimizers", [self.optimizer]) for state in inner.optimizer.state.values() if "step" in state}
         counted = {"adam_steps": sorted(steps), "schedule": self.schedule.state_dict(), "progress": [self.iteration, self.consumed]}
         objects += [own.object(key, value, stored=False) for key, value in counted.items()]  # parts of Megatron's common state
         own.state(when, self.iteration, tensors, objects)
