@@ -12,7 +12,7 @@ readonly stages=(
   "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
   "interop 900 real torch and Megatron-Core write and read, where they can be had"
   "trainers 360 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
-  "lint    460 format, clang-tidy, the rules of the tree"
+  "lint    560 format, clang-tidy, the rules of the tree"
 )
 
 # Stages that take too long for each merge.
