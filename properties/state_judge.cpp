@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// Largest number of adjacent wrong elements that are searched for together.
+/// Longest run of adjacent wrong elements whose origin is searched for as a unit.
 constexpr std::int64_t kRunMax = 8;
 
 /// Returns the elements of a piece in row-major order.

@@ -50,7 +50,7 @@ struct Save::State {
   SavePlan planned = {};
   std::vector<std::string> log = {};  ///< messages of the commit and of retention
   SaveCommit end;
-  RankWrite write;  ///< destroyed before `end`, whose locks protect the file it writes
+  RankWrite write;  ///< destroyed before `end`, which holds the locks on the file that it writes
   bool committed = false;
   std::optional<Error> failed = {};  ///< error of a failed save; never cleared, same on all ranks
 

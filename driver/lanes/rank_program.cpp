@@ -27,8 +27,8 @@ namespace {
 /// fewer.
 constexpr int kTriesToExit = 8;
 
-/// Returns the keys of the checkpoint for the judges; none if the checkpoint can't be read, which
-/// the load reports.
+/// Returns the keys of the checkpoint for the judges. Returns none if the checkpoint can't be read;
+/// the load reports that error.
 Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {

@@ -20,7 +20,7 @@ nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
 nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< writes no layouts
 nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
-/// The functions called take... throw the exceptions of nlohmann's JSON reader. They throw
+/// The take...() functions throw the exceptions of nlohmann's JSON reader, and
 /// std::invalid_argument for a malformed number or an unknown code.
 std::optional<RulingCode> take_code(const nlohmann::json& json);
 sim::RerunDiagnosis take_diagnosis(const nlohmann::json& json);

@@ -14,7 +14,7 @@ namespace reprise::sim {
 bool emits_rerun(const JobData& job);
 /// Returns the keys that a reader may skip if it does not know them.
 std::vector<std::string> optional_keys(const JobData& job);
-/// Adds the machine's entry and object if saves hold them.
+/// Adds the machine's entry and object if this job stores them in its checkpoints.
 void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy);
 /// Requests the machine's object, or excuses it with a note.
 void request_rerun(const JobData& job, LoadRequest& request, const Value* common);

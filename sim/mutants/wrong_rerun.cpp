@@ -138,7 +138,7 @@ void emit_in_fault_alone_unsigned(Policies& policies) {
 void emit_in_any_format(Policies& policies) {
   policies.job.rerun.emitted = asked<emits_whatever_format>;
 }
-/// Lets a forced template request the rerun objects only if this job would save them.
+/// A forced template then requests the rerun objects only if this job would save them.
 void force_by_format(Policies& policies) {
   policies.job.rerun.forced = asked<forces_what_is_emitted>;
 }

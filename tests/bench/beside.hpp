@@ -19,7 +19,7 @@ struct Work {
 struct Row {
   std::string limit;        ///< description of the work that sets the limit
   std::uint64_t bytes = 0;  ///< number of bytes that each side moves
-  double aim = 0;           ///< ratio of the rates that `ours` should reach; 0 if there is none
+  double aim = 0;           ///< least ratio of `ours` to the other rate; 0 if there is no aim
   int threads = 1;          ///< number of threads that each side uses
 };
 

@@ -28,8 +28,9 @@ std::vector<std::string> undeclared_symbols(std::string_view listing, const std:
 /// Returns the enumerators of `enum class Code` in the header's text, with the name of the enum:
 /// "Code::kUsage".
 std::vector<std::string> public_codes(std::string_view header);
-/// Returns the codes of `scope`, a namespace or enum ("Code", "passed_on"), that a source throws,
-/// reports or returns. A code that the source only compares with is not included.
+/// Returns the codes that a source throws, reports or returns. Only codes of `scope` count, which
+/// is a namespace or enum such as "Code" or "passed_on". Leaves out codes that the source only
+/// compares with.
 std::set<std::string> said_codes(std::string_view source, const std::string& scope);
 
 }  // namespace reprise::border

@@ -27,8 +27,8 @@ class ItemSource {
   /// TORN_FILE if the file ends earlier.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
 
-  /// Returns the place of byte `offset` of the slice. The offset in the place counts from the start
-  /// of the file.
+  /// Returns the place of byte `offset` of the slice. The returned place holds the offset from the
+  /// start of the file.
   ErrorPlace place_at(std::uint64_t offset) const;
   /// Throws an Error whose place is byte `offset` of the slice.
   [[noreturn]] void fail(Code code, std::string message, std::uint64_t offset) const;

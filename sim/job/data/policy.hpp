@@ -94,7 +94,8 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  std::span<const HostRng> host;    ///< streams of one rank, or of its dp x cp group if they differ
+  /// Streams of this rank; those of all ranks of its dp x cp group if its ranks' streams differ.
+  std::span<const HostRng> host;
   const HostRng* expert = nullptr;  ///< null if the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;

@@ -39,8 +39,8 @@ struct ChainPlace {
 };
 
 /// Moves the parts of an optimizer's `entry` into objects. If this leaves the wrapper of the
-/// parameter groups empty, removes the wrapper: this rank's common state may not be the one that is
-/// written, and a load creates the wrapper again.
+/// parameter groups empty, removes the wrapper, too. Nothing may depend on it, because the common
+/// state that is written can come from another rank. A load creates the wrapper again.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
 /// Under dp_reshardable, moves the parts of an optimizer's `entry` into objects: the groups with

@@ -346,7 +346,8 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // number of a place before the commit of a save
+constexpr std::size_t kBeforeCommit =
+    30;  // index of a crash point that lies before the save commits
 
 class ProtocolCrash {
  public:
