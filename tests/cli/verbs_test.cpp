@@ -35,9 +35,9 @@ TEST(CommandLine, EveryVerbHasHelpWithExamples) {
   // Each verb with its option for JSON output or, if it writes files, the option that names the
   // file.
   const std::pair<const char*, const char*> rows[] = {
-      {"run", "--report"}, {"replay", "--record"}, {"mutants", "--json"},
-      {"gate", "--json"},  {"inspect", "--json"},  {"verify", "--json"},
-      {"diff", "--json"},  {"reshard", "--json"},  {"plan", "--json"}};
+      {"run", "--report"},   {"replay", "--record"}, {"mutants", "--json"}, {"shrink", "--out"},
+      {"gate", "--json"},    {"inspect", "--json"},  {"verify", "--json"},  {"diff", "--json"},
+      {"reshard", "--json"}, {"plan", "--json"}};
   const auto program = run_program({"--help"});
   EXPECT_EQ(program.exit_code, 0);
   EXPECT_THAT(program.out, HasSubstr("Exit codes"));

@@ -52,20 +52,20 @@ std::string text_with(const std::string& trainer, const std::string& steps,
          "expect: " + expect + "\n";
 }
 
-Scenario parsed(const std::string& text) {
+Scenario parsed_trainer(const std::string& text) {
   const Trainers trainers;
   return parse_scenarios(text, "a/scenarios/t.yaml", trainers.path()).at(0);
 }
 
 std::string refusal(const std::string& text) {
-  const auto error = error_of([&] { parsed(text); });
+  const auto error = error_of([&] { parsed_trainer(text); });
   return error ? error->what() : "";
 }
 
 const std::string kSteps = "  - train: 2\n  - save\n  - restart\n  - train: 1\n";
 
 TEST(ScenarioOfATrainer, ReadsAllOfIt) {
-  const Scenario scenario = parsed(text_with(
+  const Scenario scenario = parsed_trainer(text_with(
       "layout: {dp: 2}, options: {async: thread}, seed: 3",
       "  - train: 2\n  - save: {async: true}\n  - finalize\n  - train: 1\n"
       "  - kill: {rank: 1, phase: save.write}\n  - restart: {layout: dp2 tp2, options: {optimizer: "
@@ -121,9 +121,9 @@ TEST(ScenarioOfATrainer, IsWrittenAsItIsRead) {
 TEST(ScenarioOfATrainer, KnowsEachKindOfWrongResult) {
   for (const ProgramFault kind : {ProgramFault::kTransient, ProgramFault::kPersistent,
                                   ProgramFault::kCorrect, ProgramFault::kRejected}) {
-    const Scenario scenario =
-        parsed(text_with("layout: dp2", "  - fault: {rerun: {kind: " + std::string(name_of(kind)) +
-                                            "}}\n  - train: 1\n  - save\n"));
+    const Scenario scenario = parsed_trainer(
+        text_with("layout: dp2", "  - fault: {rerun: {kind: " + std::string(name_of(kind)) +
+                                     "}}\n  - train: 1\n  - save\n"));
     ASSERT_TRUE(scenario.program);
     EXPECT_EQ(scenario.program->lives[0].rerun, (ProgramRerun{1, kind, std::nullopt}));
   }
