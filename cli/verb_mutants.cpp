@@ -7,6 +7,7 @@
 #include "cli/output/table.hpp"
 #include "cli/verb.hpp"
 #include "core/base/print.hpp"
+#include "driver/runs/mutant_matrix.hpp"
 #include "driver/runs/mutant_runs.hpp"
 #include "reprise/error.hpp"
 
@@ -29,12 +30,20 @@ class MutantsVerb final : public Verb {
     return "  reprise mutants                        each against the scenarios that declare it\n"
            "  reprise mutants --list\n"
            "  reprise mutants --only floor-vs-ceil-chunk\n"
-           "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n";
+           "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n"
+           "  reprise mutants --matrix --jobs 2       each in one row of each scenario file\n"
+           "  reprise mutants --matrix --whole        each in the whole catalogue; takes hours\n"
+           "  reprise mutants --matrix --page docs/matrix.md --report build/report\n";
   }
   void declare(Options& options) override {
     options.optional_positional(paths_, "PATH", "scenario files or folders; default: 'scenarios'")
         .flag(list_, "--list", "list all mutants: defect, seam, what each needs, how it is caught")
         .text(only_, "--only", "NAME", "run only this mutant")
+        .flag(matrix_, "--matrix",
+              "run every mutant in every scenario, declared there or not; without --whole in one "
+              "row of each file, drawn by --seed")
+        .flag(whole_, "--whole", "with --matrix: all rows of all files")
+        .text(page_, "--page", "FILE", "with --matrix: write the page with all tables there")
         .text(json_, "--json", "FILE", "write the results to this file")
         .text(report_, "--report", "DIR",
               "write report.json and junit.xml there; adds the mutants to a run's report that is "
@@ -47,7 +56,18 @@ class MutantsVerb final : public Verb {
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
-  ExitCode run(const Console& console) override { return list_ ? list(console) : run_all(console); }
+  ExitCode run(const Console& console) override {
+    if (!matrix_ && (whole_ || !page_.empty())) {
+      throw Error(Code::kUsage, "--whole and --page belong to --matrix");
+    }
+    if (matrix_ && (list_ || !json_.empty())) {
+      throw Error(Code::kUsage,
+                  "--matrix is a run of its own and writes --page and --report; leave out --list "
+                  "and --json");
+    }
+    if (list_) return list(console);
+    return matrix_ ? run_matrix(console) : run_all(console);
+  }
 
  private:
   ExitCode list(const Console& console) const {
@@ -86,6 +106,81 @@ class MutantsVerb final : public Verb {
     const ExitCode code = conclude(console, outcomes);
     write(outcomes);
     return code;
+  }
+
+  ExitCode run_matrix(const Console& console) const {
+    driver::MatrixRequest request;
+    request.selection.paths = paths_;
+    if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
+    request.selection.seed = static_cast<std::uint64_t>(seed_);
+    request.whole = whole_;
+    request.only = only_;
+    request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.jobs = static_cast<std::size_t>(jobs_);
+    if (!report_.empty()) driver::require_writable(report_);
+    const bool shows_progress = console.err_is_terminal && !quiet_;
+    const reports::Matrix matrix = driver::run_matrix(
+        request, [&](std::size_t done, std::size_t total, const std::string& what) {
+          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
+        });
+    print_matrix(console, matrix);
+    write_matrix(console, matrix);
+    if (matrix.caught() == matrix.rows.size() && !matrix.scenarios.empty()) return ExitCode::kPass;
+    return has_survivor(matrix) ? ExitCode::kFail : ExitCode::kInconclusive;
+  }
+
+  static std::string verdict_of(const reports::MatrixRow& row) {
+    if (row.is_caught()) return "caught";
+    return row.is_unreached() ? "not reached" : "survived";
+  }
+
+  static void print_matrix(const Console& console, const reports::Matrix& matrix) {
+    using reports::Cell;
+    Table table({{"mutant"},
+                 {"verdict"},
+                 {"caught"},
+                 {"passed"},
+                 {"not called"},
+                 {"not asked"},
+                 {"broke down"}});
+    for (const auto& row : matrix.rows) {
+      table.add({row.mutant, verdict_of(row), std::to_string(row.count(Cell::kCaught)),
+                 std::to_string(row.count(Cell::kPassed)),
+                 std::to_string(row.count(Cell::kNotCalled)),
+                 std::to_string(row.count(Cell::kNotAsked)),
+                 std::to_string(row.count(Cell::kBrokeDown))});
+    }
+    table.print(console);
+    for (const auto& [code, worth] : worth_of_codes(matrix)) {
+      if (worth.alone.empty()) continue;
+      console.out << fmt::format("\n{} alone finds: {}\n", code, join(worth.alone, ", "));
+    }
+    for (const auto& [mutant, scenario] : with_one_killer(matrix)) {
+      console.out << fmt::format("\nonly {} catches {}\n", scenario, mutant);
+    }
+    for (const auto& [scenario, reason] : matrix.left_out) {
+      console.out << fmt::format("\nleft out: {}: {}\n", scenario, reason);
+    }
+    console.out << fmt::format(
+        "\n{} of {} mutants caught in {} scenarios; {} of these catch nothing that another does "
+        "not, and {} catch nothing\n",
+        matrix.caught(), matrix.rows.size(), matrix.scenarios.size(),
+        catching_nothing_alone(matrix).size(), catching_nothing(matrix).size());
+  }
+
+  void write_matrix(const Console& console, const reports::Matrix& matrix) const {
+    if (!page_.empty()) {
+      std::ofstream out(page_);
+      out << to_page(matrix);
+      out.close();
+      if (!out) throw Error(Code::kIo, "the page can't be written", {.file = page_});
+      console.out << "page: " << page_ << '\n';
+    }
+    if (report_.empty()) return;
+    reports::Report report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
+    report.matrix = matrix;
+    report.verdict = overall(report);
+    driver::write_report(report, report_);
   }
 
   static std::string word_of(const driver::Trial& trial) {
@@ -241,6 +336,9 @@ class MutantsVerb final : public Verb {
 
   std::vector<std::string> paths_;
   bool list_ = false;
+  bool matrix_ = false;
+  bool whole_ = false;
+  std::string page_;
   std::string only_;
   std::string json_;
   std::string report_;

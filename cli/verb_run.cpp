@@ -12,6 +12,7 @@
 #include "driver/language/scenario_writer.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/field_options.hpp"
+#include "driver/runs/heap_order.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
 #include "reprise/error.hpp"
@@ -63,6 +64,9 @@ class RunVerb final : public Verb {
               "show what each rank compared, for scenarios with this tag, or: all")
         .flag(double_, "--double",
               "run everything twice: in a second process; for other lanes, on the lane sim")
+        .number(heap_seed_, "--heap-seed", 0,
+                "start with holes in the heap, drawn by N, so that memory has other addresses; 0: "
+                "none; the second run of --double has them")
         .text(save_, "--save", "DIR", "same as --keep")
         .text(
             options_.load, "--load", "DIR",
@@ -85,6 +89,7 @@ class RunVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     driver::RunRequest request = checked_request(console);
+    if (heap_seed_ > 0) driver::shake_heap(static_cast<std::uint64_t>(heap_seed_));
     auto scenarios = driver::read_catalogue(request.selection);
     options_.save_interval = save_interval_;
     driver::override_by(options_, scenarios);
@@ -282,6 +287,7 @@ class RunVerb final : public Verb {
   std::string ranks_;
   std::string log_ = "off";
   std::int64_t rows_ = 0;
+  std::int64_t heap_seed_ = 0;
   bool double_ = false;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;

@@ -34,6 +34,9 @@ Json to_json_value(const LaneFloor& lane) {
                 {{"scenarios", totals.scenarios},
                  {"skipped", totals.skipped},
                  {"elements", totals.elements}}}};
+  if (!lane.matrix.empty()) {
+    json["matrix"] = {{"mutants", lane.matrix}, {"scenarios", lane.matrix_scenarios}};
+  }
   if (!lane.exhaustive.empty()) json["exhaustive"] = lane.exhaustive;
   return json;
 }
@@ -71,6 +74,11 @@ LaneFloor floor_at(const JsonField& node) {
     lane.properties[name] = cases.count();
   }
   for (const auto& name : node.at("mutants").texts()) lane.mutants.insert(name);
+  if (node.has("matrix")) {
+    const JsonField matrix = node.at("matrix");
+    for (const auto& name : matrix.at("mutants").texts()) lane.matrix.insert(name);
+    lane.matrix_scenarios = matrix.at("scenarios").count();
+  }
   if (node.has("exhaustive")) {
     for (const auto& [sharding, pairs] : node.at("exhaustive").entries()) {
       lane.exhaustive[sharding] = pairs.count();
@@ -119,7 +127,8 @@ void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {
     const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
-                         !floor.mutants.empty() || !floor.exhaustive.empty();
+                         !floor.mutants.empty() || !floor.matrix.empty() ||
+                         !floor.exhaustive.empty();
     if (!demands) throw ReadError(file + ": lanes[" + name_of(lane) + "]: demands nothing");
   }
 }
@@ -166,6 +175,12 @@ LaneFloor floor_of(const Report& report) {
   }
   for (const auto& property : report.properties) lane.properties[property.name] = property.cases;
   for (const auto& mutant : report.mutants) lane.mutants.insert(mutant.name);
+  if (report.matrix) {
+    for (const auto& row : report.matrix->rows) {
+      if (row.is_caught()) lane.matrix.insert(row.mutant);
+    }
+    lane.matrix_scenarios = report.matrix->scenarios.size();
+  }
   if (const auto& tried = report.exhaustive) lane.exhaustive[tried->sharding] = tried->passed();
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;

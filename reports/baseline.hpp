@@ -33,6 +33,10 @@ struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
+  /// Mutants that some scenario of the matrix caught, and the number of its scenarios; empty and 0
+  /// if no matrix was made.
+  std::set<std::string> matrix = {};
+  std::uint64_t matrix_scenarios = 0;
   /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;

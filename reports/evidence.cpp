@@ -296,6 +296,15 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
                       "let a scenario or property notice it; 'reprise mutants' shows which did"});
 }
 
+void weigh_matrix(const Report& report, std::vector<Refusal>& refusals) {
+  if (!report.matrix) return;
+  for (const auto& flaw : flaws_of(*report.matrix)) {
+    refusals.push_back({"", "matrix", flaw,
+                        "let a scenario notice it, and run 'reprise mutants --matrix --report' "
+                        "again"});
+  }
+}
+
 void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
   if (!report.exhaustive) return;
   for (const auto& flaw : flaws_of(*report.exhaustive)) {
@@ -358,6 +367,7 @@ std::vector<Refusal> weigh(const Report& report) {
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);
   weigh_mutants(report, refusals);
+  weigh_matrix(report, refusals);
   weigh_exhaustive(report, refusals);
   weigh_determinism(report, refusals);
   return refusals;

@@ -198,6 +198,15 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
     if (lacks.mutants || shown.mutants.contains(name)) continue;
     refusals.refuse("mutant " + name, "the baseline has it, the report does not", kShowAgain);
   }
+  for (const auto& name : floor.matrix) {
+    if (shown.matrix.contains(name)) continue;
+    refusals.refuse("matrix", "it does not show that " + name + " is caught, the baseline does",
+                    kShowAgain);
+  }
+  if (shown.matrix_scenarios < floor.matrix_scenarios) {
+    refusals.refuse("matrix", than(shown.matrix_scenarios, "scenarios", floor.matrix_scenarios),
+                    kShowAgain);
+  }
   for (const auto& [sharding, pairs] : floor.exhaustive) {
     const auto now = shown.exhaustive.find(sharding);
     const std::uint64_t passed = now == shown.exhaustive.end() ? 0 : now->second;

@@ -3,6 +3,7 @@
 
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
+#include "properties/ruling_code.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -82,6 +83,19 @@ void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
   }
 }
 
+void add_matrix(const Matrix& matrix, Suite& suite) {
+  for (const auto& row : matrix.rows) {
+    const auto test = suite.add("matrix", row.mutant);
+    if (row.is_caught()) continue;
+    if (row.is_unreached()) {
+      suite.skip(test, Verdict::kInconclusive, "not reached: no scenario called it");
+    } else {
+      suite.fail(test, std::string(reprise::name_of(judged::kMutantSurvived)),
+                 "survived every scenario that called it", "");
+    }
+  }
+}
+
 void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   const MutantsFinding finding = judge_mutants(mutants);
   for (const auto& mutant : mutants) {
@@ -105,6 +119,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   for (const auto& result : report.scenarios) add_scenario(result, suite);
   for (const auto& property : report.properties) add_property(property, suite);
   add_mutants(report.mutants, suite);
+  if (report.matrix) add_matrix(*report.matrix, suite);
   if (report.exhaustive) add_exhaustive(*report.exhaustive, suite);
   suite.write_counts();
   std::ostringstream out;

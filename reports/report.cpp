@@ -156,6 +156,25 @@ Verdict verdict_of(const Exhaustive& exhaustive) {
   return flaws_of(exhaustive).empty() ? Verdict::kPass : Verdict::kInconclusive;
 }
 
+Json to_json_value(const MatrixRow& row) {
+  return {{"mutant", row.mutant}, {"cells", row.cells}, {"caught", row.caught}};
+}
+
+Json to_json_value(const Matrix& matrix) {
+  return {{"whole", matrix.whole},
+          {"mutants", matrix.mutants},
+          {"caught", matrix.caught()},
+          {"scenarios", matrix.scenarios},
+          {"left_out", matrix.left_out},
+          {"codes", matrix.codes},
+          {"rows", array_of(matrix.rows, to_json_value)}};
+}
+
+Verdict verdict_of(const Matrix& matrix) {
+  if (has_survivor(matrix)) return Verdict::kFail;
+  return flaws_of(matrix).empty() ? Verdict::kPass : Verdict::kInconclusive;
+}
+
 Verdict verdict_of(const MutantResult& mutant) {
   return mutant.caught ? Verdict::kPass : Verdict::kFail;
 }
@@ -245,6 +264,7 @@ Verdict overall(const Report& report) {
   std::vector<Verdict> verdicts = {overall(report.scenarios)};
   for (const auto& property : report.properties) verdicts.push_back(property.verdict);
   for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
+  if (report.matrix) verdicts.push_back(verdict_of(*report.matrix));
   if (report.exhaustive) verdicts.push_back(verdict_of(*report.exhaustive));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
   if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
@@ -300,6 +320,7 @@ std::string to_json(const Report& report) {
         {"skipped", array_of(report.skipped, to_json_value)}}},
       {"properties", array_of(report.properties, to_json_value)},
       {"mutants", array_of(report.mutants, to_json_value)},
+      {"matrix", report.matrix ? to_json_value(*report.matrix) : Json(nullptr)},
       {"exhaustive", report.exhaustive ? to_json_value(*report.exhaustive) : Json(nullptr)},
       {"coverage", nullptr},
       {"determinism",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reports/exhaustive.hpp"
+#include "reports/matrix.hpp"
 
 namespace reprise::reports {
 
@@ -198,6 +199,7 @@ struct Report {
   std::vector<Skipped> skipped;
   std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
+  std::optional<Matrix> matrix = {};          ///< empty if no matrix of mutants was made
   std::optional<Exhaustive> exhaustive = {};  ///< empty if no pairs of layouts were tried
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
@@ -208,7 +210,8 @@ struct Report {
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// Returns the verdict on the whole report. A property is judged as a scenario is. A mutant passes
-/// if it was caught and fails if it survived. Pairs of layouts fail if one is wrong, and are
+/// if it was caught and fails if it survived. A matrix of mutants fails if one survived, and is
+/// inconclusive if one was never called. Pairs of layouts fail if one is wrong, and are
 /// inconclusive if some are missing. The report fails if a run and its repetition differ, and is
 /// inconclusive if the run was interrupted.
 Verdict overall(const Report& report);

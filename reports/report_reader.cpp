@@ -191,6 +191,34 @@ MutantResult mutant_at(const JsonField& node) {
   return mutant;
 }
 
+MatrixRow row_at(const JsonField& node) {
+  MatrixRow row{.mutant = node.at("mutant").text(), .cells = node.at("cells").text()};
+  for (const auto& [scenario, codes] : node.at("caught").entries()) {
+    for (auto& code : codes.texts()) row.caught[scenario].insert(std::move(code));
+  }
+  return row;
+}
+
+/// Reads the field `matrix`; nothing if it is null, or if the report is older than the field.
+std::optional<Matrix> matrix_at(const JsonField& root) {
+  if (!root.has("matrix") || root.at("matrix").is_null()) return std::nullopt;
+  const JsonField node = root.at("matrix");
+  Matrix matrix{.whole = node.at("whole").flag(),
+                .mutants = node.at("mutants").count(),
+                .scenarios = node.at("scenarios").texts(),
+                .rows = all_of(node.at("rows"), row_at),
+                .codes = node.at("codes").texts()};
+  for (const auto& [scenario, reason] : node.at("left_out").entries()) {
+    matrix.left_out[scenario] = reason.text();
+  }
+  const JsonField caught = node.at("caught");
+  if (caught.count() != matrix.caught()) {
+    caught.refuse("says " + std::to_string(caught.count()) + ", but the rows make " +
+                  std::to_string(matrix.caught()));
+  }
+  return matrix;
+}
+
 ExhaustivePart part_at(const JsonField& node) {
   ExhaustivePart part{.part = node.at("part").count(),
                       .pairs = node.at("pairs").count(),
@@ -275,6 +303,7 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .skipped = all_of(lanes.at("skipped"), skipped_at),
                 .properties = all_of(root.at("properties"), property_at),
                 .mutants = all_of(root.at("mutants"), mutant_at),
+                .matrix = matrix_at(root),
                 .exhaustive = exhaustive_at(root),
                 .runs_doubled = determinism.at("runs_doubled").count(),
                 .determinism_mismatches = determinism.at("mismatches").count(),

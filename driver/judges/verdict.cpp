@@ -308,20 +308,6 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   return {};
 }
 
-/// Returns the number of findings with each code.
-std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
-  std::map<std::string, std::uint64_t> codes;
-  for (const auto& life : lives) {
-    for (const auto& rank : life.ranks) {
-      for (const auto& ruling : rank.rulings) ++codes[std::string(name_of(ruling.code))];
-      if (rank.code) ++codes[std::string(name_of(*rank.code))];
-    }
-    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.code))];
-    for (const auto& ruling : life.rulings) ++codes[std::string(name_of(ruling.code))];
-  }
-  return codes;
-}
-
 /// Returns the codes other than `first` as text: "; also WRONG_OWNER x 3, STALE_DERIVED x 1".
 std::string others_text(const std::map<std::string, std::uint64_t>& codes,
                         const std::string& first) {
@@ -433,6 +419,19 @@ std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
 }
 
 }  // namespace
+
+std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
+  std::map<std::string, std::uint64_t> codes;
+  for (const auto& life : lives) {
+    for (const auto& rank : life.ranks) {
+      for (const auto& ruling : rank.rulings) ++codes[std::string(name_of(ruling.code))];
+      if (rank.code) ++codes[std::string(name_of(*rank.code))];
+    }
+    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.code))];
+    for (const auto& ruling : life.rulings) ++codes[std::string(name_of(ruling.code))];
+  }
+  return codes;
+}
 
 bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
   return life.launch_error.empty() &&

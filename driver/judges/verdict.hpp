@@ -1,6 +1,7 @@
 #pragma once
 // Derives a verdict from the ranks' records. Pure.
 
+#include <map>
 #include <span>
 #include <string>
 
@@ -12,6 +13,10 @@ namespace reprise::driver {
 /// Returns the result. `lives` are the incarnations that ran, in order; the last one may not have
 /// finished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
+
+/// Returns all codes that were found, with the number of findings of each. Includes refusals that
+/// the scenario expects.
+std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives);
 
 /// True if some rank ended because of a defect of our own code or a deadline. Other findings are
 /// then not reliable.

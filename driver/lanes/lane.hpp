@@ -14,6 +14,7 @@
 #include "driver/record/record.hpp"
 #include "driver/record/twin.hpp"
 #include "reprise/store.hpp"
+#include "sim/mutants/seam_watch.hpp"
 
 namespace reprise::driver {
 
@@ -35,6 +36,8 @@ struct LaneOptions {
   /// The uninterrupted jobs that judges compare with. All copies of these options share one
   /// TwinBook, so each twin is computed once.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
+  /// If set, a run on the simulated lane without a mutant adds the decisions that it asks.
+  std::shared_ptr<sim::SeamSet> asked_seams = {};
 };
 
 /// Runs the incarnations of one scenario.

@@ -84,6 +84,7 @@ class SimLane final : public Lane {
         options_(options),
         memory_(std::move(memory)),
         store_("sim:", scenario.checkpoint.store, options.seed) {
+    if (options.asked_seams) sim::watch_seams(policies_);
     if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
   }
 
@@ -97,6 +98,7 @@ class SimLane final : public Lane {
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
+    if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
     // Locks taken by a fault that poses as another writer.
     std::vector<std::unique_ptr<StoreLock>> taken;
     const auto take_lease = [&](const std::string& path) {
@@ -125,6 +127,7 @@ class SimLane final : public Lane {
                           own);
         });
     record.asked = sim::AskedCount::on_this_thread() - asked_before;
+    if (options_.asked_seams) *options_.asked_seams |= sim::take_asked_seams();
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);

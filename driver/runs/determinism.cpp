@@ -14,11 +14,16 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kDeadlineS = 3600;
+/// Makes glibc fill memory when it is given out and taken back, so that what is read before it is
+/// written differs from the first run. Other libraries ignore the variable.
+constexpr const char* kFillMemory = "MALLOC_PERTURB_=90";
+/// Makes the second process start with holes in its heap; see shake_heap.
+constexpr const char* kHeapSeed = "1";
 
 std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
-  std::vector<std::string> words = {request.options.executable, "run"};
+  std::vector<std::string> words = {"env", kFillMemory, request.options.executable, "run"};
   words.insert(words.end(), request.selection.paths.begin(), request.selection.paths.end());
-  words.insert(words.end(), {"--quiet", "--report", report});
+  words.insert(words.end(), {"--quiet", "--report", report, "--heap-seed", kHeapSeed});
   words.insert(words.end(), {"--seed", std::to_string(request.options.seed)});
   words.insert(words.end(), {"--jobs", std::to_string(std::max<std::size_t>(request.jobs, 1))});
   words.insert(words.end(), {"--rows", std::to_string(request.selection.rows_max)});

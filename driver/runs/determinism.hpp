@@ -27,8 +27,9 @@ struct Course {
 Course course_of(const reports::ScenarioResult& result);
 /// Reads the courses from the text of a report.json. Throws TORN_FILE if the text is not a report.
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file);
-/// Runs the request in another process of `options.executable`. Throws INTERNAL if that process
-/// writes no report.
+/// Runs the request in another process of `options.executable`. That process has another order of
+/// addresses (see shake_heap), and its fresh memory has other bytes. Throws INTERNAL if that
+/// process writes no report.
 std::vector<Course> courses_elsewhere(const RunRequest& request);
 
 /// Compares the report with `elsewhere`, another run of the same scenarios, and enters the result

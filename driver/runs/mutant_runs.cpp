@@ -26,17 +26,7 @@ bool is_expected(const sim::Mutant& mutant, const std::string& code) {
                      [&code](RulingCode expected) { return name_of(expected) == code; });
 }
 
-void require_known_mutants(const std::vector<Scenario>& scenarios) {
-  for (const auto& scenario : scenarios) {
-    try {
-      for (const auto& name : scenario.caught) sim::mutant_named(name);
-    } catch (const Error& error) {
-      throw error.within({.file = scenario.file});
-    }
-  }
-}
-
-/// One planned run of a scenario, with a mutant or without one.
+/// One run to make: a scenario with a mutant, or without one.
 struct PlannedRun {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
@@ -171,6 +161,16 @@ Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const S
   trial.caught = true;
   trial.code = with.result.code;
   return not_caught(with.result.reason);
+}
+
+void require_known_mutants(const std::vector<Scenario>& scenarios) {
+  for (const auto& scenario : scenarios) {
+    try {
+      for (const auto& name : scenario.caught) sim::mutant_named(name);
+    } catch (const Error& error) {
+      throw error.within({.file = scenario.file});
+    }
+  }
 }
 
 bool MutantOutcome::caught() const {

@@ -48,6 +48,9 @@ struct MutantOutcome {
   std::string_view verdict() const;
 };
 
+/// Throws USAGE for a scenario that declares a mutant that does not exist.
+void require_known_mutants(const std::vector<Scenario>& scenarios);
+
 struct MutantRequest {
   Selection selection;
   std::string only;  ///< name of a mutant; if empty, all run

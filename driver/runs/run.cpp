@@ -234,6 +234,9 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
     const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
     run.result = judge(scenario, lives);
     run.broke_down = broke_down(lives);
+    if (!options.mutant.empty() || options.asked_seams) {
+      for (const auto& [code, findings] : codes_of(lives)) run.codes.insert(code);
+    }
     if (!options.mutant.empty()) require_asked(options.mutant, lives, run);
   }
   run.result.seconds = seconds_since(start);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct ScenarioRun {
   /// True if some rank ended because of a bug in our own code, or with the code DEADLINE.
   bool broke_down = false;
   bool unasked = false;  ///< true if a mutant was active but its functions were never called
+  /// All codes that were found, even those that the verdict does not name; empty unless the run
+  /// had a mutant or noted the decisions that it asked.
+  std::set<std::string> codes = {};
 };
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 

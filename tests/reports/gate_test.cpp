@@ -209,7 +209,18 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.scenarios.clear();
          r.properties.clear();
          r.mutants.clear();
+         r.matrix.reset();
          r.exhaustive.reset();
+       }},
+      {"its own entries make it fail",
+       [](Report& r) {
+         r.matrix->rows[0].caught.clear();
+         r.matrix->rows[0].cells = "p.";
+       }},
+      {"its own entries make it inconclusive",
+       [](Report& r) {
+         r.matrix->rows[0].caught.clear();
+         r.matrix->rows[0].cells = "n.";
        }},
       {"its own entries make it fail", [](Report& r) { r.exhaustive->parts[0].wrong = 1; }},
       {"its own entries make it inconclusive", [](Report& r) { r.exhaustive->parts.pop_back(); }},
@@ -425,10 +436,38 @@ TEST(Gate, less_than_the_baseline) {
       {"mutant floor-vs-ceil-chunk: the baseline has it",
        [](Report& r) { r.mutants.erase(r.mutants.begin()); }},
       {"determinism: 3 runs doubled, the baseline has 4", [](Report& r) { --r.runs_doubled; }},
+      {"matrix: it does not show that stale-plan is caught, the baseline does",
+       [](Report& r) {
+         r.matrix->rows.pop_back();
+         r.matrix->mutants = 1;
+       }},
+      {"matrix: it does not show that floor-vs-ceil-chunk is caught, the baseline does",
+       [](Report& r) { r.matrix.reset(); }},
+      {"matrix: 1 scenarios, the baseline has 2",
+       [](Report& r) {
+         r.matrix->scenarios.pop_back();
+         for (auto& row : r.matrix->rows) {
+           row.cells.pop_back();
+           row.caught.erase("two");
+         }
+       }},
       {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
        [](Report& r) { r.exhaustive.reset(); }},
       {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
        [](Report& r) { r.exhaustive->sharding = "fully_reshardable"; }},
+  });
+}
+
+TEST(Gate, a_matrix_that_does_not_show_every_mutant_caught) {
+  expect_all_refused({
+      {"matrix: it has 1 of 2 mutants", [](Report& r) { r.matrix->rows.pop_back(); }},
+      {"matrix: stale-plan has 1 cells for 2 scenarios",
+       [](Report& r) { r.matrix->rows[1].cells.pop_back(); }},
+      {"matrix: stale-plan was not reached",
+       [](Report& r) {
+         r.matrix->rows[1].caught.clear();
+         r.matrix->rows[1].cells = "n.";
+       }},
   });
 }
 

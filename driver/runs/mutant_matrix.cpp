@@ -1,0 +1,162 @@
+#include "driver/runs/mutant_matrix.hpp"
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/base/codes.hpp"
+#include "driver/runs/mutant_runs.hpp"
+#include "driver/runs/run_jobs.hpp"
+#include "properties/ruling_code.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Cell;
+using reports::Matrix;
+using reports::Verdict;
+
+/// One field of the matrix.
+struct Field {
+  std::size_t scenario = 0;
+  std::size_t row = 0;
+  Cell cell = Cell::kNotAsked;
+  std::set<std::string> codes = {};
+};
+
+/// Calls the caller's function from one thread at a time.
+class ProgressTeller {
+ public:
+  explicit ProgressTeller(const Started& started) : started_(started) {}
+  void tell(std::size_t done, std::size_t total, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    started_(done, total, name);
+  }
+
+ private:
+  const Started& started_;
+  std::mutex mutex_;
+};
+
+std::vector<const sim::Mutant*> mutants_of(const std::string& only) {
+  std::vector<const sim::Mutant*> mutants;
+  if (!only.empty()) return {&sim::mutant_named(only)};
+  for (const auto& mutant : sim::mutants()) mutants.push_back(&mutant);
+  return mutants;
+}
+
+/// Returns the names of all codes that only judges use.
+std::vector<std::string> codes_of_judges() {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < judged::kCount; ++i) {
+    names.emplace_back(name_of(RulingCode(judged::kFirst + i)));
+  }
+  return names;
+}
+
+/// Runs the scenarios without a mutant, and drops those that can't judge one.
+std::vector<RightRun> right_runs(std::vector<Scenario>& scenarios, const MatrixRequest& request,
+                                 ProgressTeller& progress, Matrix& matrix) {
+  std::vector<RightRun> runs(scenarios.size());
+  run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
+    progress.tell(i, scenarios.size(), scenarios[i].name);
+    runs[i] = run_right(scenarios[i], request.options);
+  });
+  std::vector<Scenario> kept;
+  std::vector<RightRun> kept_runs;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const auto& result = runs[i].run.result;
+    if (result.verdict == Verdict::kPass) {
+      kept.push_back(std::move(scenarios[i]));
+      kept_runs.push_back(std::move(runs[i]));
+    } else {
+      matrix.left_out[result.name] =
+          reports::name_of(result.verdict) + " without a mutant: " + result.reason;
+    }
+  }
+  scenarios = std::move(kept);
+  return kept_runs;
+}
+
+}  // namespace
+
+Cell cell_of(const ScenarioRun& with) {
+  if (with.broke_down) return Cell::kBrokeDown;
+  if (with.unasked) return Cell::kNotCalled;
+  if (with.result.verdict == Verdict::kFail) return Cell::kCaught;
+  return with.result.verdict == Verdict::kPass ? Cell::kPassed : Cell::kUndecided;
+}
+
+std::set<std::string> new_codes(const ScenarioRun& without, const ScenarioRun& with) {
+  std::set<std::string> codes = with.codes;
+  for (const auto& code : without.codes) codes.erase(code);
+  codes.insert(with.result.code);
+  if (codes.size() > 1) codes.erase(std::string(name_of(RulingCode(Code::kPeerFailed))));
+  return codes;
+}
+
+RightRun run_right(const Scenario& scenario, const LaneOptions& options) {
+  RightRun right{.run = run_watched(scenario, LaneKind::kSim, options), .asked = {}};
+  LaneOptions watching = options;
+  watching.asked_seams = std::make_shared<sim::SeamSet>();
+  const ScenarioRun watched = run_watched(scenario, LaneKind::kSim, watching);
+  right.run.codes = watched.codes;
+  right.asked = *watching.asked_seams;
+  const bool same = watched.result.event_hash == right.run.result.event_hash &&
+                    watched.result.verdict == right.run.result.verdict &&
+                    watched.result.content_digest == right.run.result.content_digest;
+  if (!same) right.asked.set();
+  return right;
+}
+
+bool may_change(const sim::Mutant& mutant, const RightRun& right) {
+  return (sim::seams_replaced_by(mutant) & right.asked).any();
+}
+
+Matrix run_matrix(const MatrixRequest& request, const Started& started) {
+  const auto mutants = mutants_of(request.only);
+  Selection selection = request.selection;
+  if (!request.whole) selection.rows_max = 1;
+  auto scenarios = read_catalogue(selection);
+  require_known_mutants(scenarios);
+
+  ProgressTeller progress(started);
+  Matrix matrix{
+      .whole = request.whole, .mutants = sim::mutants().size(), .codes = codes_of_judges()};
+  const auto right = right_runs(scenarios, request, progress, matrix);
+
+  std::vector<Field> fields;
+  for (std::size_t s = 0; s < scenarios.size(); ++s) {
+    for (std::size_t m = 0; m < mutants.size(); ++m) {
+      if (may_change(*mutants[m], right[s])) fields.push_back({.scenario = s, .row = m});
+    }
+  }
+  run_jobs(fields.size(), request.jobs, [&](std::size_t i) {
+    Field& field = fields[i];
+    const std::string mutant(mutants[field.row]->name);
+    progress.tell(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
+    LaneOptions options = request.options;
+    options.mutant = mutant;
+    const auto with = run_watched(scenarios[field.scenario], LaneKind::kSim, options);
+    field.cell = cell_of(with);
+    if (field.cell == Cell::kCaught) field.codes = new_codes(right[field.scenario].run, with);
+  });
+
+  for (const auto& scenario : scenarios) matrix.scenarios.push_back(scenario.name);
+  for (const auto* mutant : mutants) {
+    matrix.rows.push_back(
+        {.mutant = std::string(mutant->name),
+         .cells = std::string(scenarios.size(), static_cast<char>(Cell::kNotAsked))});
+  }
+  for (auto& field : fields) {
+    auto& row = matrix.rows[field.row];
+    row.cells[field.scenario] = static_cast<char>(field.cell);
+    if (field.cell == Cell::kCaught) {
+      row.caught[scenarios[field.scenario].name] = std::move(field.codes);
+    }
+  }
+  return matrix;
+}
+
+}  // namespace reprise::driver
