@@ -58,7 +58,8 @@ class ResumeProofVerb final : public Verb {
       report.not_claimed.emplace_back("what the checkpoints hold: they were not given");
     }
     for (const auto& rank : report.scenarios.back().ranks) {
-      for (const auto& excused : rank.excused) report.not_claimed.push_back(excused);
+      for (const auto& excused : rank.excused)
+        report.not_claimed.push_back("not judged: " + excused);
     }
     report.verdict = reports::overall(report);
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;

@@ -205,6 +205,23 @@ void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   }
 }
 
+/// Prints what the judges of trainers left out, one line per reason.
+void print_excused(const Report& report, std::ostream& out) {
+  if (report.lane != ReportLane::kProgram) return;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const auto& scenario : report.scenarios) {
+    if (scenario.ranks.empty()) continue;
+    for (const auto& excused : scenario.ranks.front().excused) {
+      by_reason[excused].push_back(scenario.name);
+    }
+  }
+  for (const auto& [reason, names] : by_reason) {
+    out << "\nnot judged in " << names.front();
+    if (names.size() > 1) out << " and " << names.size() - 1 << " more";
+    out << ": " << reason << '\n';
+  }
+}
+
 void print_mutants(const std::vector<MutantResult>& mutants, std::ostream& out) {
   if (mutants.empty()) return;
   std::vector<std::vector<std::string>> rows = {{"mutant", "defect", "caught by"}};
@@ -248,6 +265,7 @@ std::string to_table(const Report& report, int columns) {
     if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
   }
   print_skipped(report.skipped, out);
+  print_excused(report, out);
   print_properties(report.properties, out);
   print_mutants(report.mutants, out);
   return out.str();

@@ -234,8 +234,8 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
   return result;
 }
 
-/// Lists what nobody judged: excused keys, boxes that belong to no rank, samples that nobody
-/// reported, and hardware that was not there.
+/// Lists what nobody judged: excused keys, boxes that belong to no rank, samples and rates that
+/// nobody reported, and hardware that was not there.
 void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
                  std::vector<std::string>& excused) {
   excused = plan.expect.unwitnessed;
@@ -246,6 +246,11 @@ void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
     for (const auto& box : boxes) elements += box.elements();
     excused.push_back(key + ": " + std::to_string(elements) + " blank elements");
   }
+  const bool rates = std::any_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
+    return std::any_of(rank.steps.begin(), rank.steps.end(),
+                       [](const WitnessStep& step) { return step.metrics.contains("lr"); });
+  });
+  if (!rates) excused.emplace_back("learning rate: none is reported");
   const bool samples = std::any_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return std::any_of(rank.steps.begin(), rank.steps.end(),
                        [](const WitnessStep& step) { return !step.samples.empty(); });

@@ -66,9 +66,14 @@ struct ProgramLife {
   friend bool operator==(const ProgramLife&, const ProgramLife&) = default;
 };
 
+inline constexpr double kLossWithin = 1e-3;
+
 struct ProgramExpectation {
   std::optional<std::int64_t> loaded_step;  ///< step that the last life must load
   GoesOn goes_on = GoesOn::kBitwise;
+  /// Under like_control: relative distance that the first loss after a load may have from that of
+  /// the uninterrupted run.
+  double loss_within = kLossWithin;
   std::optional<RulingCode> fails;  ///< code of the failure that must be found
   std::string says;                 ///< text that the reason of that failure must contain
   /// Stored keys with these prefixes need no description by a witness.

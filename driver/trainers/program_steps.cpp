@@ -210,6 +210,10 @@ void read_program_expect(YamlMap map, ProgramPlan& plan) {
   expect.loaded_step = map.integer_in("loaded_step", 0, INT64_MAX);
   expect.goes_on = map.one_of("goes_on", {GoesOn::kBitwise, GoesOn::kLikeControl})
                        .value_or(plan.trainer.goes_on);
+  expect.loss_within = map.number("loss_within").value_or(kLossWithin);
+  if (!(expect.loss_within >= 0 && expect.loss_within < 1)) {
+    map.fail(map.node("loss_within"), "wants a relative distance from 0 to below 1");
+  }
   if (const auto name = map.text("fails")) {
     expect.fails = ruling_code_named(*name);
     if (!expect.fails) map.fail(map.node("fails"), "knows no code " + *name);

@@ -59,6 +59,9 @@ void put_program_expect(YAML::Emitter& out, const ProgramExpectation& expect) {
   if (expect.loaded_step) {
     out << YAML::Key << "loaded_step" << YAML::Value << *expect.loaded_step;
   }
+  if (expect.loss_within != kLossWithin) {
+    out << YAML::Key << "loss_within" << YAML::Value << expect.loss_within;
+  }
   if (expect.fails) {
     out << YAML::Key << "fails" << YAML::Value << std::string(name_of(*expect.fails));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -203,6 +204,20 @@ void judge_course(std::size_t number, const LifeEvidence& life, const CourseRefe
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
                     WitnessFindings& findings) {
   judge_metric(number, life, uninterrupted, "the uninterrupted run", "lr", findings);
+}
+
+void judge_first_loss(std::size_t number, const LifeEvidence& life,
+                      const LifeEvidence& uninterrupted, double within, WitnessFindings& findings) {
+  const auto loaded = loaded_by(life);
+  if (!loaded) return;
+  const auto here = metric_at(life.ranks, *loaded + 1, "loss");
+  const auto there = metric_at(uninterrupted.ranks, *loaded + 1, "loss");
+  if (!here || !there || std::abs(*here - *there) <= within * std::abs(*there)) return;
+  std::ostringstream text;
+  text << life_name(number) << ", step " << *loaded + 1 << ": the first loss after the load is "
+       << *here << ", and " << *there << " in the uninterrupted run; 'loss_within' allows "
+       << within;
+  findings.push_back({.code = judged::kTrajectoryDivergence, .text = text.str(), .life = number});
 }
 
 namespace {

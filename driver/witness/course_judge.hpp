@@ -34,6 +34,13 @@ void judge_course(std::size_t number, const LifeEvidence& life, const CourseRefe
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
                     WitnessFindings& findings);
 
+/// Reports the first loss after a load if it differs from that of the uninterrupted run by more
+/// than `within`, relative to the latter. This loss comes from the loaded state before any update,
+/// so under another layout it differs only by the order of sums. A load that is wrong only under
+/// that layout is also wrong in a second run from the same checkpoint.
+void judge_first_loss(std::size_t number, const LifeEvidence& life,
+                      const LifeEvidence& uninterrupted, double within, WitnessFindings& findings);
+
 /// Reports samples that the lives took twice or left out. Steps that a load undid are not counted.
 /// Adds an inconclusive finding if only one of the runs tells the samples of a step.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,

@@ -307,6 +307,8 @@ class ProgramJudge {
         course_);
     if (again && controls_.uninterrupted != nullptr) {
       judge_schedule(number_, *life_, *controls_.uninterrupted, course_);
+      judge_first_loss(number_, *life_, *controls_.uninterrupted, plan_.expect.loss_within,
+                       course_);
     }
   }
 
@@ -410,19 +412,26 @@ const WitnessFinding* first_failure(const WitnessFindings& findings) {
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                      const LifeEvidence& cold, const ControlRuns& controls,
                      WitnessFindings& findings) {
+  const std::size_t number = lives.size() - 1;
+  const auto doubt = [&](const std::string& text) {
+    findings.push_back(
+        {.code = judged::kOracleVacuous, .text = text, .life = number, .inconclusive = true});
+  };
+  const std::string flaw = flaw_of_cold(lives.back(), cold);
+  if (!flaw.empty()) return doubt("the cold run can't be compared: " + flaw);
+  WitnessFindings course;
+  judge_course(number, cold, {.life = lives.back(), .called = "this life"}, course);
+  if (course.empty()) {
+    return doubt(life_name(number) +
+                 " trains and ends as a life that loads nothing: what it loaded had no effect");
+  }
   LifeEvidence& last = lives.back();
-  const std::string flaw = flaw_of_cold(last, cold);
   last.plan = cold.plan;
   last.ends = cold.ends;
   last.ranks = cold.ranks;
   last.unread = cold.unread;
-  if (flaw.empty() && first_failure(judge_program(plan, lives, controls)) != nullptr) return;
-  findings.push_back(
-      {.code = judged::kOracleVacuous,
-       .text = flaw.empty() ? life_name(lives.size() - 1) + " would pass although it loads nothing"
-                            : "the cold run can't be compared: " + flaw,
-       .life = lives.size() - 1,
-       .inconclusive = true});
+  if (first_failure(judge_program(plan, lives, controls)) != nullptr) return;
+  doubt(life_name(number) + " would pass although it loads nothing");
 }
 
 }  // namespace reprise::driver

@@ -61,9 +61,9 @@ WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvi
 /// Returns the first finding that is a failure; null if there is none.
 const WitnessFinding* first_failure(const WitnessFindings& findings);
 
-/// Puts a run that loaded nothing in place of the last of `lives`, which must fail then. Adds an
-/// inconclusive finding if it does not, because the comparison of the lives proves nothing in that
-/// case, and if that run is not comparable: if it failed, has another layout, or does not say what
+/// Compares the last of `lives` with a run of it that loaded nothing. Adds an inconclusive finding
+/// if that run trains and ends as the life did, if the lives would pass with it in the last one's
+/// place, or if it can't be compared: because it failed, has another layout, or does not say what
 /// it holds instead of the loaded state.
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                      const LifeEvidence& cold, const ControlRuns& controls,

@@ -100,7 +100,7 @@ TEST(ResumeProof, RefusesARunThatLoadsNothing) {
 TEST(ResumeProof, ComparesALifeOfAnotherLayoutWithItsControl) {
   Runs runs;
   runs.told.second = under_another_layout(runs.told.second);
-  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.3001p+0")");
   const auto alone = runs.prove();
   EXPECT_EQ(alone.code, "TRAJECTORY_DIVERGENCE") << alone.reason;
   EXPECT_THAT(alone.reason, HasSubstr("run this life a second time"));
@@ -112,7 +112,7 @@ TEST(ResumeProof, ComparesALifeOfAnotherLayoutWithItsControl) {
   EXPECT_EQ(like.verdict, reports::Verdict::kPass) << like.reason;
 
   auto other = runs.told.second;
-  change(other, R"("loss":"0x1.4p+0")", R"("loss":"0x1.5p+0")");
+  change(other, R"("loss":"0x1.3001p+0")", R"("loss":"0x1.3002p+0")");
   runs.write("again", 1, other);
   EXPECT_EQ(runs.prove().code, "TRAJECTORY_DIVERGENCE");
 }
@@ -130,6 +130,7 @@ TEST(ResumeProof, TakesAColdRunOnlyIfItCanBeCompared) {
   Runs runs;
   auto cold = runs.told.second;
   change(cold, hex(std::uint64_t{2}), hex(std::uint64_t{7}));
+  change(cold, R"("loss":"0x1.3p+0")", R"("loss":"0x1.9p+0")");
   runs.write("cold", 0, cold);
   runs.folders.cold = runs.path("cold");
   EXPECT_EQ(runs.prove().verdict, reports::Verdict::kPass) << "the cold run lacks an object";

@@ -565,9 +565,31 @@ std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& 
 TEST(ColdLife, MustFail) {
   const RecordedRun run;
   auto files = run.files.second;
-  EXPECT_THAT(judged_cold(run, files), HasSubstr("life 1 would pass although it loads nothing"));
+  EXPECT_THAT(judged_cold(run, files), HasSubstr("life 1 trains and ends as a life that loads no"));
+  for (auto& text : files) put(text, R"("loss":"0x1.3p+0")", R"("loss":"0x1.9p+0")");
   put(files[1], hex(digest_of_rows("w", 2, 2, 2)), wrong_digest());
   EXPECT_EQ(judged_cold(run, files), "");
+}
+
+TEST(ColdLife, MustTakeAnotherCourse) {
+  const RecordedRun run;
+  auto files = run.files.second;
+  put(files[1], hex(digest_of_rows("w", 2, 2, 2)), wrong_digest());
+  EXPECT_THAT(judged_cold(run, files), HasSubstr("what it loaded had no effect"))
+      << "the life threw away what it loaded";
+}
+
+TEST(ProgramJudge, BoundsTheFirstLossUnderAnotherLayout) {
+  RecordedRun run;
+  run.plan.expect.goes_on = GoesOn::kLikeControl;
+  run.plan.lives[1].layout = {{"dp", 2}, {"tp", 1}};
+  run.again = true;
+  for (auto& text : run.files.second) put(text, "{\"dp\":2}", "{\"dp\":2,\"tp\":1}");
+  EXPECT_EQ(run.first(), "");
+  for (auto& text : run.files.second) put(text, "\"0x1.3p+0\"", "\"0x1.31p+0\"");
+  EXPECT_THAT(run.first(), HasSubstr("the first loss after the load is 1.19141, and 1.1875"));
+  run.plan.expect.loss_within = 0.01;
+  EXPECT_EQ(run.first(), "");
 }
 
 TEST(ColdLife, ProvesNothingIfItCannotBeCompared) {
