@@ -16,11 +16,11 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
-const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+const std::string kTpScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 
 TEST(MatrixVerb, a_mutant_is_caught_or_survives_or_is_not_reached) {
   const auto with = [](const std::string& mutant) {
-    return run_program({"mutants", kScenario, "--matrix", "--only", mutant});
+    return run_program({"mutants", kTpScenario, "--matrix", "--only", mutant});
   };
   const auto caught = with("floor-vs-ceil-chunk");
   EXPECT_EQ(caught.exit_code, 0) << caught.all();
@@ -37,7 +37,7 @@ TEST(MatrixVerb, a_mutant_is_caught_or_survives_or_is_not_reached) {
 }
 
 TEST(MatrixVerb, a_run_with_a_mutant_that_nothing_called_is_inconclusive) {
-  const auto run = run_program({"run", kScenario, "--mutant", "load-read-by-each"});
+  const auto run = run_program({"run", kTpScenario, "--mutant", "load-read-by-each"});
   EXPECT_EQ(run.exit_code, 3) << run.all();
   EXPECT_THAT(run.out, HasSubstr("nothing was asked of the mutant load-read-by-each"));
 }
@@ -46,7 +46,7 @@ TEST(MatrixVerb, page_and_report_hold_the_matrix_and_a_part_of_it_is_no_pass) {
   const TemporaryDirectory directory;
   const std::string page = directory.path() + "/matrix.md";
   const auto result =
-      run_program({"mutants", kScenario, "--matrix", "--only", "floor-vs-ceil-chunk", "--page",
+      run_program({"mutants", kTpScenario, "--matrix", "--only", "floor-vs-ceil-chunk", "--page",
                    page, "--report", directory.path()});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_THAT(text_of(page), StartsWith("# The matrix of mutants\n"));
@@ -59,14 +59,14 @@ TEST(MatrixVerb, page_and_report_hold_the_matrix_and_a_part_of_it_is_no_pass) {
 
 TEST(MatrixVerb, wrong_usage_is_refused) {
   for (const auto* option : {"--whole", "--page=x.md"}) {
-    const auto result = run_program({"mutants", kScenario, option});
+    const auto result = run_program({"mutants", kTpScenario, option});
     EXPECT_EQ(result.exit_code, 2) << option;
     EXPECT_THAT(result.err, HasSubstr("belong to --matrix"));
   }
   for (const auto* option : {"--list", "--json=x.json"}) {
-    EXPECT_EQ(run_program({"mutants", kScenario, "--matrix", option}).exit_code, 2) << option;
+    EXPECT_EQ(run_program({"mutants", kTpScenario, "--matrix", option}).exit_code, 2) << option;
   }
-  EXPECT_EQ(run_program({"mutants", kScenario, "--matrix", "--only", "none"}).exit_code, 2);
+  EXPECT_EQ(run_program({"mutants", kTpScenario, "--matrix", "--only", "none"}).exit_code, 2);
 }
 
 }  // namespace
