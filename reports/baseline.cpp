@@ -72,8 +72,8 @@ LaneFloor floor_at(const JsonField& node) {
   }
   for (const auto& name : node.at("mutants").texts()) lane.mutants.insert(name);
   if (node.has("exhaustive")) {
-    for (const auto& [sharding, pairs] : node.at("exhaustive").entries()) {
-      lane.exhaustive[sharding] = pairs.count();
+    for (const auto& [space, pairs] : node.at("exhaustive").entries()) {
+      lane.exhaustive[space] = pairs.count();
     }
   }
   lane.runs_doubled = node.at("runs_doubled").count();
@@ -166,7 +166,7 @@ LaneFloor floor_of(const Report& report) {
   }
   for (const auto& property : report.properties) lane.properties[property.name] = property.cases;
   for (const auto& mutant : report.mutants) lane.mutants.insert(mutant.name);
-  if (const auto& tried = report.exhaustive) lane.exhaustive[tried->sharding] = tried->passed();
+  for (const auto& tried : report.exhaustive) lane.exhaustive[tried.space()] = tried.passed();
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;
   lane.project = report.project;

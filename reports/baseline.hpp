@@ -33,7 +33,7 @@ struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
-  /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
+  /// Pairs of layouts that passed, by space (Exhaustive::space); empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;

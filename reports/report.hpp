@@ -198,7 +198,7 @@ struct Report {
   std::vector<Skipped> skipped;
   std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
-  std::optional<Exhaustive> exhaustive = {};  ///< empty if no pairs of layouts were tried
+  std::vector<Exhaustive> exhaustive = {};  ///< one per space of layouts whose pairs were tried
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;
