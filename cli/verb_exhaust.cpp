@@ -22,6 +22,7 @@ class ExhaustVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise exhaust --jobs 2                     all pairs of layouts of 1 to 8 ranks\n"
            "  reprise exhaust --max-world 4                a quick look: layouts of 1 to 4 ranks\n"
+           "  reprise exhaust --hsdp --jobs 2              and dp cut into replicate x shard\n"
            "  reprise exhaust --part 2/4 --report out      the second of four machines\n"
            "  reprise exhaust --max-world 4 --mutant replica-zero-axis/tp    must turn red\n";
   }
@@ -31,6 +32,7 @@ class ExhaustVerb final : public Verb {
                 "largest number of ranks of a layout; default: 8")
         .text(sharding_, "--sharding", "NAME",
               "sharding of the optimizer's state in checkpoints; default: fully_reshardable")
+        .flag(hsdp_, "--hsdp", "cut dp in every way into copies of a group that shards")
         .text(part_, "--part", "I/N", "run only part I of N parts, for several machines")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(jobs_, "--jobs", 1, "number of threads")
@@ -50,7 +52,7 @@ class ExhaustVerb final : public Verb {
     request.interrupted = [&interrupts] { return interrupts.came(); };
     const auto result = run_all(request, console);
     print(request, result, console);
-    if (!report_.empty() && !result.interrupted) write(request, result, report);
+    if (!report_.empty() && !result.interrupted) write(request, result, report_, report);
     return exit_code(driver::verdict_of(result));
   }
 
@@ -68,6 +70,7 @@ class ExhaustVerb final : public Verb {
                                     std::to_string(kWorldMax));
     }
     return {.world_max = static_cast<std::int32_t>(world_max_),
+            .cuts = hsdp_ ? driver::DpCuts::kCopiesAndShards : driver::DpCuts::kShards,
             .subject = {.sharding = sim::sharding_named(sharding_)},
             .mutant = mutant_,
             .part = part.number,
@@ -85,13 +88,14 @@ class ExhaustVerb final : public Verb {
     return driver::exhaust(request);
   }
 
-  static void print(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
-                    const Console& console) {
+  void print(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
+             const Console& console) const {
     auto& out = console.out;
     out << fmt::format(
-        "model {}, {}: {} tensors, {} or more objects; {} layouts of 1 to {} ranks\n",
+        "model {}, {}: {} tensors, {} or more objects; {} layouts of 1 to {} ranks{}\n",
         request.subject.model, name_of(request.subject.sharding), result.tensors,
-        result.objects_least, with_commas(result.layouts), request.world_max);
+        result.objects_least, with_commas(result.layouts), request.world_max,
+        hsdp_ ? ", dp cut into replicate x shard" : "");
     out << fmt::format("saved {} in {:.1f} s\n", human_bytes(result.saved_bytes),
                        result.save_seconds);
     for (const auto& failure : result.failures) {
@@ -114,18 +118,11 @@ class ExhaustVerb final : public Verb {
         with_commas(result.objects), with_commas(result.left), result.seconds);
   }
 
-  /// Adds the part to the report if the report has other parts of the same work. If it has parts of
-  /// different work, replaces them.
-  void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
-             reports::Report& report) const {
-    reports::Exhaustive work = driver::reported(request, result);
-    if (report.exhaustive && same_work(*report.exhaustive, work)) {
-      put_part(*report.exhaustive, work.parts.front());
-    } else {
-      report.exhaustive = std::move(work);
-    }
+  static void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
+                    const std::string& directory, reports::Report& report) {
+    put_work(report.exhaustive, driver::reported(request, result));
     report.verdict = overall(report);
-    driver::write_report(report, report_);
+    driver::write_report(report, directory);
   }
 
   static ExitCode exit_code(reports::Verdict verdict) {
@@ -141,6 +138,7 @@ class ExhaustVerb final : public Verb {
   std::string mutant_;
   std::string report_;
   std::int64_t jobs_ = 1;
+  bool hsdp_ = false;
   bool quiet_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/release_policy.hpp"
 #include "cli/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
@@ -10,6 +11,7 @@
 #include "reports/gate.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
+#include "sim/mutants/mutants.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -74,18 +76,21 @@ class GateVerb final : public Verb {
   std::string_view summary() const override { return "Accept or refuse reports of a run"; }
   std::string_view examples() const override {
     return "  reprise gate build/report --baseline reports/baseline.json\n"
+           "  reprise gate out/sim out/mpi --policy reports/release-policy.yaml\n"
            "  reprise gate out/sim out/mpi --baseline accepted/report.json --lane sim --lane mpi\n"
            "  reprise gate out/sim --baseline b.json --commit 3f1c9a2    not this program's own\n"
            "  reprise gate out/sim out/mpi --write-baseline reports/baseline.json\n"
            "\n"
            "Exit codes: 0 accepted, 1 refused (an absent or unreadable report, too), 2 wrong "
            "usage\n"
-           "or an unusable baseline.\n";
+           "or an unusable baseline or policy.\n";
   }
   void declare(Options& options) override {
     options.positional(reports_, "REPORT", "report.json or its directory, one per lane")
         .text(baseline_, "--baseline", "FILE",
               "what reports must show at least: a file from --write-baseline, or a report.json")
+        .texts(policies_, "--policy", "FILE",
+               "what a release must show, lane by lane; more than one: all of them")
         .text(commit_, "--commit", "SHA",
               "commit that the reports must be from; default: this program's own")
         .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; default: all")
@@ -96,16 +101,22 @@ class GateVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
-    if (baseline_.empty() && written_.empty()) {
-      throw Error(Code::kUsage, "name a --baseline, or a file to write one to: --write-baseline");
+    if (baseline_.empty() && written_.empty() && policies_.empty()) {
+      throw Error(Code::kUsage,
+                  "name a --baseline, a --policy, or a file to write a baseline to: "
+                  "--write-baseline");
+    }
+    if (!policies_.empty() && !lanes_.empty()) {
+      throw Error(Code::kUsage, "a policy names its lanes itself: leave out --lane");
     }
     const reports::GateOptions options{
         .commit = checked_commit(), .allow_dirty = allow_dirty_, .lanes = lanes()};
     std::vector<reports::Submission> submissions;
     for (const auto& argument : reports_) submissions.push_back(submission_of(argument));
     const auto shown = baseline_of_submitted(submissions);
-    const auto ruling =
+    auto ruling =
         judge_gate(submissions, baseline_.empty() ? shown : baseline_at(baseline_), options);
+    add_policies(submissions, ruling);
     if (json_) {
       console.out << to_json(ruling, options.commit);
     } else {
@@ -137,6 +148,16 @@ class GateVerb final : public Verb {
                     commit, reports::kCommitDigitsMin));
   }
 
+  void add_policies(const std::vector<reports::Submission>& submissions,
+                    reports::GateRuling& ruling) const {
+    std::vector<std::string> mutants;
+    for (const auto& mutant : sim::mutants()) mutants.emplace_back(mutant.name);
+    for (const auto& file : policies_) {
+      const auto lacking = judge_policy(submissions, read_policy(file), mutants);
+      ruling.refusals.insert(ruling.refusals.end(), lacking.begin(), lacking.end());
+    }
+  }
+
   static reports::Baseline baseline_of_submitted(
       const std::vector<reports::Submission>& submissions) {
     std::vector<reports::Report> reports;
@@ -163,6 +184,7 @@ class GateVerb final : public Verb {
 
   std::vector<std::string> reports_;
   std::vector<std::string> lanes_;
+  std::vector<std::string> policies_;
   std::string baseline_;
   std::string commit_;
   std::string written_;

@@ -80,8 +80,8 @@ LaneFloor floor_at(const JsonField& node) {
     lane.matrix_scenarios = matrix.at("scenarios").count();
   }
   if (node.has("exhaustive")) {
-    for (const auto& [sharding, pairs] : node.at("exhaustive").entries()) {
-      lane.exhaustive[sharding] = pairs.count();
+    for (const auto& [space, pairs] : node.at("exhaustive").entries()) {
+      lane.exhaustive[space] = pairs.count();
     }
   }
   lane.runs_doubled = node.at("runs_doubled").count();
@@ -181,7 +181,7 @@ LaneFloor floor_of(const Report& report) {
     }
     lane.matrix_scenarios = report.matrix->scenarios.size();
   }
-  if (const auto& tried = report.exhaustive) lane.exhaustive[tried->sharding] = tried->passed();
+  for (const auto& tried : report.exhaustive) lane.exhaustive[tried.space()] = tried.passed();
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;
   lane.project = report.project;

@@ -37,7 +37,7 @@ struct LaneFloor {
   /// if no matrix was made.
   std::set<std::string> matrix = {};
   std::uint64_t matrix_scenarios = 0;
-  /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
+  /// Pairs of layouts that passed, by space (Exhaustive::space); empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;

@@ -306,11 +306,16 @@ void weigh_matrix(const Report& report, std::vector<Refusal>& refusals) {
 }
 
 void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
-  if (!report.exhaustive) return;
-  for (const auto& flaw : flaws_of(*report.exhaustive)) {
-    refusals.push_back({"", "exhaustive", flaw,
-                        "run every part with 'reprise exhaust --part I/N --report' into one "
-                        "report"});
+  std::set<std::string> spaces;
+  for (const auto& tried : report.exhaustive) {
+    if (!spaces.insert(tried.space()).second) {
+      refusals.push_back({"", "exhaustive", tried.space() + " stands twice", kWriteAgain});
+    }
+    for (const auto& flaw : flaws_of(tried)) {
+      refusals.push_back({"", "exhaustive", tried.space() + ": " + flaw,
+                          "run every part with 'reprise exhaust --part I/N --report' into one "
+                          "report"});
+    }
   }
 }
 

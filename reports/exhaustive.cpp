@@ -35,6 +35,8 @@ std::uint64_t Exhaustive::passed() const {
   return sum;
 }
 
+std::string Exhaustive::space() const { return sharding + (hsdp ? " hsdp" : ""); }
+
 std::vector<std::string> flaws_of(const Exhaustive& exhaustive) {
   std::vector<std::string> flaws;
   std::uint64_t pairs = 0;
@@ -69,7 +71,7 @@ bool is_wrong(const Exhaustive& exhaustive) {
 }
 
 bool same_work(const Exhaustive& exhaustive, const Exhaustive& other) {
-  return exhaustive.model == other.model && exhaustive.sharding == other.sharding &&
+  return exhaustive.model == other.model && exhaustive.space() == other.space() &&
          exhaustive.max_world == other.max_world && exhaustive.of == other.of;
 }
 
@@ -82,6 +84,19 @@ void put_part(Exhaustive& exhaustive, const ExhaustivePart& part) {
     *at = part;
   } else {
     parts.insert(at, part);
+  }
+}
+
+void put_work(std::vector<Exhaustive>& all, const Exhaustive& work) {
+  const auto at = std::find_if(all.begin(), all.end(), [&work](const Exhaustive& other) {
+    return other.space() == work.space();
+  });
+  if (at == all.end()) {
+    all.push_back(work);
+  } else if (same_work(*at, work)) {
+    for (const auto& part : work.parts) put_part(*at, part);
+  } else {
+    *at = work;
   }
 }
 

@@ -24,6 +24,7 @@ struct ExhaustivePart {
 struct Exhaustive {
   std::string model;
   std::string sharding;
+  bool hsdp = false;  ///< true if the layouts have every cut of dp into copies and shards
   std::uint64_t max_world = 0;
   std::uint64_t layouts = 0;
   std::uint64_t pairs = 0;                 ///< pairs of all parts: the square of `layouts`
@@ -31,6 +32,9 @@ struct Exhaustive {
   std::vector<ExhaustivePart> parts = {};  ///< parts that ran, in order of their numbers
 
   std::uint64_t passed() const;
+  /// Returns the name of the space: the sharding, and " hsdp" if the layouts are cut so. Pairs of
+  /// one space never count for another.
+  std::string space() const;
 };
 
 /// Returns all reasons why the parts do not prove that all pairs passed: a part that is missing,
@@ -44,5 +48,9 @@ bool is_wrong(const Exhaustive& exhaustive);
 bool same_work(const Exhaustive& exhaustive, const Exhaustive& other);
 /// Inserts the part in the order of part numbers. Replaces an older result of the same part.
 void put_part(Exhaustive& exhaustive, const ExhaustivePart& part);
+
+/// Puts work with a single part among that of other spaces. The part is added to the same work.
+/// Other work of the same space is replaced.
+void put_work(std::vector<Exhaustive>& all, const Exhaustive& work);
 
 }  // namespace reprise::reports

@@ -207,11 +207,11 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
     refusals.refuse("matrix", than(shown.matrix_scenarios, "scenarios", floor.matrix_scenarios),
                     kShowAgain);
   }
-  for (const auto& [sharding, pairs] : floor.exhaustive) {
-    const auto now = shown.exhaustive.find(sharding);
+  for (const auto& [space, pairs] : floor.exhaustive) {
+    const auto now = shown.exhaustive.find(space);
     const std::uint64_t passed = now == shown.exhaustive.end() ? 0 : now->second;
     if (passed >= pairs) continue;
-    refusals.refuse("exhaustive", than(passed, "pairs passed with " + sharding, pairs), kShowAgain);
+    refusals.refuse("exhaustive", than(passed, "pairs passed with " + space, pairs), kShowAgain);
   }
   if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
     refusals.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),

@@ -73,7 +73,7 @@ void add_property(const PropertyResult& property, Suite& suite) {
 }
 
 void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
-  const auto test = suite.add("exhaustive", exhaustive.sharding);
+  const auto test = suite.add("exhaustive", exhaustive.space());
   const auto flaws = flaws_of(exhaustive);
   if (flaws.empty()) return;
   if (is_wrong(exhaustive)) {
@@ -120,7 +120,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   for (const auto& property : report.properties) add_property(property, suite);
   add_mutants(report.mutants, suite);
   if (report.matrix) add_matrix(*report.matrix, suite);
-  if (report.exhaustive) add_exhaustive(*report.exhaustive, suite);
+  for (const auto& tried : report.exhaustive) add_exhaustive(tried, suite);
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");

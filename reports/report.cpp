@@ -143,6 +143,7 @@ Json to_json_value(const ExhaustivePart& part) {
 Json to_json_value(const Exhaustive& exhaustive) {
   return {{"model", exhaustive.model},
           {"sharding", exhaustive.sharding},
+          {"hsdp", exhaustive.hsdp},
           {"max_world", exhaustive.max_world},
           {"layouts", exhaustive.layouts},
           {"pairs", exhaustive.pairs},
@@ -265,7 +266,7 @@ Verdict overall(const Report& report) {
   for (const auto& property : report.properties) verdicts.push_back(property.verdict);
   for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
   if (report.matrix) verdicts.push_back(verdict_of(*report.matrix));
-  if (report.exhaustive) verdicts.push_back(verdict_of(*report.exhaustive));
+  for (const auto& tried : report.exhaustive) verdicts.push_back(verdict_of(tried));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
   if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
   return worst_of(verdicts);
@@ -289,6 +290,9 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants) {
 }
 
 std::string to_json(const Report& report) {
+  Json tried = array_of(report.exhaustive, to_json_value);
+  Json first_tried = tried.empty() ? Json(nullptr) : tried.front();
+  if (!tried.empty()) tried.erase(0);
   const auto run =
       std::count_if(report.scenarios.begin(), report.scenarios.end(),
                     [](const auto& result) { return result.verdict != Verdict::kNotRun; });
@@ -321,7 +325,8 @@ std::string to_json(const Report& report) {
       {"properties", array_of(report.properties, to_json_value)},
       {"mutants", array_of(report.mutants, to_json_value)},
       {"matrix", report.matrix ? to_json_value(*report.matrix) : Json(nullptr)},
-      {"exhaustive", report.exhaustive ? to_json_value(*report.exhaustive) : Json(nullptr)},
+      {"exhaustive", std::move(first_tried)},
+      {"exhaustive_more", std::move(tried)},
       {"coverage", nullptr},
       {"determinism",
        {{"runs_doubled", report.runs_doubled}, {"mismatches", report.determinism_mismatches}}},

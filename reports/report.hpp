@@ -199,8 +199,8 @@ struct Report {
   std::vector<Skipped> skipped;
   std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
-  std::optional<Matrix> matrix = {};          ///< empty if no matrix of mutants was made
-  std::optional<Exhaustive> exhaustive = {};  ///< empty if no pairs of layouts were tried
+  std::optional<Matrix> matrix = {};        ///< empty if no matrix of mutants was made
+  std::vector<Exhaustive> exhaustive = {};  ///< one per space of layouts whose pairs were tried
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;

@@ -232,12 +232,10 @@ ExhaustivePart part_at(const JsonField& node) {
   return part;
 }
 
-/// Reads the field `exhaustive`; nothing if it is null, or if the report is older than the field.
-std::optional<Exhaustive> exhaustive_at(const JsonField& root) {
-  if (!root.has("exhaustive") || root.at("exhaustive").is_null()) return std::nullopt;
-  const JsonField node = root.at("exhaustive");
+Exhaustive tried_at(const JsonField& node) {
   Exhaustive exhaustive{.model = node.at("model").text(),
                         .sharding = node.at("sharding").text(),
+                        .hsdp = node.has("hsdp") && node.at("hsdp").flag(),
                         .max_world = node.at("max_world").count(),
                         .layouts = node.at("layouts").count(),
                         .pairs = node.at("pairs").count(),
@@ -249,6 +247,22 @@ std::optional<Exhaustive> exhaustive_at(const JsonField& root) {
                   std::to_string(exhaustive.passed()));
   }
   return exhaustive;
+}
+
+/// Reads the fields `exhaustive`, which may be null, and `exhaustive_more`. Reports that are older
+/// than a field lack it.
+std::vector<Exhaustive> exhaustive_at(const JsonField& root) {
+  std::vector<Exhaustive> all;
+  if (root.has("exhaustive") && !root.at("exhaustive").is_null()) {
+    all.push_back(tried_at(root.at("exhaustive")));
+  }
+  if (!root.has("exhaustive_more")) return all;
+  const JsonField node = root.at("exhaustive_more");
+  for (auto& tried : all_of(node, tried_at)) {
+    if (all.empty()) node.refuse("has an entry, but 'exhaustive' has none");
+    all.push_back(std::move(tried));
+  }
+  return all;
 }
 
 Project project_at(const JsonField& node) {

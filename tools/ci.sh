@@ -15,21 +15,10 @@ readonly stages=(
   "lint    560 format, clang-tidy, the rules of the tree"
 )
 
-# Stages that take too long for each merge.
-readonly nightly_stages=(
-  "release   1200 release build and all tests"
-  "asan_all  3600 clang build under AddressSanitizer and UBSan, every case of every test"
-  "tsan      1200 ThreadSanitizer on the tests of tests/tsan.txt"
-  "mpi_all   3600 every row of every scenario on MPI processes"
-  "fuzz_long 2400 each fuzz target for 300 s"
-  "headers    900 every header compiles alone"
-  "tidy      7200 clang-tidy on every source"
-)
-
 # Leaves out the random scenarios: the catalogue's stage runs them, and its report has the results.
 stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
 # Tests that repeat one path hundreds of times show nothing more here than a few of them; the
-# release stage and the nightly run have all of them.
+# release stage and the weekly run have all of them.
 readonly asan_left_out='ExhaustMutants.*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?'
 stage_asan() {
   build_for_tests asan && GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 run_tests asan
@@ -185,4 +174,3 @@ run_stages() {
 }
 
 test_all() { run_stages "${stages[@]}"; }
-verb_nightly() { run_stages "${nightly_stages[@]}"; }

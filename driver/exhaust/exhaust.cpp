@@ -4,7 +4,6 @@
 #include <chrono>
 #include <mutex>
 
-#include "driver/exhaust/layout_space.hpp"
 #include "driver/exhaust/loading_world.hpp"
 #include "driver/runs/run_jobs.hpp"
 #include "sim/mutants/asked.hpp"
@@ -104,7 +103,7 @@ ExhaustResult exhaust(const ExhaustRequest& request) {
   const auto asked_before = sim::AskedCount::in_this_process();
   sim::Policies policies;
   if (!request.mutant.empty()) sim::mutant_named(request.mutant).apply(policies);
-  const std::vector<sim::Layout> layouts = layouts_up_to(request.world_max);
+  const std::vector<sim::Layout> layouts = layouts_up_to(request.world_max, request.cuts);
   std::vector<std::size_t> loading;
   for (std::size_t i = request.part - 1; i < layouts.size(); i += request.parts) {
     loading.push_back(i);
@@ -147,6 +146,7 @@ reports::Exhaustive reported(const ExhaustRequest& request, const ExhaustResult&
   }
   return {.model = request.subject.model,
           .sharding = std::string(name_of(request.subject.sharding)),
+          .hsdp = request.cuts == DpCuts::kCopiesAndShards,
           .max_world = static_cast<std::uint64_t>(request.world_max),
           .layouts = result.layouts,
           .pairs = result.layouts * result.layouts,

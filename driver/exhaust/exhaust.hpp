@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/exhaust/layout_space.hpp"
 #include "driver/exhaust/pair_tally.hpp"
 #include "driver/exhaust/subject.hpp"
 #include "reports/report.hpp"
@@ -15,7 +16,8 @@ namespace reprise::driver {
 
 struct ExhaustRequest {
   std::int32_t world_max = 8;
-  Subject subject;
+  DpCuts cuts = DpCuts::kShards;
+  Subject subject = {};
   std::string mutant = {};  ///< historical defect that is active in all saves and loads
   /// Number of this part, from 1 to `parts`. A part loads under every `parts`-th layout, and saves
   /// under all layouts.

@@ -24,7 +24,7 @@ void add_expert_meshes(const sim::Layout& dense, std::int32_t ranks,
   }
 }
 
-void add_layouts_of(std::int32_t world, std::vector<sim::Layout>& layouts) {
+void add_layouts_of(std::int32_t world, DpCuts cuts, std::vector<sim::Layout>& layouts) {
   for (const auto pp : divisors_of(world)) {
     const std::int32_t stage = world / pp;
     for (const auto tp : divisors_of(stage)) {
@@ -34,7 +34,11 @@ void add_layouts_of(std::int32_t world, std::vector<sim::Layout>& layouts) {
         dense.cp = cp;
         dense.dp = stage / tp / cp;
         dense.pp = pp;
-        add_expert_meshes(dense, stage, layouts);
+        const std::int32_t copies_max = cuts == DpCuts::kShards ? 1 : dense.dp;
+        for (const auto copies : divisors_of(copies_max)) {
+          dense.dp_replicate = copies;
+          add_expert_meshes(dense, stage, layouts);
+        }
       }
     }
   }
@@ -42,9 +46,9 @@ void add_layouts_of(std::int32_t world, std::vector<sim::Layout>& layouts) {
 
 }  // namespace
 
-std::vector<sim::Layout> layouts_up_to(std::int32_t world_max) {
+std::vector<sim::Layout> layouts_up_to(std::int32_t world_max, DpCuts cuts) {
   std::vector<sim::Layout> layouts;
-  for (std::int32_t world = 1; world <= world_max; ++world) add_layouts_of(world, layouts);
+  for (std::int32_t world = 1; world <= world_max; ++world) add_layouts_of(world, cuts, layouts);
   return layouts;
 }
 

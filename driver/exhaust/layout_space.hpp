@@ -8,9 +8,16 @@
 
 namespace reprise::driver {
 
+/// The ways in which the dp of a layout is cut.
+enum class DpCuts : std::uint8_t {
+  kShards,           ///< all ranks along dp share one copy
+  kCopiesAndShards,  ///< every replicate x shard = dp, which is HSDP on the dense mesh
+};
+
 /// Returns every layout of 1 to `world_max` ranks with the default rank order, sorted by number of
 /// ranks. Each has sizes tp x cp x dp x pp of the dense mesh, and sizes etp x ep x edp of the
-/// expert mesh, which shares the ranks of tp x cp x dp.
-std::vector<sim::Layout> layouts_up_to(std::int32_t world_max);
+/// expert mesh, which shares the ranks of tp x cp x dp. If dp is cut into copies, edp is cut as
+/// sim::Layout::expert_copies() says.
+std::vector<sim::Layout> layouts_up_to(std::int32_t world_max, DpCuts cuts = DpCuts::kShards);
 
 }  // namespace reprise::driver

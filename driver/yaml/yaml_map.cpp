@@ -49,12 +49,18 @@ bool is_text(std::string_view text) {
   return true;
 }
 
+/// Returns "file:line:column"; the file alone if the node has no place in it.
+std::string place_of(const std::string& file, const YAML::Mark& mark) {
+  if (mark.line < 0) return file;
+  return file + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+}
+
 /// Refuses two kinds of input that yaml-cpp accepts: aliases that turn a small text into an endless
 /// or exponential tree, and bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {
-    throw Error(Code::kUsage, why, {.file = file + ":" + std::to_string(node.Mark().line + 1)});
+    throw Error(Code::kUsage, why, {.file = place_of(file, node.Mark())});
   };
   if (depth > kDepthMax || nodes_left == 0) {
     refuse("too deep or too large once its aliases (*name) are followed; write out their values");
@@ -293,9 +299,7 @@ void YamlMap::refuse_unknown() const {
 }
 
 void YamlMap::fail(const YAML::Node& at, const std::string& message) const {
-  const int line = at.Mark().line;
-  throw Error(Code::kUsage, what_ + " " + message,
-              {.file = line >= 0 ? file_ + ":" + std::to_string(line + 1) : file_});
+  throw Error(Code::kUsage, what_ + " " + message, {.file = place_of(file_, at.Mark())});
 }
 
 std::string read_yaml_text(const std::string& file) {
@@ -313,8 +317,7 @@ YAML::Node load_yaml(const std::string& text, const std::string& file) {
     check_tree(root, file, 0, nodes_left);
     return root;
   } catch (const YAML::Exception& error) {
-    throw Error(Code::kUsage, "no YAML: " + error.msg,
-                {.file = file + ":" + std::to_string(error.mark.line + 1)});
+    throw Error(Code::kUsage, "no YAML: " + error.msg, {.file = place_of(file, error.mark)});
   }
 }
 

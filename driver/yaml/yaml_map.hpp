@@ -1,6 +1,6 @@
 #pragma once
 // Reads a YAML mapping strictly: unknown and duplicate keys are errors with a suggestion, and every
-// error names file and line. yaml-cpp itself silently keeps duplicates. A value written as $name is
+// error names file, line and column. yaml-cpp itself silently keeps duplicates. A value written as $name is
 // replaced by the value that a table binds to it.
 
 #include <yaml-cpp/yaml.h>
@@ -114,7 +114,7 @@ std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values)
 
 /// Returns the file's content. Throws NOT_FOUND, or USAGE if it has more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// Parses the text. Throws USAGE with the line if it is not YAML, is not UTF-8, or has endless
+/// Parses the text. Throws USAGE with line and column if it is not YAML, is not UTF-8, or has endless
 /// aliases.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 

@@ -31,6 +31,28 @@ TEST(ExhaustVerb, says_with_what_pairs_were_refused) {
   expect_says(result, "pass: 121 of 121 pairs");
 }
 
+TEST(ExhaustVerb, cuts_dp_into_copies_and_keeps_these_pairs_apart_in_the_report) {
+  const TemporaryDirectory out;
+  const auto run = [&out](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"exhaust", "--max-world", "2", "--report", out.path()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  EXPECT_EQ(run({}).exit_code, 0);
+  const auto cut = run({"--hsdp"});
+  EXPECT_EQ(cut.exit_code, 0) << cut.all();
+  expect_says(cut, "14 layouts of 1 to 2 ranks, dp cut into replicate x shard");
+  expect_says(cut, "pass: 196 of 196 pairs");
+  EXPECT_EQ(run({}).exit_code, 0);  // replaces the first
+  const auto report = nlohmann::json::parse(text_of(out.path() + "/report.json"));
+  EXPECT_EQ(report["verdict"], "pass");
+  EXPECT_EQ(report["exhaustive"]["hsdp"], false);
+  EXPECT_EQ(report["exhaustive"]["passed"], 121);
+  ASSERT_EQ(report["exhaustive_more"].size(), 1U);
+  EXPECT_EQ(report["exhaustive_more"][0]["hsdp"], true);
+  EXPECT_EQ(report["exhaustive_more"][0]["passed"], 196);
+}
+
 TEST(ExhaustVerb, a_mutant_turns_it_red_and_can_not_be_reported) {
   const auto result =
       run_program({"exhaust", "--max-world", "2", "--mutant", "expert-marked-replicate"});

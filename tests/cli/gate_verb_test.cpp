@@ -237,6 +237,87 @@ TEST_F(GateVerb, a_refused_report_leaves_the_baseline_as_it_was) {
   EXPECT_EQ(text_of(path("baseline.json")), before);
 }
 
+TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
+  const auto judged = [&](const std::string& policy, std::vector<std::string> more = {}) {
+    write("policy.yaml", "lanes:\n  sim: " + policy + "\n");
+    std::vector<std::string> words = {"gate",  path("report.json"), "--commit",
+                                      kCommit, "--policy",          path("policy.yaml")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const auto met = judged("{scenarios: 4}");
+  EXPECT_EQ(met.exit_code, 0) << met.all();
+  EXPECT_NE(met.out.find("accepted\n"), std::string::npos) << met.all();
+  const std::pair<std::string, std::string> rows[] = {
+      {"{scenarios: 5}", "scenarios: 4 ran, the policy demands 5"},
+      {"{doubled: 1}", "determinism: 0 runs doubled, the policy demands 1"},
+      {"{property_cases: 1}", "properties: 0 random cases, the policy demands 1"},
+      {"{mutants: all}", "were not caught, the policy demands all"},
+      {"{exhaustive: [{sharding: fully_reshardable, pairs: 110889}]}",
+       "0 pairs of layouts passed with fully_reshardable, the policy demands 110889"},
+      {"{exhaustive: [{sharding: fsdp_dtensor, hsdp: true, pairs: 1}]}",
+       "0 pairs of layouts passed with fsdp_dtensor hsdp, the policy demands 1"},
+      {"{}\n  mpi: {}", "lane mpi: the policy demands a report of it, and none was given"},
+  };
+  for (const auto& [policy, says] : rows) {
+    const auto refused = judged(policy);
+    EXPECT_EQ(refused.exit_code, 1) << policy << refused.all();
+    EXPECT_NE(refused.out.find(says), std::string::npos) << says << refused.all();
+    EXPECT_NE(refused.out.find("refused: 1 reason\n"), std::string::npos) << refused.all();
+  }
+  write("more.yaml", std::string("lanes: {sim: {scenarios: 6}}\n"));
+  const auto both = judged("{scenarios: 4}", {"--policy", path("more.yaml")});
+  EXPECT_EQ(both.exit_code, 1) << both.all();
+  const auto beside = judged("{scenarios: 4}", {"--baseline", path("baseline.json")});
+  EXPECT_EQ(beside.exit_code, 0) << beside.all();
+}
+
+TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
+  struct Row {
+    std::string text;
+    std::string place;
+    std::string says;
+  };
+  const std::string sim = "lanes:\n  sim:\n    ";
+  const Row rows[] = {
+      {"lanes: [", "1:", "no YAML"},
+      {"- a\n", "1:1", "the policy must be a mapping"},
+      {"lane: {}\n", "1:1", "the unknown key 'lane'"},
+      {"lanes: {}\n", "1:8", "names no lane, so it demands nothing"},
+      {"lanes:\n  smi: {}\n", "2:8", "'smi' is no lane"},
+      {"lanes:\n  sim: {}\nmore: 1\n", "3:1", "the unknown key 'more'"},
+      {"lanes:\n  sim: {scenario: 3}\n", "2:9", "did you mean 'scenarios'"},
+      {sim + "scenarios: many\n", "3:16", "wants a whole number under 'scenarios'"},
+      {sim + "scenarios: -1\n", "3:16", "wants scenarios from 1"},
+      {sim + "mutants: some\n", "3:14", "knows no 'some' under 'mutants'"},
+      {sim + "exhaustive: 3\n", "3:17", "wants a list under 'exhaustive'"},
+      {sim + "exhaustive:\n      - {pairs: 3}\n", "4:9", "lacks 'sharding'"},
+      {sim + "exhaustive:\n      - {sharding: fsdp_dtensor}\n", "4:9", "lacks 'pairs'"},
+      {sim + "exhaustive:\n      - {sharding: fsdp, pairs: 3}\n", "4:20", "knows no 'fsdp'"},
+      {sim + "exhaustive:\n      - {sharding: fsdp_dtensor, pairs: 3}\n" +
+           "      - {sharding: fsdp_dtensor, pairs: 4}\n",
+       "5:9", "stands twice: fsdp_dtensor"},
+  };
+  for (const auto& row : rows) {
+    write("policy.yaml", row.text);
+    const auto result = run_program(
+        {"gate", path("report.json"), "--commit", kCommit, "--policy", path("policy.yaml")});
+    EXPECT_EQ(result.exit_code, 2) << row.text << result.all();
+    EXPECT_NE(result.err.find(row.says), std::string::npos) << row.says << '\n' << result.all();
+    EXPECT_NE(result.err.find("policy.yaml:" + row.place), std::string::npos) << row.place << '\n'
+                                                                              << result.all();
+  }
+}
+
+TEST_F(GateVerb, the_policies_of_the_tree_can_be_read) {
+  for (const char* file : {"release-policy.yaml", "weekly-policy.yaml"}) {
+    const auto result = run_program({"gate", path("report.json"), "--commit", kCommit, "--policy",
+                                     REPRISE_SOURCE_DIR "/reports/" + std::string(file)});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_NE(result.out.find("the policy demands"), std::string::npos) << result.all();
+  }
+}
+
 TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
   const std::string good = path("report.json");
   Json failed = Json::parse(report());
@@ -257,6 +338,8 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
       {{"gate", good, "--baseline", path("failed.json")}, "is no report of an accepted run"},
       {{"gate", good, "--baseline", good, "--commit", "main"}, "'main' is no commit"},
       {{"gate", good, "--baseline", good, "--commit", "012345"}, "'012345' is no commit"},
+      {{"gate", good, "--policy", path("nowhere.yaml")}, "nowhere.yaml"},
+      {{"gate", good, "--policy", good, "--lane", "sim"}, "leave out --lane"},
       {{"gate", good, "--baselin", good}, "did you mean '--baseline'"},
       {{"gate", good, "--write-baseline", path("no/such/folder.json")}, "folder.json"},
   };

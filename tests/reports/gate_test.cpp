@@ -210,7 +210,7 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.properties.clear();
          r.mutants.clear();
          r.matrix.reset();
-         r.exhaustive.reset();
+         r.exhaustive.clear();
        }},
       {"its own entries make it fail",
        [](Report& r) {
@@ -222,8 +222,8 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.matrix->rows[0].caught.clear();
          r.matrix->rows[0].cells = "n.";
        }},
-      {"its own entries make it fail", [](Report& r) { r.exhaustive->parts[0].wrong = 1; }},
-      {"its own entries make it inconclusive", [](Report& r) { r.exhaustive->parts.pop_back(); }},
+      {"its own entries make it fail", [](Report& r) { r.exhaustive[0].parts[0].wrong = 1; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.exhaustive[0].parts.pop_back(); }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
       {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
       {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},
@@ -452,9 +452,14 @@ TEST(Gate, less_than_the_baseline) {
          }
        }},
       {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
-       [](Report& r) { r.exhaustive.reset(); }},
+       [](Report& r) { r.exhaustive.clear(); }},
       {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
-       [](Report& r) { r.exhaustive->sharding = "fully_reshardable"; }},
+       [](Report& r) { r.exhaustive[0].sharding = "fully_reshardable"; }},
+      // Pairs of layouts with copies of dp never count for those without, nor the other way round.
+      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+       [](Report& r) { r.exhaustive.erase(r.exhaustive.begin()); }},
+      {"exhaustive: 0 pairs passed with dp_reshardable hsdp, the baseline has 36",
+       [](Report& r) { r.exhaustive.pop_back(); }},
   });
 }
 
@@ -473,28 +478,36 @@ TEST(Gate, a_matrix_that_does_not_show_every_mutant_caught) {
 
 TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
   const auto part = [](Report& r, std::size_t i) -> ExhaustivePart& {
-    return r.exhaustive->parts[i];
+    return r.exhaustive[0].parts[i];
   };
   expect_all_refused({
-      {"exhaustive: part 1 is missing",
-       [](Report& r) { r.exhaustive->parts.erase(r.exhaustive->parts.begin()); }},
-      {"exhaustive: parts from 2 to 2 are missing",
-       [](Report& r) { r.exhaustive->parts.pop_back(); }},
-      {"exhaustive: parts from 1 to 2 are missing", [](Report& r) { r.exhaustive->parts.clear(); }},
-      {"exhaustive: part 1 stands twice", [&](Report& r) { part(r, 1).part = 1; }},
-      {"exhaustive: there are more than 2 parts", [&](Report& r) { part(r, 1).part = 3; }},
-      {"exhaustive: the parts have 24 of 25 pairs",
+      {"exhaustive: dp_reshardable: part 1 is missing",
+       [](Report& r) { r.exhaustive[0].parts.erase(r.exhaustive[0].parts.begin()); }},
+      {"exhaustive: dp_reshardable: parts from 2 to 2 are missing",
+       [](Report& r) { r.exhaustive[0].parts.pop_back(); }},
+      {"exhaustive: dp_reshardable: parts from 1 to 2 are missing",
+       [](Report& r) { r.exhaustive[0].parts.clear(); }},
+      {"exhaustive: dp_reshardable hsdp: parts from 1 to 1 are missing",
+       [](Report& r) { r.exhaustive[1].parts.clear(); }},
+      {"exhaustive: dp_reshardable stands twice", [](Report& r) { r.exhaustive[1].hsdp = false; }},
+      {"exhaustive: dp_reshardable: part 1 stands twice", [&](Report& r) { part(r, 1).part = 1; }},
+      {"exhaustive: dp_reshardable: there are more than 2 parts",
+       [&](Report& r) { part(r, 1).part = 3; }},
+      {"exhaustive: dp_reshardable: the parts have 24 of 25 pairs",
        [&](Report& r) { part(r, 1).pairs = part(r, 1).passed = 9; }},
-      {"exhaustive: part 2: 9 of 10 pairs passed", [&](Report& r) { part(r, 1).passed = 9; }},
-      {"exhaustive: part 2: 1 pairs are wrong, first tp2 -> dp2: rank 1",
+      {"exhaustive: dp_reshardable: part 2: 9 of 10 pairs passed",
+       [&](Report& r) { part(r, 1).passed = 9; }},
+      {"exhaustive: dp_reshardable: part 2: 1 pairs are wrong, first tp2 -> dp2: rank 1",
        [&](Report& r) {
          part(r, 1).wrong = 1;
          part(r, 1).first_wrong = "tp2 -> dp2: rank 1";
        }},
-      {"exhaustive: part 1: 16 of 15 pairs refused",
+      {"exhaustive: dp_reshardable: part 1: 16 of 15 pairs refused",
        [&](Report& r) { part(r, 0).refused["LAYOUT_MISMATCH"] = 16; }},
-      {"exhaustive: part 2: no element was compared", [&](Report& r) { part(r, 1).elements = 0; }},
-      {"exhaustive: 4 layouts do not make 25 pairs", [](Report& r) { r.exhaustive->layouts = 4; }},
+      {"exhaustive: dp_reshardable: part 2: no element was compared",
+       [&](Report& r) { part(r, 1).elements = 0; }},
+      {"exhaustive: dp_reshardable: 4 layouts do not make 25 pairs",
+       [](Report& r) { r.exhaustive[0].layouts = 4; }},
   });
 }
 

@@ -111,9 +111,12 @@ bool has_names_for_keys(const std::string& at) {
 /// field, or if the field is a name that users choose.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
-  for (const char* optional :
-       {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive", "matrix"}) {
+  for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty",
+                               "exhaustive_more", "hsdp", "matrix"}) {
     if (key == optional) return "";
+  }
+  if (key == "exhaustive") {
+    return "r.json: exhaustive_more: has an entry, but 'exhaustive' has none";
   }
   if (has_names_for_keys(at)) return "";
   if (at.find("caught_by") != std::string::npos && (key == "scenario" || key == "property")) {

@@ -80,9 +80,9 @@ void check_experts(const Layout& layout) {
              " does not divide it");
   }
   const std::int32_t copies = layout.dp_replicate;
-  if (copies < 1 || layout.dp % copies != 0 || layout.expert_dp() % copies != 0) {
+  if (copies < 1 || layout.dp % copies != 0) {
     mismatch("dp_replicate " + std::to_string(copies) + " does not divide dp " +
-             std::to_string(layout.dp) + " and the experts' " + std::to_string(layout.expert_dp()));
+             std::to_string(layout.dp));
   }
 }
 
@@ -348,7 +348,7 @@ const std::vector<std::string_view>& expert_part_axes() {
 
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   check(layout);
-  const std::int32_t copies = layout.dp_replicate;
+  const std::int32_t copies = layout.expert_copies();
   Places places = {{"tp", {{"etp", layout.expert_tp()}}},
                    {"ep", {{"ep", layout.ep}}},
                    {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}}};

@@ -7,11 +7,13 @@
 //     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
 //
 // Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. dp may be split into
-// dp_replicate copies of a smaller group that shards (HSDP).
+// dp_replicate copies of a smaller group that shards (HSDP). Experts have as many copies if edp can
+// be split so, and fewer otherwise: see expert_copies().
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -72,6 +74,11 @@ struct Layout {
   /// Returns the number of ranks that hold the same part of the experts, as full copies or as
   /// shards of one copy.
   std::int32_t expert_dp() const { return expert_ranks() / (expert_tp() * ep); }
+  /// Returns the number of copies that edp is split into: dp_replicate if it divides edp, otherwise
+  /// the greatest number that divides both. Megatron-Core refuses the layouts of the second kind.
+  ///
+  ///   dp4 dp_replicate2, ep 1: edp 4 in 2 copies   ep 2: edp 2 in 2 copies   ep 4: edp 1, one copy
+  std::int32_t expert_copies() const { return std::gcd(expert_dp(), dp_replicate); }
   /// Returns the size of the axis. Throws USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
@@ -146,8 +153,8 @@ bool same_expert_streams(const Layout& a, const Layout& b);
 std::int32_t copies_of_parts(const Layout& layout);
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger
-/// than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide its axis,
-/// or vpp and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
+/// than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide dp, or vpp
+/// and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.

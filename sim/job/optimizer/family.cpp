@@ -101,7 +101,7 @@ Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, Gl
   CHECK(own.has_value(), rank, mesh->members());
   Family family{.kind = kind, .mesh = mesh, .sharing = sharing_mesh(*mesh, kind)};
   family.member = *own;
-  family.instances = layout.dp_replicate;
+  family.instances = kind == MeshKind::kDense ? layout.dp_replicate : layout.expert_copies();
   family.bucket_group = part_index(*mesh, family.member, kind);
   family.chain = kind == MeshKind::kDense ? 0 : 1;
   if (model.has_experts()) family.prefix = "chained_" + std::to_string(family.chain) + ".";

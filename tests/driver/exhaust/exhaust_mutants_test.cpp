@@ -17,6 +17,7 @@ struct Row {
   const char* mutant;
   std::int32_t world_max = 2;  ///< size of the smallest worlds in which the mutant shows
   Sharding sharding = Sharding::kFullyReshardable;
+  DpCuts cuts = DpCuts::kShards;
 };
 
 const std::vector<Row> kRows = {
@@ -27,6 +28,8 @@ const std::vector<Row> kRows = {
     {"expert-marked-replicate"},
     {"floor-vs-ceil-chunk"},
     {"fused-gate-split"},
+    {"hsdp-saved-not-equal-loaded", 2, Sharding::kFullyReshardable, DpCuts::kCopiesAndShards},
+    {"layout-for-wrong-group", 2, Sharding::kDpReshardable, DpCuts::kCopiesAndShards},
     {"legacy-tp-gt-ep"},
     {"local-rank-as-dp-rank", 4},
     {"packed-group-not-canonical", 2, Sharding::kFullyShardedModelSpace},
@@ -57,6 +60,7 @@ TEST(ExhaustMutants, each_turns_a_pair_red_and_stands_in_the_docs) {
   const std::string docs = page();
   for (const auto& row : kRows) {
     const auto result = exhaust({.world_max = row.world_max,
+                                 .cuts = row.cuts,
                                  .subject = {.sharding = row.sharding},
                                  .mutant = row.mutant,
                                  .until_wrong = true});

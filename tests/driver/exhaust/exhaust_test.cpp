@@ -37,14 +37,23 @@ TEST(Exhaust, loads_every_pair_of_layouts_of_up_to_four_ranks) {
 TEST(Exhaust, loads_under_the_other_shardings) {
   for (const auto sharding :
        {sim::Sharding::kFullyShardedModelSpace, sim::Sharding::kFsdpDtensor}) {
-    const auto result = exhaust({.world_max = 2, .subject = {.sharding = sharding}});
+    const auto result = exhaust(
+        {.world_max = 2, .cuts = DpCuts::kCopiesAndShards, .subject = {.sharding = sharding}});
     EXPECT_EQ(verdict_of(result), Verdict::kPass) << name_of(sharding) << '\n' << told(result);
     EXPECT_EQ(result.same, result.planned) << name_of(sharding);
   }
 }
 
+TEST(Exhaust, loads_every_pair_of_layouts_with_copies_of_dp) {
+  const auto result = exhaust({.world_max = 3, .cuts = DpCuts::kCopiesAndShards, .jobs = 2});
+  EXPECT_EQ(verdict_of(result), Verdict::kPass) << told(result);
+  EXPECT_EQ(result.layouts, layouts_up_to(3, DpCuts::kCopiesAndShards).size());
+  EXPECT_GT(result.layouts, layouts_up_to(3).size());
+  EXPECT_EQ(result.same, result.layouts * result.layouts);
+}
+
 TEST(Exhaust, counts_refusals_that_the_rule_demands) {
-  const auto layouts = layouts_up_to(3);
+  const auto layouts = layouts_up_to(3, DpCuts::kCopiesAndShards);
   std::uint64_t other_parts = 0;
   for (const auto& a : layouts) {
     for (const auto& b : layouts) {
@@ -52,8 +61,9 @@ TEST(Exhaust, counts_refusals_that_the_rule_demands) {
       if (!same) ++other_parts;
     }
   }
-  const auto result =
-      exhaust({.world_max = 3, .subject = {.sharding = sim::Sharding::kDpReshardable}});
+  const auto result = exhaust({.world_max = 3,
+                               .cuts = DpCuts::kCopiesAndShards,
+                               .subject = {.sharding = sim::Sharding::kDpReshardable}});
   EXPECT_EQ(verdict_of(result), Verdict::kPass) << told(result);
   EXPECT_EQ(result.refused,
             (std::map<std::string, std::uint64_t>{{"LAYOUT_MISMATCH", other_parts}}));

@@ -24,6 +24,9 @@ const std::vector<Row> kRows = {
     {"tp2 dp2 etp1 ep1", "tp4 etp1 ep1", false, true, true},
     {"tp2 dp4 etp1 ep2", "tp2 dp2 etp1 ep2", true, true, false},
     {"tp2 pp2 etp1 ep2", "tp2 dp2 etp1 ep2", false, false, true},
+    {"tp2 dp4 etp2 ep2 dp_replicate2", "tp2 dp4 etp2 ep2 dp_replicate4", true, true, true},
+    {"tp2 dp4 etp2 ep2 dp_replicate4", "tp2 cp4 etp2 ep2", true, true, true},
+    {"tp2 dp4 etp2 ep1 dp_replicate2", "tp2 dp4 etp1 ep1", true, false, true},
 };
 
 TEST(PairRule, delivers_objects_to_the_same_grid_only) {

@@ -18,6 +18,8 @@ const std::vector<std::string> kLayouts = {"tp1",
                                            "ep2 dp4",
                                            "tp2 ep4 dp4 etp1",
                                            "tp2 dp8 ep2 etp4 dp_replicate2",
+                                           "tp2 dp4 ep4 dp_replicate2",
+                                           "dp8 ep4 dp_replicate4",
                                            "pp2 tp2 ep2 dp2",
                                            "pp3 dp2",
                                            "pp2 vpp2 ep3 dp3",
@@ -36,6 +38,22 @@ TEST(Layout, DealsTheSameRanksToDenseTensorsAndExperts) {
     std::int32_t parts = 1;
     for (const auto axis : expert_part_axes()) parts *= expert_mesh(layout).axis_size(axis);
     EXPECT_EQ(parts, layout.expert_tp() * layout.ep * layout.pp);
+  }
+}
+
+// Ranks along edp are copies of each other only as far as edp can be cut like dp.
+TEST(Layout, ExpertsHaveAsManyCopiesAsDividesTheirRanksAndDp) {
+  struct Row {
+    const char* text;
+    std::int32_t copies;
+    std::int32_t shards;
+  };
+  for (const Row& row : {Row{"dp4 dp_replicate2", 2, 2}, Row{"dp4 dp_replicate2 ep2", 2, 1},
+                         Row{"dp4 dp_replicate2 ep4", 1, 1}, Row{"dp8 dp_replicate4 ep4", 2, 1},
+                         Row{"dp3 dp_replicate3 cp2 ep3", 1, 2}}) {
+    const Mesh experts = expert_mesh(parse_layout(row.text));
+    EXPECT_EQ(experts.axis_size("edp_replicate"), row.copies) << row.text;
+    EXPECT_EQ(experts.axis_size("edp_shard"), row.shards) << row.text;
   }
 }
 

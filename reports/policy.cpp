@@ -1,0 +1,117 @@
+#include "reports/policy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace reprise::reports {
+namespace {
+
+constexpr std::size_t kMutantsShown = 3;
+
+/// Collects the demands that one report does not meet.
+class Demands {
+ public:
+  Demands(std::string file, std::vector<Refusal>& refusals)
+      : file_(std::move(file)), refusals_(refusals) {}
+
+  void least(const std::string& subject, const std::string& noun, std::uint64_t shown,
+             std::uint64_t demanded, const std::string& fix) {
+    if (shown >= demanded) return;
+    refuse(subject,
+           std::to_string(shown) + " " + noun + ", the policy demands " + std::to_string(demanded),
+           fix);
+  }
+  void refuse(const std::string& subject, const std::string& reason, const std::string& fix) {
+    refusals_.push_back({file_, subject, reason, fix});
+  }
+
+ private:
+  std::string file_;
+  std::vector<Refusal>& refusals_;
+};
+
+/// Returns the mutants that the report lacks or that were not caught.
+std::vector<std::string> not_caught(const Report& report, std::span<const std::string> mutants) {
+  std::vector<std::string> names;
+  for (const auto& name : mutants) {
+    const bool caught =
+        std::any_of(report.mutants.begin(), report.mutants.end(), [&name](const auto& result) {
+          return result.name == name && result.caught && !result.caught_by.empty();
+        });
+    if (!caught) names.push_back(name);
+  }
+  return names;
+}
+
+void judge_mutants(const Report& report, std::span<const std::string> mutants, Demands& demands) {
+  const auto lacking = not_caught(report, mutants);
+  if (mutants.empty()) {
+    demands.refuse("mutants", "this program knows none, the policy demands all",
+                   "judge with the program that made the report");
+  }
+  if (lacking.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(lacking.size(), kMutantsShown); ++i) {
+    names += (i == 0 ? "" : ", ") + lacking[i];
+  }
+  if (lacking.size() > kMutantsShown) names += ", ...";
+  demands.refuse("mutants",
+                 std::to_string(lacking.size()) + " of " + std::to_string(mutants.size()) +
+                     " were not caught, the policy demands all: " + names,
+                 "add them with 'reprise mutants --report'");
+}
+
+void judge_exhaustive(const Report& report, const LanePolicy& policy, Demands& demands) {
+  for (const auto& [space, pairs] : policy.exhaustive) {
+    std::uint64_t passed = 0;
+    for (const auto& tried : report.exhaustive) {
+      if (tried.space() == space) passed = tried.passed();
+    }
+    demands.least("exhaustive", "pairs of layouts passed with " + space, passed, pairs,
+                  "add them with 'reprise exhaust --report'");
+  }
+}
+
+void judge_lane(const Report& report, const LanePolicy& policy,
+                std::span<const std::string> mutants, Demands& demands) {
+  const LaneTotals shown = totals_of(floor_of(report));
+  demands.least("scenarios", "ran", shown.scenarios, policy.scenarios,
+                "run the whole catalogue with --report");
+  if (shown.skipped > policy.skipped) {
+    demands.refuse("skipped",
+                   std::to_string(shown.skipped) + " skipped, the policy allows " +
+                       std::to_string(policy.skipped),
+                   "run the lane where it can run everything");
+  }
+  demands.least("determinism", "runs doubled", report.runs_doubled, policy.doubled,
+                "run the lane again with --double");
+  std::uint64_t cases = 0;
+  for (const auto& property : report.properties) cases = saturating_sum(cases, property.cases);
+  demands.least("properties", "random cases", cases, policy.property_cases,
+                "add them with 'reprise properties --report'");
+  if (policy.all_mutants) judge_mutants(report, mutants, demands);
+  judge_exhaustive(report, policy, demands);
+}
+
+}  // namespace
+
+std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
+                                  std::span<const std::string> mutants) {
+  std::vector<Refusal> refusals;
+  for (const auto& [lane, demanded] : policy) {
+    bool there = false;
+    for (const auto& submission : submissions) {
+      if (!submission.report || submission.report->lane != lane) continue;
+      there = true;
+      Demands demands(submission.file, refusals);
+      judge_lane(*submission.report, demanded, mutants, demands);
+    }
+    if (there) continue;
+    Demands("", refusals)
+        .refuse("lane " + name_of(lane), "the policy demands a report of it, and none was given",
+                "run the lane with --report");
+  }
+  return refusals;
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,34 @@
+#pragma once
+// Says what reports must show for a release, whatever an earlier run showed. Pure.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reports/gate.hpp"
+
+namespace reprise::reports {
+
+/// The demands on the report of one lane. A demand of 0 is none.
+struct LanePolicy {
+  std::uint64_t scenarios = 0;       ///< least number of scenarios that ran
+  std::uint64_t skipped = 0;         ///< greatest number of skipped scenarios
+  std::uint64_t doubled = 0;         ///< least number of doubled runs
+  std::uint64_t property_cases = 0;  ///< least number of random cases of all properties together
+  bool all_mutants = false;          ///< true if every known mutant must be there and caught
+  /// Least number of pairs of layouts by space (Exhaustive::space).
+  std::map<std::string, std::uint64_t> exhaustive = {};
+};
+
+/// The demands by lane. Each lane that stands here must have a report.
+using Policy = std::map<ReportLane, LanePolicy>;
+
+/// Returns all demands of the policy that the reports do not meet. It counts what the reports say,
+/// so each must also pass judge_gate(), which holds them against their own entries. `mutants` are
+/// the names of all known mutants. A report of a lane that the policy does not name is welcome.
+std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
+                                  std::span<const std::string> mutants);
+
+}  // namespace reprise::reports

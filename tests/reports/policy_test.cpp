@@ -1,0 +1,104 @@
+// Tests that each demand of a release policy refuses a report that does not meet it.
+
+#include "reports/policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports::policy_test {
+namespace {
+
+const std::vector<std::string> kMutants = {"floor-vs-ceil-chunk", "stale-plan"};
+
+/// Returns the policy that the sample report meets exactly.
+Policy sample_policy() {
+  return {{ReportLane::kSim,
+           {.scenarios = 3,
+            .skipped = 1,
+            .doubled = 4,
+            .property_cases = 30,
+            .all_mutants = true,
+            .exhaustive = {{"dp_reshardable", 25}, {"dp_reshardable hsdp", 36}}}}};
+}
+
+std::vector<Refusal> judge(const Policy& policy, const Report& report = sample_report(),
+                           const std::vector<std::string>& mutants = kMutants) {
+  const std::vector<Submission> submissions = {{.file = "r.json", .report = report}};
+  return judge_policy(submissions, policy, mutants);
+}
+
+std::string text_of(const std::vector<Refusal>& refusals) {
+  std::string text;
+  for (const auto& refusal : refusals) {
+    text += refusal.file + ": " + refusal.subject + ": " + refusal.reason + '\n';
+    EXPECT_FALSE(refusal.fix.empty()) << text;
+  }
+  return text;
+}
+
+TEST(Policy, is_met_by_a_report_that_shows_exactly_what_it_demands) {
+  EXPECT_EQ(text_of(judge(sample_policy())), "");
+  EXPECT_EQ(text_of(judge({{ReportLane::kSim, {.skipped = 1}}})), "");
+}
+
+TEST(Policy, names_the_one_demand_that_is_not_met) {
+  struct Row {
+    std::string refusal;
+    std::function<void(LanePolicy&)> demand_more;
+  };
+  const std::vector<Row> rows = {
+      {"r.json: scenarios: 3 ran, the policy demands 4\n",
+       [](LanePolicy& lane) { lane.scenarios = 4; }},
+      {"r.json: skipped: 1 skipped, the policy allows 0\n",
+       [](LanePolicy& lane) { lane.skipped = 0; }},
+      {"r.json: determinism: 4 runs doubled, the policy demands 5\n",
+       [](LanePolicy& lane) { lane.doubled = 5; }},
+      {"r.json: properties: 30 random cases, the policy demands 31\n",
+       [](LanePolicy& lane) { lane.property_cases = 31; }},
+      {"r.json: exhaustive: 25 pairs of layouts passed with dp_reshardable, the policy demands "
+       "26\n",
+       [](LanePolicy& lane) { lane.exhaustive["dp_reshardable"] = 26; }},
+      {"r.json: exhaustive: 36 pairs of layouts passed with dp_reshardable hsdp, the policy "
+       "demands 61\n",  // 25 + 36: spaces are not added together
+       [](LanePolicy& lane) { lane.exhaustive["dp_reshardable hsdp"] = 61; }},
+      {"r.json: exhaustive: 0 pairs of layouts passed with fully_reshardable, the policy demands "
+       "1\n",
+       [](LanePolicy& lane) { lane.exhaustive["fully_reshardable"] = 1; }},
+  };
+  for (const auto& row : rows) {
+    Policy policy = sample_policy();
+    row.demand_more(policy[ReportLane::kSim]);
+    EXPECT_EQ(text_of(judge(policy)), row.refusal);
+  }
+}
+
+TEST(Policy, demands_that_every_known_mutant_was_caught) {
+  auto mutants = kMutants;
+  mutants.emplace_back("another");
+  const std::string another =
+      "r.json: mutants: 1 of 3 were not caught, the policy demands all: another\n";
+  EXPECT_EQ(text_of(judge(sample_policy(), sample_report(), mutants)), another);
+  Report report = sample_report();
+  report.mutants[0].caught = false;
+  report.mutants[1].caught_by.clear();
+  EXPECT_EQ(text_of(judge(sample_policy(), report)),
+            "r.json: mutants: 2 of 2 were not caught, the policy demands all: "
+            "floor-vs-ceil-chunk, stale-plan\n");
+  EXPECT_NE(text_of(judge(sample_policy(), sample_report(), {})), "");
+}
+
+TEST(Policy, demands_a_report_of_each_of_its_lanes) {
+  Policy policy = sample_policy();
+  policy[ReportLane::kMpi] = {};
+  EXPECT_EQ(text_of(judge(policy)),
+            ": lane mpi: the policy demands a report of it, and none was given\n");
+  const std::vector<Submission> torn = {{.file = "r.json", .unreadable = "is cut off"}};
+  EXPECT_EQ(text_of(judge_policy(torn, sample_policy(), kMutants)),
+            ": lane sim: the policy demands a report of it, and none was given\n");
+}
+
+}  // namespace
+}  // namespace reprise::reports::policy_test

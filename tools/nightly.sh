@@ -1,0 +1,254 @@
+# Gathers the evidence of a night or a week in reports, and judges it; sourced by ./dev.
+#
+# To add a step, add a line to a list and a function stage_night_NAME, which returns an exit code of
+# Reprise. Steps whose command another build of the program may lack ask night_has first.
+
+# name, time limit in seconds, description
+readonly night_steps=(
+  "build         900 the program"
+  "catalogue     900 every scenario twice, random ones, the mutants"
+  "exhaust      1800 every pair of layouts of 1 to 8 ranks"
+  "mpi           500 a sample of the scenarios on MPI processes, each twice"
+  "matrix        900 every mutant in one row of each scenario file"
+  "explore      1260 random scenarios for 20 minutes"
+)
+readonly week_steps=(
+  "build         900 the program"
+  "catalogue     900 every scenario twice, random ones, the mutants"
+  "exhaust      1800 every pair of layouts of 1 to 8 ranks"
+  "mpi           500 a sample of the scenarios on MPI processes, each twice"
+  "mpi_all      3600 every row of every scenario on MPI processes, each twice"
+  "hsdp         7200 the pairs with dp cut into replicate x shard, too"
+  "shardings    7200 the pairs with each other sharding of the optimizer"
+  "explore      1260 random scenarios for 20 minutes"
+  "matrix_whole 21600 every mutant in every row of every scenario file"
+  "machine      10800 mutants of the engine that a machine made"
+  "tests        1200 release build and all tests"
+  "asan_all     3600 clang build under AddressSanitizer and UBSan, every case of every test"
+  "tsan         1200 ThreadSanitizer on the tests of tests/tsan.txt"
+  "fuzz_long    2400 each fuzz target for 300 s"
+  "headers       900 every header compiles alone"
+  "tidy         7200 clang-tidy on every source"
+)
+# No step runs longer than these seconds after the start. The gate does, which takes a second.
+readonly night_seconds=3600 week_seconds=43200
+# Random cases of each property, where the program has no verb that explores.
+readonly night_cases=200
+readonly explore_seconds=1200
+
+readonly not_run=3  # exit code: nothing failed, and something was not run or not decided
+night_program=build/release/reprise
+
+# night_has VERB [OPTION]: true if the program has them.
+night_has() {
+  if (($# == 1)); then
+    "$night_program" --help | grep -c -e "^  $1 " >/dev/null
+  else
+    night_has "$1" && "$night_program" "$1" --help | grep -c -e "$2\\b" >/dev/null
+  fi
+}
+
+# night_lacks WHAT: says that a step is not run because the program can't do it.
+night_lacks() {
+  say "not run: this program has no '$1'"
+  return "$not_run"
+}
+
+# worse CODE CODE: prints that of two exit codes which says more: a failure before "not run".
+worse() {
+  if (($1 == 0 || ($1 == not_run && $2 != 0))); then say "$2"; else say "$1"; fi
+}
+
+# each_of "COMMAND"...: runs all of them; returns the worst exit code.
+each_of() {
+  local command rc=0
+  for command in "$@"; do
+    step "$command"
+    # The words are this file's own, and those of --report, which has no blanks.
+    # shellcheck disable=SC2086
+    $command
+    rc="$(worse "$rc" $?)"
+  done
+  return "$rc"
+}
+
+stage_night_build() { build release reprise; }
+stage_night_catalogue() {
+  each_of "$night_program run scenarios --jobs $jobs --double --quiet --report $night_report/sim" \
+    "$night_program properties --jobs $jobs --quiet --out $night_report/found --report $night_report/sim" \
+    "$night_program mutants --jobs $jobs --quiet --report $night_report/sim"
+}
+# night_exhaust [ARGUMENT...]: adds pairs to the report.
+night_exhaust() {
+  each_of "$night_program exhaust --jobs $jobs --quiet --report $night_report/sim $*"
+}
+stage_night_exhaust() { night_exhaust; }
+stage_night_hsdp() { night_exhaust --hsdp; }
+stage_night_shardings() {
+  local sharding rc=0
+  for sharding in dp_reshardable fully_sharded_model_space fsdp_dtensor; do
+    night_exhaust --sharding "$sharding"
+    rc="$(worse "$rc" $?)"
+  done
+  return "$rc"
+}
+# night_mpi FOLDER [ARGUMENT...]: the gate judges the sample, whose skipped scenarios are known.
+night_mpi() {
+  local folder="$night_report/$1"
+  shift
+  each_of "$night_program run scenarios --lane mpi --double --jobs $jobs --quiet --report $folder $*"
+}
+stage_night_mpi() { night_mpi mpi --rows 1; }
+stage_night_mpi_all() { night_mpi mpi-all; }
+# The matrix has a report of its own: a mutant that one row of each file misses is no failure of
+# the catalogue, which is what the gate judges.
+night_matrix() {
+  night_has mutants --matrix || { night_lacks "mutants --matrix"; return; }
+  each_of "$night_program mutants --matrix --jobs $jobs --quiet --report $night_report/matrix --page $night_report/matrix.md $*"
+}
+stage_night_matrix() { night_matrix; }
+stage_night_matrix_whole() { night_matrix --whole; }
+# Runs 'explore' for a time; more cases of each property if the program has no such verb.
+stage_night_explore() {
+  local report=""
+  if ! night_has explore; then
+    say "this program has no 'explore': $night_cases random cases of each property instead"
+    each_of "$night_program properties --cases $night_cases --jobs $jobs --quiet --out $night_report/found --report $night_report/sim"
+    return
+  fi
+  ! night_has explore --report || report="--report $night_report/sim"
+  each_of "$night_program explore --seconds $explore_seconds --jobs $jobs --out $night_report/found $report"
+}
+stage_night_machine() { night_lacks "command that makes mutants of the engine"; }
+stage_night_tests() { stage_release; }
+stage_night_asan_all() { stage_asan_all; }
+stage_night_tsan() { stage_tsan; }
+stage_night_fuzz_long() { stage_fuzz_long; }
+stage_night_headers() { stage_headers; }
+stage_night_tidy() { stage_tidy; }
+
+# Ends the running step; the steps after it are not run.
+stop_night() {
+  night_stopped=1
+  [[ -z "$stage_pid" ]] || kill "$stage_pid" 2>/dev/null
+}
+
+# wait_for_step: returns the step's exit code, also if a signal ended the first wait.
+wait_for_step() {
+  local rc
+  wait "$stage_pid"
+  rc=$?
+  while kill -0 "$stage_pid" 2>/dev/null; do
+    wait "$stage_pid"
+    rc=$?
+  done
+  stage_pid=""
+  return "$rc"
+}
+
+# Prints a word for a step's exit code.
+night_verdict() {
+  case "$1" in
+    0) say ok ;;
+    "$not_run") say "not run, or not all of it" ;;
+    124 | 137) say "FAILED: over its limit" ;;
+    *) say "FAILED" ;;
+  esac
+}
+
+# run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table; returns the exit code.
+run_night_step() {
+  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict
+  ((limit <= left)) || limit=$left
+  if ((night_stopped || limit <= 0)); then
+    verdict="not run: no time is left"
+    rc=$not_run
+  else
+    printf '\n### %s: %s (at most %d s)\n' "$name" "$what" "$limit"
+    timeout -k 15 "$limit" "$self" "stage_night_$name" > >(tee "$night_report/log/$name.log") 2>&1 &
+    stage_pid=$!
+    wait_for_step
+    rc=$?
+    verdict="$(night_verdict "$rc")"
+  fi
+  ((!night_stopped)) || { verdict="not run: interrupted"; rc=$not_run; }
+  night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" $((SECONDS - began)) "$((limit > 0 ? limit : 0))" \
+    "$verdict")"$'\n'
+  return "$rc"
+}
+
+# night_gate POLICY...: judges the reports of all lanes.
+night_gate() {
+  local policies=() policy
+  for policy in "$@"; do policies+=(--policy "$policy"); done
+  [[ -x "$night_program" ]] || { say "not run: there is no program to judge with"; return "$not_run"; }
+  step "judging $night_report"
+  "$night_program" gate "$night_report/sim" "$night_report/mpi" "${policies[@]}" | tee "$night_report/gate.txt"
+}
+
+# run_night SECONDS STEP...: runs one step after another; sets night_rc and night_table.
+run_night() {
+  local seconds="$1" began=$SECONDS line name limit what
+  shift
+  for line in "$@"; do
+    read -r name limit what <<<"$line"
+    run_night_step "$name" "$limit" $((seconds - SECONDS + began)) "$what"
+    night_rc="$(worse "$night_rc" $?)"
+  done
+}
+
+# verb_nightly [--weekly] [--report DIR] [STEP...]: exit codes 0 accepted, 1 something failed or the
+# gate refused, 2 wrong usage, 3 nothing failed and something was not run.
+verb_nightly() {
+  local seconds=$night_seconds all=("${night_steps[@]}") steps=() policies=(reports/release-policy.yaml)
+  local names=() name line began=$SECONDS setup=() rc gate
+  night_report=build/nightly night_stopped=0 night_rc=0 night_table=""
+  while (($# > 0)); do
+    case "$1" in
+      --weekly)
+        seconds=$week_seconds all=("${week_steps[@]}") setup=(--all)
+        policies+=(reports/weekly-policy.yaml)
+        ;;
+      --report)
+        night_report="${2:-}"
+        [[ -n "$night_report" && "$night_report" != *[[:space:]]* ]] || night_usage "--report wants a directory without blanks"
+        shift
+        ;;
+      -*) night_usage "nightly knows --weekly and --report DIR, not $1" ;;
+      *) names+=("$1") ;;
+    esac
+    shift
+  done
+  for name in "${names[@]}"; do
+    line="$(printf '%s\n' "${all[@]}" | awk -v name="$name" '$1 == name')"
+    [[ -n "$line" ]] || night_usage "no step $name; there are: $(printf '%s\n' "${all[@]}" | awk '{ print $1 }' | xargs)"
+    steps+=("$line")
+  done
+  ((${#names[@]} > 0)) || steps=("${all[@]}")
+  export night_report
+  verb_setup "${setup[@]}" && mkdir -p "$night_report/log" build/log || return 1
+  # What an earlier night showed is no evidence of this one.
+  ((${#names[@]} > 0)) || rm -f "$night_report"/{sim,mpi,mpi-all,matrix}/{report.json,junit.xml}
+  begin_results
+  trap stop_night INT TERM
+  run_night "$seconds" "${steps[@]}"
+  rc=$not_run gate="not run: only some steps were named"
+  if ((night_stopped)); then
+    gate="not run: interrupted"
+  elif ((${#names[@]} == 0)); then
+    night_gate "${policies[@]}"
+    rc=$?
+    gate="refused or not run: see $night_report/gate.txt"
+    ((rc != 0)) || gate=accepted
+  fi
+  night_table+="$(printf '%-13s %s' gate "$gate")"$'\n'
+  night_rc="$(worse "$night_rc" "$rc")"
+  ((night_rc == 0 || night_rc == not_run)) || night_rc=1
+  printf '\n%s%-13s %6d s\n' "$night_table" all $((SECONDS - began)) | tee "$night_report/steps.txt"
+  return "$night_rc"
+}
+
+night_usage() {
+  printf 'dev: %s\n' "$*" >&2
+  exit 2
+}
