@@ -114,8 +114,8 @@ class ExhaustVerb final : public Verb {
         with_commas(result.objects), with_commas(result.left), result.seconds);
   }
 
-  /// Adds the part to the report if the report has other parts of the same work. If it has parts of
-  /// different work, replaces them.
+  /// If the report already has parts of the same work, adds this part to them. If the report has
+  /// parts of other work, replaces them by this part.
   void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
              reports::Report& report) const {
     reports::Exhaustive work = driver::reported(request, result);
