@@ -115,7 +115,7 @@ class ExhaustVerb final : public Verb {
   }
 
   /// If the report already has parts of the same work, adds this part to them. If the report has
-  /// parts of other work, replaces them by this part.
+  /// parts of other work, replaces them with this part.
   void write(const driver::ExhaustRequest& request, const driver::ExhaustResult& result,
              reports::Report& report) const {
     reports::Exhaustive work = driver::reported(request, result);
