@@ -41,7 +41,7 @@ class ChecksumTally {
   /// 1.6 has no records. Throws the same errors as Archive if the item is damaged or not an
   /// archive. Ignores records without content.
   void add(ItemSource& item, const std::string& key);
-  /// Counts a record with content that was checked elsewhere. `place` returns the record's
+  /// Counts a non-empty record whose checksum was verified elsewhere. `place` returns the record's
   /// position; it is called only if the checksum does not match.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);
