@@ -30,7 +30,7 @@ class ChecksumTally {
     Count elements;  ///< counts of the records in `all` that hold elements
 
     /// True if every record stores the checksum 0, or if every element record does and all other
-    /// records match theirs.
+    /// records match their checksums.
     bool may_be_switched_off() const;
     /// True if may_be_switched_off() holds, there are several records, and at least one of them
     /// does not match its checksum.
