@@ -18,8 +18,8 @@ class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);
 
-  /// Calls visit(position) once for each box that meets `region`. It may also call it for some
-  /// boxes that do not meet `region`.
+  /// Calls visit(position) once for each box that meets `region`, and possibly for some boxes that
+  /// do not meet it.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     if (grid_) return grid_->meet(region, [&](std::uint32_t at, std::uint64_t) { visit(at); });
