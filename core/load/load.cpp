@@ -109,7 +109,7 @@ auto stage(LoadStage which, const Work& work) {
 /// One load: tries candidate after candidate until one is undamaged.
 class Loading {
  public:
-  /// Returns the job's request. Called once the checkpoint is open.
+  /// Returns the job's request. Called after the checkpoint has been opened.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
   Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
@@ -134,9 +134,9 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state for the job, which needs it to make its request; the load later
-  /// delivers the same value. If the load verifies checksums, also counts the checksums of
-  /// the common state. Returns null if there is no common state.
+  /// Returns the common state, on which the job bases its request; null if there is no common
+  /// state. The load later delivers the same value. If the load verifies checksums, also counts the
+  /// checksums of the common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -189,8 +189,8 @@ class Loading {
     return report;
   }
 
-  /// Remembers the metadata. The next load uses it again, and the next save derives its plan from
-  /// it.
+  /// Stores the metadata in the cache. The next load reuses it, and the next save derives its plan
+  /// from it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
