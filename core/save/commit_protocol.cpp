@@ -159,7 +159,7 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Returns `step`, changed so that if it fails, it undoes the swap and rethrows the error.
+/// Wraps `step`: if it fails, the returned step undoes the swap and rethrows the error.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
