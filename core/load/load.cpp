@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
 
-/// Checks that each requested tensor's chunks tile it; otherwise part of it would silently stay
-/// unfilled. Returns the number of requested tensors that are stored.
+/// Checks that each requested tensor's chunks tile it; otherwise part of the tensor would silently
+/// stay unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
   std::uint64_t stored = 0;

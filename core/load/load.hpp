@@ -91,8 +91,8 @@ using Ask = std::function<Wanted(const Candidate&)>;
 
 /// Collective over `group`. Chooses the checkpoint, passes the checkpoint's common state to the
 /// job, and fills the job's request: tensor pieces, object values and common state, with the keys,
-/// shapes and dtypes of the request. If a plain DCP checkpoint has no common state, that of the
-/// request is left unchanged. All ranks load the same checkpoint.
+/// shapes and dtypes of the request. If a plain DCP checkpoint has no common state, the request's
+/// common state is left unchanged. All ranks load the same checkpoint.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With

@@ -19,7 +19,8 @@
 
 namespace reprise {
 
-/// How to divide a tensor: dimension `dim` is divided into `parts` by the ceil-chunk rule.
+/// Describes how to divide a tensor: dimension `dim` is divided into `parts` by the ceil-chunk
+/// rule.
 struct Cut {
   std::size_t dim = 0;
   std::int64_t parts = 1;
@@ -67,7 +68,7 @@ struct ReshardReport {
   std::uint64_t chunks_after = 0;
   std::uint64_t files = 0;  ///< number of payload files written
   std::uint64_t bytes = 0;  ///< total size of the payload files
-  /// Number of ranks that have metadata files of their own; 0 if all ranks share one `.metadata`.
+  /// Number of ranks that wrote separate metadata files; 0 if all ranks share one `.metadata`.
   std::uint64_t ranks = 0;
   std::vector<std::string> dropped = {};  ///< see SettledRanks
   std::vector<std::string> of_first = {};

@@ -138,7 +138,7 @@ void remove_old_mark(Store& store, const std::string& directory, const std::stri
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // The mark may stay: on a checkpoint under its final name, it has no meaning.
+    // It is harmless if the mark stays: on a checkpoint under its final name, it has no meaning.
   }
 }
 
