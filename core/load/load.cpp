@@ -327,7 +327,8 @@ class Loading {
   /// Collective. Throws if another checkpoint was at this path at any time during reading, even if
   /// the original is back: some of the data may then come from the other checkpoint. First one rank
   /// checks that the metadata is the original, then each rank checks the files that it opened. The
-  /// order matters: if the metadata is the original, so are the files that are at the path now.
+  /// order matters: if the metadata is the original, then the files now at the path are originals
+  /// too.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();

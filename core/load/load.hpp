@@ -78,8 +78,8 @@ struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
   std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
-/// A checkpoint that the load tries. The job receives it before the job makes its request. Valid
-/// only during the call of Ask.
+/// A checkpoint that the load tries. It is passed to Ask, so that the job can base its request on
+/// it. Valid only during the call of Ask.
 struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if the checkpoint has no common state

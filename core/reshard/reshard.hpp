@@ -68,7 +68,8 @@ struct ReshardReport {
   std::uint64_t chunks_after = 0;
   std::uint64_t files = 0;  ///< number of payload files written
   std::uint64_t bytes = 0;  ///< total size of the payload files
-  /// Number of ranks that wrote separate metadata files; 0 if all ranks share one `.metadata`.
+  /// Number of ranks with separate metadata files in the new checkpoint; 0 if all ranks share one
+  /// `.metadata`.
   std::uint64_t ranks = 0;
   std::vector<std::string> dropped = {};  ///< see SettledRanks
   std::vector<std::string> of_first = {};

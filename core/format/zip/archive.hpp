@@ -123,7 +123,7 @@ class Archive {
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;
-  std::vector<Checksum> checksums_;  ///< checksums, one per record
+  std::vector<Checksum> checksums_;  ///< one per record
 };
 
 }  // namespace reprise
