@@ -40,11 +40,11 @@ namespace reprise {
 /// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
 /// released.
 struct Claim {
-  /// Text that the names of this writer's files and directories next to the target contain. The
-  /// same on all ranks.
+  /// Text that is part of the name of every file and directory that this writer creates next to the
+  /// target. The same on all ranks.
   std::string token;
-  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
-  /// flight at the same time share this lock.
+  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves that
+  /// run at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator

@@ -51,8 +51,9 @@ class Globals {
   /// copy.
   void check_unused(NodeId target);
 
-  /// Called if a listed name is used against its rule. Makes a bytes item opaque, and throws for
-  /// any other pickle. The reason given is that the name "may not be <how>".
+  /// Called if a listed name is used in a way that its rule forbids. Makes a bytes item opaque, and
+  /// throws for any other pickle. The reason or the error message says that the name "may not be
+  /// <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }
