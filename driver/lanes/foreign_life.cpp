@@ -190,7 +190,7 @@ class ForeignLife {
   std::size_t number_;
   const Past& past_;
   const SavePoint* before_ = nullptr;   ///< earlier save of the step that the program commits
-  std::optional<std::string> content_;  ///< digest of that save's tensors, if it exists
+  std::optional<std::string> content_;  ///< digest of the tensors of `before_`; empty if unknown
   RankRecord rank_;
 };
 
