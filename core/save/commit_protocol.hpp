@@ -127,8 +127,8 @@ std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
 /// Removes leftovers of dead writers from a target locked by the claim. A checkpoint that was moved
 /// away for a new one is removed only if a confirmed checkpoint has taken its place.
 void clear_unfinished(Store& store, CommitTarget& target);
-/// Releases the claim once nobody writes any more. Removes unfinished files if possible and safe,
-/// so that they take no space. Never throws.
+/// Releases the claim. Call it only after every rank has stopped writing. Removes unfinished files
+/// if possible and safe, so that they take no space. Never throws.
 void abandon(Store& store, CommitTarget& target);
 /// Writes the tracker and reads it back.
 void move_tracker(Store& store, const CommitTarget& target);

@@ -103,13 +103,13 @@ struct Save::State {
     }
   }
 
-  /// Releases the target and the space of a failed save once no rank writes any more. Collective,
-  /// unless a collective call itself failed.
+  /// Waits until no rank writes any more, then releases the target and the space of a failed save.
+  /// Collective, unless a collective call itself failed.
   void give_up() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        // Other ranks may wait in another collective; this call passes the error to them.
+        // Other ranks may be waiting in another collective; this call passes the error to them.
         hear(*group, {{}, failed});
       } catch (const std::exception&) {
         // The call failed because a rank is lost. A lost rank writes nothing more; even if it did,

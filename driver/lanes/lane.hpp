@@ -41,7 +41,7 @@ struct LaneOptions {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Runs one incarnation. `past` holds the effects of the earlier ones.
+  /// Runs one incarnation. `past` holds the effects of the earlier incarnations.
   virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
   /// Returns the store of the checkpoints, for judges that read it between incarnations.
   virtual Store& store() = 0;

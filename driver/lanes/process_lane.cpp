@@ -57,9 +57,9 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
 }
 
 /// Returns how long the launcher may still run; nothing if there is no limit yet. The limit is
-/// needed because mpirun may never end if a rank died during the start. This time starts when each
-/// rank has either ended or written its record. Ranks that have written their records get more
-/// time, because they may still have something to close.
+/// needed because mpirun may never end if a rank died during the start. The limit applies once
+/// every rank has written its record, or once every rank that began has ended. In the first case it
+/// is longer, because ranks may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;

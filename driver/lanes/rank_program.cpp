@@ -458,7 +458,7 @@ class RankProgram {
   }
 
   /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant's
-  /// function gets the cache, and a copy of the state from the time of the save.
+  /// function receives the cache, and a copy of the state from the time of the save.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};

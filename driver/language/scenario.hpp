@@ -25,7 +25,8 @@ namespace reprise::driver {
 /// Where a scenario runs. kProgram runs only the scenarios of trainers.
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
-/// Returns the lane of that name. Throws USAGE with the known names if there is none.
+/// Returns the lane of that name. Throws USAGE, which lists the known names, if no lane has that
+/// name.
 LaneKind lane_named(std::string_view name);
 
 /// Directory of a scenario's checkpoints within its store.
