@@ -1,6 +1,6 @@
 #pragma once
-// Writes one rank's part of a save: copies its share of the plan into staging; a background task
-// writes the copy to the rank's file while the job trains.
+// Writes one rank's part of a save: copies the data that the plan assigns to this rank into
+// staging; a background task writes the copy to the rank's file while the job trains.
 
 #include <memory>
 #include <optional>

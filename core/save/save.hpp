@@ -61,7 +61,7 @@ class Save {
   bool poll();
   /// Waits for the background work of all ranks, then votes and commits.
   SaveReport finish();
-  /// Returns the bound described in SaveReport.
+  /// Returns the value of SaveReport::bound_staging.
   std::uint64_t bound_staging() const;
   /// Returns this save's lock on `root` of `store`, to share with a save that begins while this one
   /// is in flight; null if this save has no such lock.

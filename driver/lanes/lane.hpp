@@ -58,7 +58,8 @@ std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions&
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Removes ranks that are not members of the job from the record, except those that ended badly.
+/// Removes from the record all ranks that are not members of the job, except ranks that ended
+/// badly.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Returns why the lane can't run the scenario here; nothing if it can.
