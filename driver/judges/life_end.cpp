@@ -131,7 +131,7 @@ bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
   });
 }
 
-/// Judges a life in which a rank died as planned. The other ranks may not have noticed, or may have
+/// Judges a life in which a rank died as planned. Every other rank must have finished normally, or
 /// ended with an error that follows from the death.
 Judgement death_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
