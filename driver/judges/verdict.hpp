@@ -9,8 +9,8 @@
 
 namespace reprise::driver {
 
-/// Returns the result. `lives` are the incarnations that ran, in order; the last one may not have
-/// finished.
+/// Returns the result. `lives` are the incarnations that ran, in order; the last one is possibly
+/// unfinished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
 /// True if some rank ended because of a defect of our own code or a deadline. Other findings are

@@ -25,7 +25,8 @@ namespace reprise::driver {
 /// Where a scenario runs. kProgram runs only the scenarios of trainers.
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
-/// Returns the lane of that name. Throws USAGE with the known names if there is none.
+/// Returns the lane of that name. Throws USAGE, which lists the known names, if no lane has that
+/// name.
 LaneKind lane_named(std::string_view name);
 
 /// Directory of a scenario's checkpoints within its store.
@@ -77,7 +78,7 @@ struct FinalizeAction {
 struct ReallocateAction {
   friend bool operator==(const ReallocateAction&, const ReallocateAction&) = default;
 };
-/// Makes the running job load the tracker's checkpoint, which replaces the job's state.
+/// Makes the running job replace its state by loading the tracker's checkpoint.
 struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
@@ -96,10 +97,10 @@ struct BadResultAction {
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
 };
-/// Trains until the job leaves by itself. It must leave with this code.
+/// Trains until the job exits by itself. The exit code must be `code`.
 struct ExitAction {
   int code = 0;
-  /// True if the job must save before it leaves; false if it must not; empty if it may.
+  /// True if the job must save before it exits; false if it must not; empty if both are allowed.
   std::optional<bool> saves;
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
@@ -123,8 +124,8 @@ struct FaultAction {
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
-/// Renames the newest checkpoint to a release after the life has ended. Tools that prepare
-/// checkpoints for the start of a training do the same.
+/// After the life has ended, turns the newest checkpoint into a release. Tools that prepare
+/// checkpoints from which training starts do the same.
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
