@@ -17,7 +17,7 @@ using sim::ModuleConfig;
 
 /// Models, ordered from simple to complex. A model that is not listed counts as the most complex.
 constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Models of modules, ordered from simple to complex. Includes those that random scenarios do not
+/// Models for modules, ordered from simple to complex. Includes models that random scenarios do not
 /// use.
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
@@ -326,7 +326,7 @@ void drop_options(const Scenario& from, Variants& variants) {
   drop_rerun(variants);
 }
 
-/// Tries simpler layouts: one rank, one axis less, or a smaller size.
+/// Tries simpler layouts: one rank, one axis fewer, or a smaller size.
 void shrink_layouts(const Scenario& from, Variants& variants) {
   change_layouts(from, variants, [](Layout& layout) { layout = {}; });
   change_layouts(from, variants, [](Layout& layout) {
