@@ -1,5 +1,5 @@
 #pragma once
-// Compares a run with the result of an earlier run that its scenario file recorded. Pure.
+// Compares a run with the result of an earlier run that the scenario file records. Pure.
 
 #include <string>
 #include <vector>
