@@ -61,7 +61,7 @@ struct SavePoint {
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
   std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
-  bool tracker_damaged = false;        ///< true if it was damaged and has not been rewritten since
+  bool tracker_damaged = false;        ///< true while the tracker is damaged
 };
 
 /// Returns the index of the newest certain save, or -1.

@@ -29,8 +29,8 @@ class Task {
 class Tasks {
  public:
   virtual ~Tasks() = default;
-  /// Starts `work`. The implementation decides if the work runs concurrently or before the call
-  /// returns.
+  /// Starts `work`. The implementation decides whether the work runs concurrently or before the
+  /// call returns.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
