@@ -80,7 +80,7 @@ void require_value(const YAML::Node& value, const std::string& file) {
 using Values = std::vector<std::pair<std::string, YAML::Node>>;
 using Nodes = std::vector<YAML::Node>;
 
-// --- words for lists -----------------------------------------------------------------------------
+// --- words that stand for lists ------------------------------------------------------------------
 
 template <class Texts>
 Nodes nodes_of(const Texts& texts) {

@@ -200,8 +200,8 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   }
 }
 
-/// Returns the rank's state that the judges compared: the last one after a load. If the rank loaded
-/// nothing, returns its last state at a save.
+/// Returns the rank's state that the judges compared: the last state after a load. If the rank
+/// loaded nothing, returns its last state at a save.
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
   for (const auto& state : rank.states) {

@@ -16,8 +16,8 @@ struct ExpectedRefusal {
   friend bool operator==(const ExpectedRefusal&, const ExpectedRefusal&) = default;
 };
 
-/// Returns the reason why `loading` must refuse a checkpoint that `saved` wrote; nothing if it must
-/// load it. The rules, module by module:
+/// Returns the reason why `loading` must refuse a checkpoint that `saved` wrote; nothing if
+/// `loading` must load the checkpoint. The rules, module by module:
 ///
 /// - Optimizer state in buckets (dp_reshardable) allows changes of dp and its replicas, of cp
 ///   (which shards like dp) and of the rank order. Any other change of the layout is refused.

@@ -296,8 +296,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the defaults of the rerun machine's keys. A job that must exit needs the machine's mode; a
-/// variant with the default mode fails in another way and is not kept.
+/// Tries the defaults of the rerun machine's keys. If the job must exit, a variant with the
+/// machine's default mode fails in another way and is not kept.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {

@@ -109,7 +109,7 @@ struct IncarnationRecord {
   std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
   std::string event_hash;           ///< empty on lanes without event hashes
   std::string launch_error;         ///< reason why the lane could not run the life at all
-  std::uint64_t asked = 0;          ///< calls of the mutant's functions by all ranks
+  std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
 };
 
 /// True if some rank's log has a line that contains the text.
