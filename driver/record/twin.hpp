@@ -61,8 +61,7 @@ class Twin {
   /// Number of iterations that job_ had at its start; empty if there is no job_.
   std::optional<Step> first_;
   std::vector<sim::StepRecord> records_;  ///< one per iteration since the start
-  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>>
-      states_;  ///< most recently used first
+  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< latest use first
   std::int64_t trained_ = 0;
 };
 
