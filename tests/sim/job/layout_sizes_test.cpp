@@ -35,8 +35,8 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout in which the size of this name is 4. Other sizes exceed 1 only where the model
-/// of some size requires it.
+/// Returns a layout in which the size of this name is 4. Of the other sizes only dp and pp exceed
+/// 1, because some rows of the list require it.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // must be divisible by etp, ep and dp_replicate

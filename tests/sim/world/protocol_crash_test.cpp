@@ -610,8 +610,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A mutant of the protocol, the history and the number of ranks with which its error shows, and
-/// the complaint.
+/// A mutant of the protocol; the history and the number of ranks with which its error shows; and
+/// the expected complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
