@@ -515,7 +515,7 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
 }
 
 /// Saves `stored`. Then runs two lives that save `live`: one loads the checkpoint and starts from
-/// its plan, the other has no cache.
+/// the plan of that checkpoint, the other has no cache.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;

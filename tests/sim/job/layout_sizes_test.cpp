@@ -1,5 +1,5 @@
 // Tests every size in the list of layout names. Each size is parsed, printed, assigned to ranks,
-// stored and shown. It must split the model and the model's random streams as its row in the list
+// stored and shown. Each must split the model and the model's random streams as its row in the list
 // says. A new axis needs no change in this file.
 
 #include "core/state/layout_sizes.hpp"
