@@ -265,7 +265,7 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // by one rank; so all three loaders need each record
+  save_under(kMeshes[0], directory.path());  // one rank saves; all three loaders need each record
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;
