@@ -49,8 +49,8 @@ class JsonField {
   std::string path_;  ///< such as "scenarios[3].name"; empty for the whole document
 };
 
-/// Parses the text. Throws ReadError if it is empty, cut off, not JSON, not an object, or if an
-/// object has two fields of one name.
+/// Parses the text. Throws ReadError if it is empty, truncated, not JSON or not an object, or if an
+/// object in it has two fields with the same name.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 
 /// Returns a finite number unchanged, and any other as the word "nan", "inf" or "-inf".
