@@ -49,7 +49,7 @@ struct Suspects {
 /// Returns the origin of the wrong elements, with one of these codes:
 ///
 ///   ZERO_FILL, NOT_FILLED
-///   TORN_SNAPSHOT        bytes of a copy whose end nobody waited for
+///   TORN_SNAPSHOT        bytes of a copy that nobody waited for
 ///   WRONG_OWNER          another tensor
 ///   PERMUTED_SHARDS      another rank's shard, at the same position in it
 ///   PERMUTED_COMPONENTS  another component of the same fused tensor, if a rank's boxes of all

@@ -75,8 +75,8 @@ class Scheduler {
 
   void notify_all(WaitQueue& queue);
   /// Kills all fibers of the rank. Fibers that started later are killed first, since background
-  /// work may use the stack of the fiber that started it. Does not return if the calling fiber is
-  /// one of them. A second call does nothing.
+  /// work may use the stack of the fiber that started it. Does not return if the calling fiber
+  /// belongs to the rank. A second call does nothing.
   void kill(GlobalRank rank);
   bool is_dead(GlobalRank rank) const { return dead_.contains(rank); }
   std::uint64_t now_ns() const { return now_ns_; }
