@@ -66,8 +66,8 @@ struct Holding {
   GroupRank member;                         ///< this rank in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
-  Placement placement;                      ///< splits of the model and of the optimizer's sharing
-  bool flat = false;                        ///< splits by model parallelism and optimizer shares
+  Placement placement;                      ///< splits by model parallelism and optimizer shares
+  bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
   std::span<const Share> shares;            ///< shares of all ranks; empty without sharing
   GroupRank own;                            ///< this rank's index in `shares`
