@@ -40,8 +40,8 @@ struct OtherState {
 /// Sources to consider in addition to the saved state. The functions are called only if an element
 /// is wrong.
 struct Suspects {
-  /// Returns the holders of each box of the tensor in the save, main copies first. If empty, the
-  /// holders in the saved state are used.
+  /// Returns the holders of each box of the tensor in the save, main copies first. If this function
+  /// is empty, the holders in the saved state are used.
   std::function<std::vector<Holder>(const std::string& key)> holders;
   std::function<std::vector<OtherState>()> others;
 };

@@ -19,7 +19,7 @@
 
 namespace reprise::sim {
 
-/// The operation that a fiber waits for; verdicts name it. Borrows `group` during the wait.
+/// The operation that a fiber waits for, as named in verdicts. Borrows `group` during the wait.
 struct Waiting {
   std::string_view operation;
   const Group* group = nullptr;
@@ -34,7 +34,7 @@ class WaitQueue {
   friend class Scheduler;
   struct Ticket {
     std::size_t fiber;
-    std::uint64_t wait;  // number of the fiber's wait; tickets of earlier waits are ignored
+    std::uint64_t wait;  // index of the fiber's wait; tickets of earlier waits are ignored
   };
   std::vector<Ticket> tickets_;
 };

@@ -94,7 +94,8 @@ class TrainingJob {
   /// point to the old memory.
   void reallocate();
   /// Returns all memory of the job on this rank: its arrays, loaded arrays that are not converted
-  /// yet, and the old memory of arrays that were moved. Addresses are the processor's.
+  /// yet, and the old memory of arrays that were moved. The addresses are those of the processor's
+  /// memory.
   std::vector<ByteSpan> memory();
   /// Returns those boxes of this rank's leaf that are padding of buckets. Their bytes are
   /// undefined.

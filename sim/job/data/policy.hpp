@@ -119,8 +119,8 @@ struct LeafLayer {
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule to use after a load, which is the stored one. The sample count of `own` is
-/// dropped.
+/// Returns the schedule to use after a load: `stored`, with its sample count. The sample count of
+/// `own` is dropped.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
 /// Returns the sharding by which a load reads the optimizer state: that of the checkpoint.
@@ -178,7 +178,7 @@ struct Moved {
   ArrayMemory old;
 };
 
-/// Returns the address from which to save a leaf. A correct job takes its current address.
+/// Returns the address from which to save a leaf. A correct job uses the leaf's current address.
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {

@@ -151,8 +151,8 @@ std::int32_t copies_of_parts(const Layout& layout);
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.
-/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion on anything
-/// else.
+/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion if the text is
+/// malformed.
 Layout parse_layout(std::string_view text);
 
 /// Returns the ranks of a job in the layout's order. They may be permuted, start anywhere and have
