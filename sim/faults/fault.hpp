@@ -70,8 +70,8 @@ struct FaultPlace {
   /// kAfter counts its end events. kDuring counts the calls that this kind of fault can strike: any
   /// call for a crash, each write to a file for a write error, and so on.
   std::int64_t nth = 0;
-  /// Kind of file that a matching call must access; calls without a file do not match. If empty,
-  /// any call matches.
+  /// If set, only calls on a file of this kind match; calls without a file do not. If empty, any
+  /// call matches.
   std::optional<FileKind> file = {};
 };
 

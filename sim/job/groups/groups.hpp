@@ -67,7 +67,7 @@ std::vector<std::string_view> arguments_of(const GroupSet& groups);
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
 
 /// Returns the rank's index within the group. Throws LAYOUT_MISMATCH, with rank and group, if the
-/// rank is not a member or there is no such group.
+/// rank is not a member or if `group` is empty.
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 
 /// Returns a rank's index in a mesh. Computes it from the rank's groups: the rank's position in the
@@ -81,7 +81,7 @@ GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank 
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
-/// Selects which of its own groups a job passes to its saves and loads.
+/// Selects which of the job's own groups are passed to its saves and loads.
 struct GroupSource {
   GroupSet lacks = {};
 

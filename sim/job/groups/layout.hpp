@@ -84,7 +84,7 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Says if a size needs ranks of its own.
+/// Says whether a size takes ranks.
 enum class Spread : std::uint8_t {
   kOwnRanks,     ///< takes ranks: multiplies the world by the size
   kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
@@ -151,8 +151,8 @@ std::int32_t copies_of_parts(const Layout& layout);
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.
-/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion if the text is
-/// malformed.
+/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion for malformed
+/// text and unknown names.
 Layout parse_layout(std::string_view text);
 
 /// Returns the ranks of a job in the layout's order. They may be permuted, start anywhere and have
