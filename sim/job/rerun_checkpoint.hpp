@@ -10,7 +10,7 @@
 
 namespace reprise::sim {
 
-/// True if a save of this job holds the machine's state.
+/// True if the checkpoints of this job contain the machine's state.
 bool emits_rerun(const JobData& job);
 /// Returns the keys that a reader may skip if it does not know them.
 std::vector<std::string> optional_keys(const JobData& job);

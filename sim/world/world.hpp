@@ -24,7 +24,7 @@ struct WorldOptions {
   /// rank is slow: if all ranks wait for each other, the deadlock is found at once.
   std::optional<std::uint64_t> deadline_ns = 60'000'000'000;
   std::uint64_t switches_max = 500'000'000;
-  /// For each rank the name of its device, "node:index". If empty, rank n has "node0:<n>".
+  /// Name of each rank's device, "node:index". If empty, rank n has "node0:<n>".
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
 };

@@ -35,8 +35,8 @@ struct ShareTable {
 };
 
 /// Computes the shares of all ranks. `group` is a mesh of only the sharding axes; its i-th member
-/// is rank i of the group that shares. `instances` is the number of such groups, which hold copies
-/// of each other's shares.
+/// is rank i of the sharing group. `instances` is the number of such groups, which hold copies of
+/// each other's shares.
 ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
                      std::int32_t instances, const ShareRule& rule);
 

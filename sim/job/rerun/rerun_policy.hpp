@@ -92,8 +92,8 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 /// True for NOT_RUNNING_YET and WILL_RERUN_FROM_CHECKPOINT. A checkpoint may have no other state.
 bool may_be_persisted(RerunState state);
-/// True if saves include rerun objects. They do so in every state if the machine is enabled and the
-/// format is torch_dist.
+/// True if a save includes the rerun objects: in every state, provided that the machine is enabled
+/// and the format is torch_dist.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
 /// True if the object must contain the batches of the iteration, because the iteration is run again
 /// after a load. Only wrapped iterators keep these batches. Between iterations none are needed.
@@ -143,7 +143,7 @@ struct Restoring {
 /// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// Inputs of the decision which batches the first run after a load uses.
+/// Inputs for deciding which batches the first run after a load uses.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
   const Value* object = nullptr;      ///< this rank's object; null if not loaded
