@@ -13,8 +13,8 @@ namespace reprise::sim {
 std::span<const Mutant> async_mutants();
 /// Returns the mutants of caches that are used by several saves or loads.
 std::span<const Mutant> cache_mutants();
-/// Returns the mutants that commit, move the tracker or remove checkpoints in a wrong order or
-/// with wrong counts.
+/// Returns the mutants of the commit, the tracker and the removal of checkpoints. They run steps in
+/// a wrong order or on the wrong ranks, or choose the wrong checkpoint.
 std::span<const Mutant> commit_mutants();
 /// Returns the mutants that describe a rank's part of the state with wrong keys, global shapes or
 /// boxes.
@@ -25,7 +25,7 @@ std::span<const Mutant> group_mutants();
 /// Returns the mutants of a load: wrong requests, missing refusals, and wrong steps from loaded
 /// state to the next iteration.
 std::span<const Mutant> load_mutants();
-/// Returns the mutants that use memory beyond the job's own.
+/// Returns the mutants that allocate more memory than a save or load should.
 std::span<const Mutant> memory_mutants();
 /// Returns the mutants of jobs whose modules have their own ranks. They concern which rank writes
 /// the settings of a module's optimizer, under which key, and which ranks decide whether a step is

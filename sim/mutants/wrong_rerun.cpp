@@ -143,7 +143,7 @@ void emit_in_any_format(Policies& policies) {
 void force_by_format(Policies& policies) {
   policies.job.rerun.forced = asked<forces_what_is_emitted>;
 }
-/// With a forced template, ignores that requested rerun objects are missing.
+/// With a forced template, accepts a checkpoint that lacks the requested rerun objects.
 void force_unchecked(Policies& policies) {
   policies.load.judge_strictness = asked<without_rerun_objects>;
 }
@@ -185,8 +185,9 @@ void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_p
 /// restart from a checkpoint, `continue` wins over `restart again`.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
-/// The first variant restores no random streams, the second all but the device's, the third all but
-/// the tracker's. The fourth restores none before a fault save, and all at other times.
+/// The first variant restores no random streams; the second restores all but the device's; the
+/// third restores all but the tracker's. The fourth restores none before a fault save, and all at
+/// other times.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }

@@ -25,8 +25,8 @@ struct UpdateInputs {
 /// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
   std::int64_t squares = 0;  ///< sum of squares of all gradients, in units of 2^-20
-  std::int64_t counted = 0;  ///< the same sum for gradients that this rank contributes
-  std::int64_t zeros = 0;    ///< number of zeros among the gradients that this rank contributes
+  std::int64_t counted = 0;  ///< the same sum, without gradients that another copy counts
+  std::int64_t zeros = 0;    ///< number of zeros, without gradients that another copy counts
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 

@@ -21,7 +21,7 @@ struct Share {
 /// Rule by which ranks share the state.
 struct ShareRule {
   Sharding sharding = Sharding::kFullyReshardable;
-  std::size_t dim = 0;  ///< dimension to split; a tensor that lacks it splits its last one
+  std::size_t dim = 0;  ///< dimension to split; the last dimension if a tensor has fewer
   ChunkRule slice = ceil_chunk;
   BucketSizes buckets;
   std::vector<Bucket> (*layout)(std::span<const std::int64_t>, const BucketGroup&,

@@ -129,8 +129,9 @@ class RerunMachine {
   /// Returns this rank's object to save. Between iterations, the object records only that the
   /// machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
-  /// Restores a stored state; called if RerunPolicy::restored decides so. Takes mode and iteration
-  /// from the checkpoint. Throws LOAD_REJECTED for an object that does not have the right form.
+  /// Restores a stored state. Called only if RerunPolicy::restored decides to restore the state.
+  /// Takes the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
+  /// does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
   // --- messages and statistics ------------------------------------------------------------------
