@@ -16,7 +16,7 @@ bool emits_rerun(const JobData& job);
 std::vector<std::string> optional_keys(const JobData& job);
 /// Adds the machine's entry and object if this job stores them in its checkpoints.
 void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy);
-/// Requests the machine's object, or excuses it with a note.
+/// Requests the machine's object, or lets the load skip that object.
 void request_rerun(const JobData& job, LoadRequest& request, const Value* common);
 /// Restores the machine if the policy allows it, and sets the data iterator's batches.
 void take_rerun(JobData& job, const StateDict& loaded, const CommonState& stored);

@@ -139,8 +139,8 @@ struct Restoring {
   std::string note;  ///< message for the operator; may be empty
 };
 /// Decides if a stored state is restored. A pending state is restored if the grids are the same and
-/// the job's machine is not disabled; otherwise it is ignored, with a note. An idle state is not
-/// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
+/// the job's machine is not disabled; otherwise the state is ignored, and `note` gives the reason.
+/// An idle state is not restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
 /// Inputs for deciding which batches the first run after a load uses.
