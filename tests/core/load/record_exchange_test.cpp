@@ -105,8 +105,8 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Returns small, large and empty tensors. Some are held by all ranks, others are cut along one
-/// axis or two.
+/// Returns small, large and empty tensors. Some are held by all ranks, others are split along one
+/// or two axes.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -125,7 +125,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // One object that all ranks want, and one object for each rank.
+    // An object that every rank holds as a copy and loads.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
