@@ -30,8 +30,8 @@ struct PlannedSave {
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans a load by another job: which parts of a planned save each of its ranks reads. Throws the
-/// same errors as JobLoadPlan.
+/// Plans how another job loads a planned save: which parts of the save each rank of that job reads.
+/// Throws the same errors as JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Plans the load of each rank. If there are mismatches, throws the first one as an Error.

@@ -95,9 +95,9 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // If the command line names scenario files, only the mutants that they declare are tried; all
-    // other mutants are dropped here. The whole catalogue must catch every mutant, so none is
-    // dropped for it.
+    // If the command line names scenario files, only the mutants that these files declare are
+    // tried; all other mutants are dropped here. Without file names, no mutant is dropped, because
+    // the whole catalogue must catch every mutant.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -187,7 +187,7 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Adds the mutant's trials to the table. Adjacent rows of one scenario file that caught the
+  /// Adds the mutant's trials to the table. Adjacent trials from one scenario file that caught the
   /// mutant with the same code share a line.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
@@ -217,7 +217,7 @@ class MutantsVerb final : public Verb {
     }
   }
 
-  /// Prints which mutants no random case caught. Only scenarios can detect these.
+  /// Prints the mutants that no random case caught. Only scenarios can detect these.
   static void print_properties(const Console& console,
                                const std::vector<driver::MutantOutcome>& outcomes) {
     std::size_t tried = 0;

@@ -173,8 +173,8 @@ class RunVerb final : public Verb {
     return std::filesystem::absolute(python).string();
   }
 
-  /// Throws if no scenario of the given files has the tag in `--ranks`. Also considers scenarios
-  /// that this run leaves out, so that a valid tag is never called unknown.
+  /// Throws if no scenario of the given files has the tag given by `--ranks`. Also considers
+  /// scenarios that this run leaves out, so that a valid tag is never called unknown.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;

@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// The part to which one split assigned an index of a dimension: number `part` along `axis`. Later
-/// splits divide the parts of earlier ones.
+/// For one split and one index of a dimension, the part that contains the index: number `part`
+/// along `axis`. Later splits divide the parts of earlier splits.
 struct Dealt {
   std::string axis;
   int part;

@@ -1,6 +1,6 @@
 #pragma once
-// Digests a job's content to one number that is the same under every sharding. The ranks' parts are
-// added modulo 2^64, so nothing needs to be gathered.
+// Computes a digest of a job's content, one number that is the same under every sharding. Each rank
+// computes its part; the parts are added modulo 2^64, so nothing needs to be gathered.
 
 #include <array>
 #include <cstdint>
@@ -17,9 +17,9 @@ using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint
 /// enough for larger ones.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
-/// Returns this rank's part of the digest. The part covers the elements whose main copy this rank
-/// holds: it is the sum of their hashes by key, global index and bits. `of_leaf` computes the sum
-/// of one leaf, wherever the memory of that leaf is.
+/// Returns this rank's part of the digest: the sum of the hashes of all elements whose main copy
+/// this rank holds. An element's hash depends on its key, its global index and its bits. `of_leaf`
+/// computes the sum of one leaf, wherever the leaf's memory is.
 std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
 /// Returns the digest of a value, such as a common state, without its layout entries. Only one rank
@@ -27,7 +27,7 @@ std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf =
 std::uint64_t value_digest(const Value& value);
 
 /// halves_of() splits a digest into two numbers. Their sums over up to 2^31 ranks fit in an int64,
-/// and digest_of() joins these sums to a digest.
+/// and digest_of() combines these sums into a digest.
 std::array<std::int64_t, 2> halves_of(std::uint64_t digest);
 std::uint64_t digest_of(const std::array<std::int64_t, 2>& sums);
 

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// Masters with which the weights of one parameter are compared. They are the elements of `box`.
+/// Masters of the elements of `box`, with which the weights of one parameter are compared.
 struct Source {
   Box box;
   const std::byte* first = nullptr;  ///< first element of the box
@@ -37,8 +37,8 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
 }
 
-/// Returns the weight that follows from a master, as bytes of the weight's type. Unused bytes are
-/// zero.
+/// Computes the weight that corresponds to a master. Returns it as bytes of the weight's type; the
+/// unused bytes are zero.
 std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* master) {
   std::array<std::byte, sizeof(float)> bytes{};
   if (dtype == DType::kFloat32) {

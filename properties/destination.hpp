@@ -1,6 +1,6 @@
 #pragma once
-// Checks the memory that a refused load should have filled: each piece must have its old bits or be
-// all poison.
+// Checks the memory that a refused load would have filled: each piece must either have its old bits
+// or consist of poison only.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,8 @@ class Destination {
   /// Hashes all pieces. They must be in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Reports BIT_MISMATCH for each tensor of `after` in which a piece has changed and is not all
-  /// poison. The tensors must be in host memory.
+  /// Reports BIT_MISMATCH for each tensor of `after` in which a piece has changed and does not
+  /// consist of poison only. The tensors must be in host memory.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 
  private:

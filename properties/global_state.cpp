@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t at_in(const Dims& shape, const Dims& index) { return linear_index(index, shape); }
 
-/// A tensor while it is assembled.
+/// A tensor that is being assembled.
 struct Growing {
   GlobalTensor tensor;
   std::vector<bool> filled;

@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// A box and the rank that held it. If several ranks held it, the first counts as the owner.
+/// A box and the rank that held it. If several ranks held the box, the first of them is the owner.
 struct Holder {
   Box box;
   GlobalRank rank;
@@ -39,7 +39,7 @@ struct GlobalState {
   const GlobalObject* object(std::string_view key) const;
 };
 
-/// The state of one rank. It is not owned, and the data of its leaves is in host memory.
+/// Borrows the state of one rank. The data of the state's leaves is in host memory.
 struct RankState {
   GlobalRank rank;
   const StateDict* state = nullptr;

@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Sorted names. Tensors are listed by key, objects by key with coordinate, and entries of the
-/// common state by path.
+/// Sorted names: the keys of tensors, the keys of objects with their coordinates, or the paths of
+/// entries of the common state.
 using Inventory = std::vector<std::string>;
 
 Inventory keys_of(const StateDict& state);

@@ -37,11 +37,11 @@ struct OtherState {
   RulingCode code = judged::kStaleBytes;
 };
 
-/// Sources to consider in addition to the saved state. The functions are called only if something
+/// Sources to consider in addition to the saved state. The functions are called only if an element
 /// is wrong.
 struct Suspects {
-  /// Returns the holders of each box of the tensor in the save, main copies first. If empty, the
-  /// holders in the saved state are used.
+  /// Returns the holders of each box of the tensor in the save, main copies first. If this function
+  /// is empty, the holders in the saved state are used.
   std::function<std::vector<Holder>(const std::string& key)> holders;
   std::function<std::vector<OtherState>()> others;
 };
@@ -49,12 +49,12 @@ struct Suspects {
 /// Returns the origin of the wrong elements, with one of these codes:
 ///
 ///   ZERO_FILL, NOT_FILLED
-///   TORN_SNAPSHOT        a copy for which nobody waited
+///   TORN_SNAPSHOT        bytes of a copy that nobody waited for
 ///   WRONG_OWNER          another tensor
 ///   PERMUTED_SHARDS      another rank's shard, at the same position in it
-///   PERMUTED_COMPONENTS  another component of the same fused tensor, if each rank holds boxes of
-///                        equal size of all components
-///   SHIFTED_BYTES        another place in the same tensor
+///   PERMUTED_COMPONENTS  another component of the same fused tensor, if a rank's boxes of all
+///                        components have equal sizes
+///   SHIFTED_BYTES        another index of the same tensor
 ///   STALE_BYTES, or the code of the other state
 ///   BIT_MISMATCH         none of these
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});

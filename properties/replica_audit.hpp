@@ -64,8 +64,8 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
 /// the first that differs is ...". Empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// Says whether the pages of all ranks are present. If a page is missing, it may be the one that
-/// lists a main copy.
+/// Says whether the pages of all ranks are present. If a page is missing, a main copy that no
+/// present page lists may be on the missing page.
 enum class Pages : std::uint8_t { kAll, kSome };
 
 /// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and

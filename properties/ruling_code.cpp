@@ -10,7 +10,7 @@ struct JudgedName {
   std::string_view text;
 };
 
-// These are in the order of the codes' numbers.
+// In the order of the codes' numbers.
 constexpr std::array kJudgedNames = {
     JudgedName{judged::kBitMismatch, "BIT_MISMATCH"},
     JudgedName{judged::kWrongOwner, "WRONG_OWNER"},

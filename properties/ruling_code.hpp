@@ -70,7 +70,7 @@ inline constexpr RulingCode kCommitMissing{kFirst + 16};
 inline constexpr RulingCode kMixedGeneration{kFirst + 17};
 /// Samples were lost or seen twice.
 inline constexpr RulingCode kDataStreamSkip{kFirst + 18};
-/// Restarts repeat endlessly, and nobody is notified.
+/// The job restarts endlessly, and nobody is notified.
 inline constexpr RulingCode kRestartLoop{kFirst + 19};
 /// Ranks disagree on the outcome of an operation.
 inline constexpr RulingCode kVerdictDisagreement{kFirst + 20};
@@ -80,7 +80,7 @@ inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
 inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
 /// Bytes were read from storage more than once per job.
 inline constexpr RulingCode kReadTwice{kFirst + 23};
-/// The schedule counted different samples from those that were trained on.
+/// The samples that the schedule counted are not the samples that were trained on.
 inline constexpr RulingCode kScheduleDrift{kFirst + 24};
 /// Equal state was stored with different content.
 inline constexpr RulingCode kContentDiffers{kFirst + 25};

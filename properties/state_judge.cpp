@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// Longest run of adjacent wrong elements whose origin is searched for as a unit.
+/// Maximum number of adjacent wrong elements whose origin is determined together.
 constexpr std::int64_t kRunMax = 8;
 
 /// Returns the elements of a piece in row-major order.

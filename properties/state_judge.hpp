@@ -41,8 +41,8 @@ struct StateEvidence {
 };
 
 /// The tensors expected on a rank: all tensors of the job, or only those of the rank's part of the
-/// model (a pipeline stage, its experts). With kItsPart, `absent` lists missing tensors, and a
-/// judge that sees all ranks decides if they are a fault.
+/// model (a pipeline stage, its experts). With kItsPart, `absent` lists the missing tensors, and a
+/// judge that sees all ranks decides if their absence is a fault.
 enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {

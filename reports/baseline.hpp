@@ -63,8 +63,8 @@ Baseline baseline_of(std::span<const Report> reports);
 /// Returns canonical JSON, as in report.json. It is small enough to be committed.
 std::string to_json(const Baseline& baseline);
 /// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
-/// is neither, if its totals disagree with its entries, if the report does not pass, or if it
-/// demands nothing.
+/// is neither, if its totals disagree with its entries, if the report does not pass, or if the
+/// baseline demands nothing.
 Baseline parse_baseline(const std::string& text, const std::string& file);
 
 }  // namespace reprise::reports

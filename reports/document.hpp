@@ -1,6 +1,6 @@
 #pragma once
-// Reads a JSON document strictly. Every error states the file and the field. The readers of this
-// folder use it.
+// Reads a JSON document strictly. Every error states the file and the field. Used by the readers in
+// this folder.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace reprise::reports {
 
-/// Version of report.json. It is raised when a field is removed or changes its meaning.
+/// Version of report.json. It is incremented when a field is removed or its meaning changes.
 inline constexpr std::int64_t kSchemaVersion = 2;
 
 /// A value in a document, and the path to this value. The document must outlive this object.
@@ -49,8 +49,8 @@ class JsonField {
   std::string path_;  ///< such as "scenarios[3].name"; empty for the whole document
 };
 
-/// Parses the text. Throws ReadError if it is empty, cut off, not JSON, not an object, or if an
-/// object has two fields of one name.
+/// Parses the text. Throws ReadError if it is empty, truncated, not JSON or not an object, or if an
+/// object in it has two fields with the same name.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 
 /// Returns a finite number unchanged, and any other as the word "nan", "inf" or "-inf".

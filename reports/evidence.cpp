@@ -237,7 +237,8 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Returns a flaw if some value is counted in more cases than the property ran; empty if none is.
+/// Returns a flaw if the cases counted for some value outnumber the cases that the property ran;
+/// empty if there is no such value.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

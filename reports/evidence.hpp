@@ -26,15 +26,15 @@ struct Compared {
 Compared compared_of(const ScenarioResult& result);
 std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 
-/// Returns all reasons why the report is no pass, except for scenarios that were not run: the
-/// baseline decides if those are allowed. The refusals have no `file`.
+/// Returns all reasons why the report does not pass, except for scenarios that were not run: the
+/// baseline decides whether those are allowed. The refusals have no `file`.
 ///
 /// A scenario counts as passed if all of these are true: it has neither code nor reason; all ranks
 /// are present; max_delta is 0 and no bit differs; metrics are finite and equal to those of the
-/// uninterrupted run; every fault that must fire fired; every rank that owns state compared some,
-/// unless a planned fault cut the last incarnation short; only excused keys were missing, unless
-/// the last incarnation was to end in an error. A run with a mutant proves nothing, nor does an
-/// interrupted run.
+/// uninterrupted run; every fault that must fire fired; every rank that owns state compared some of
+/// it, unless a planned fault cut the last incarnation short; only excused keys were missing,
+/// unless the last incarnation was meant to end in an error. A run with a mutant proves nothing,
+/// nor does an interrupted run.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

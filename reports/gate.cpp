@@ -162,8 +162,8 @@ std::string directory_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-/// Adds one refusal for all kinds of evidence that the report lacks, with the command that adds
-/// them.
+/// Adds one refusal for all kinds of evidence that the report lacks, with the command that produces
+/// this evidence.
 void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
                 RefusalCollector& refusals) {
   const LeftOut lacks = left_out(shown, floor);

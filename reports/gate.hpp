@@ -16,7 +16,7 @@ namespace reprise::reports {
 struct Submission {
   std::string file;
   std::optional<Report> report = {};
-  std::string unreadable = {};  ///< why it can't be read: absent, cut off, not a report
+  std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
 };
 
 struct GateOptions {
@@ -48,10 +48,10 @@ struct GateRuling {
 /// elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly skipped
 /// scenario.
 ///
-/// A report may show more than the baseline, with one exception: if the same program made both with
-/// the same seed, the numbers of elements and leaves and the event hashes must be equal. Whenever
-/// the seeds are equal, each scenario must have ended as in the baseline (see course_of) and with
-/// the same content.
+/// A report may show more than the baseline, with one exception: if the same program made the
+/// report and the baseline with the same seed, the numbers of elements and leaves and the event
+/// hashes must be equal. Whenever the seeds are equal, each scenario must have ended as in the
+/// baseline (see course_of) and with the same content.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,

@@ -1,4 +1,4 @@
-// Writes the table of the results of each rank, which follows the table of scenarios.
+// Writes the table of results by rank, which follows the table of scenarios.
 
 #include <algorithm>
 #include <array>

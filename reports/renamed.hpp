@@ -6,7 +6,7 @@
 namespace reprise::reports {
 
 /// Rewrites a report or a baseline of version 1 in place: the fields of ranks, and the codes in
-/// verdicts, reasons and courses. Leaves any other document unchanged; the reader refuses malformed
+/// verdicts, reasons and courses. Does not change any other document; the reader refuses malformed
 /// ones.
 void bring_up_to_date(nlohmann::json& document);
 

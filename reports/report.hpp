@@ -209,11 +209,11 @@ struct Report {
 /// Returns fail if any scenario failed; otherwise inconclusive if any was inconclusive, not_run if
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
-/// Returns the verdict on the whole report. A property is judged as a scenario is. A mutant passes
-/// if it was caught and fails if it survived. A matrix of mutants fails if one survived, and is
-/// inconclusive if one was never called. Pairs of layouts fail if one is wrong, and are
-/// inconclusive if some are missing. The report fails if a run and its repetition differ, and is
-/// inconclusive if the run was interrupted.
+/// Returns the verdict on the whole report. Properties are judged in the same way as scenarios. A
+/// mutant passes if it was caught and fails if it survived. A matrix of mutants fails if one
+/// survived, and is inconclusive if one was never called. Pairs of layouts fail if one is wrong,
+/// and are inconclusive if some are missing. The report fails if a run and its repetition differ,
+/// and is inconclusive if the run was interrupted.
 Verdict overall(const Report& report);
 
 /// Says if mutants survived.
@@ -228,12 +228,12 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 /// end.
 std::string to_json(const Report& report);
 /// Reads the output of to_json; writing the result with to_json gives the same text. A document of
-/// version 1 is converted first. Reading is strict: for anything that is cut off, missing, of
-/// another type, or miscounted, throws a ReadError with the file and the field. Unknown fields are
-/// ignored.
+/// version 1 is converted first. Reading is strict: if the text is truncated, a field is missing or
+/// has the wrong type, or a count is wrong, throws a ReadError with the file and the field. Unknown
+/// fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
-/// Returns JUnit XML with the content of a report.json. The SHA-256 of that file becomes a
-/// property.
+/// Returns JUnit XML with the content of a report.json. The XML has the SHA-256 of the report.json
+/// as a property of the test suite.
 std::string to_junit(const Report& report, const std::string& report_sha256);
 /// Returns the results of the ranks of the last incarnation as a table. Ranks with equal results
 /// share a line.

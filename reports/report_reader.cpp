@@ -281,7 +281,7 @@ Machine machine_at(const JsonField& node) {
 }
 
 /// Throws unless the stated number of scenarios that ran equals their number in the list. No other
-/// count follows from other parts of the document.
+/// count can be checked against the rest of the document.
 void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
   const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
     return result.verdict != Verdict::kNotRun;

@@ -14,7 +14,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// The least widths of the columns for names and layouts.
+/// Minimum widths of the columns for names and layouts.
 constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 
 /// Number of leading columns that are kept even if they are empty.
@@ -28,7 +28,7 @@ struct Rows {
 
 std::string file_part(const std::string& name) { return name.substr(0, name.find('[')); }
 
-/// Joins the rows of a file if all of them passed. Any other scenario has a row of its own.
+/// Joins the rows of a file if all of them passed. Every other scenario has a separate row.
 std::vector<Rows> folded(std::span<const ScenarioResult> results) {
   std::vector<Rows> all;
   for (std::size_t begin = 0; begin < results.size();) {
@@ -150,7 +150,8 @@ std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   return fitted(rows, room);
 }
 
-/// Prints columns of text. Each is as wide as its widest cell; the last one is not padded.
+/// Prints columns of text. Each column is as wide as its widest cell; the last column is not
+/// padded.
 void print_columns(const std::vector<Row>& rows, std::ostream& out) {
   const auto widths = widths_of(rows);
   for (const auto& row : rows) {

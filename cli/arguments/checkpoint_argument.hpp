@@ -20,8 +20,8 @@ struct StoredPath {
   std::string display() const { return store->display(path); }
 };
 
-/// Returns the store and the path for an argument. Throws IO if the path cannot be resolved,
-/// because it contains a loop of links or a directory without search permission.
+/// Returns the store and the path for an argument. Throws IO if a loop of links or a directory
+/// without search permission keeps the path from being resolved.
 StoredPath stored_path(const std::string& argument);
 
 /// Returns an absolute path. Links are followed in the part that exists. Throws the same errors as

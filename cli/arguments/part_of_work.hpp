@@ -12,8 +12,8 @@ struct PartOfWork {
   std::size_t of = 1;
 };
 
-/// Returns the part that a text such as "2/4" names; the whole work if `text` is empty. Throws
-/// USAGE if the text does not have this form or the part does not exist.
+/// Parses text such as "2/4". Empty text means the whole work. Throws USAGE if the text does not
+/// have this form or if the part does not exist.
 PartOfWork part_of_work(const std::string& text);
 
 }  // namespace reprise::cli

@@ -29,15 +29,15 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// Returns the path of the old checkpoint if OUT is missing because a crash interrupted a writer
-/// that had moved this checkpoint away.
+/// If OUT is missing because a crash interrupted a writer that had already moved the old checkpoint
+/// away, returns the old checkpoint's path.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists files that belong to the user although they have the name of a checkpoint file. For
-/// example, common.pt in a plain DCP checkpoint may be such a file.
+/// Lists the user's own files that happen to have the name of a checkpoint file. For example,
+/// common.pt in a plain DCP checkpoint may be such a file.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {

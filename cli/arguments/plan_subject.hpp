@@ -25,7 +25,7 @@ std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 /// no rank is idle. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns one state per rank. Each state has every tensor of the catalog, with dimension 0 cut
+/// Returns one state per rank. Each state has every tensor of the catalog, with dimension 0 split
 /// into `ranks` parts. A tensor without dimensions is whole on each rank.
 std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks);
 

@@ -9,14 +9,14 @@
 
 namespace reprise::cli {
 
-/// Returns the rule that cuts tensors. It applies the first split whose expression is found in the
-/// tensor's key and whose dimension the tensor has. If no split applies, the rule cuts dimension 0
-/// into `ranks` parts, or keeps the tensor's chunks if `ranks` is 0. Throws USAGE for text that is
-/// not a split, and for more than 65,536 parts.
+/// Returns the rule by which tensors are split. The first split applies whose expression matches
+/// within the tensor's key and whose dimension the tensor has. If no split applies, the rule splits
+/// dimension 0 into `ranks` parts, or keeps the tensor's chunks if `ranks` is 0. Throws USAGE for
+/// text that is not a split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
-/// Throws USAGE if a split would cut nothing: its expression is found in no tensor's key, or only
-/// in keys of tensors that lack its dimension.
+/// Throws USAGE if a split applies to no tensor: its expression matches within no tensor's key, or
+/// only within keys of tensors that lack the split's dimension.
 void check_splits(const std::vector<std::string>& splits, const Catalog& catalog);
 
 }  // namespace reprise::cli

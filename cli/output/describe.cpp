@@ -52,7 +52,8 @@ std::string_view short_name(ModulePart part) {
   return "";
 }
 
-/// True if the optimizer stores state per data-parallel group, and every group has the part.
+/// True if the optimizer stores state per data-parallel group, and `part` is stored for every
+/// group.
 bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
   return !optimizer.groups.empty() &&
          std::all_of(optimizer.groups.begin(), optimizer.groups.end(),

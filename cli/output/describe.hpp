@@ -8,8 +8,8 @@
 
 namespace reprise::cli {
 
-/// Describes how a tensor is cut: "whole", "2x1" (a regular or uneven grid of chunks), "7 boxes",
-/// "flat, 12 ranges", "empty".
+/// Describes how a tensor is divided into chunks: "whole", "2x1" (a regular or uneven grid of
+/// chunks), "7 boxes", "flat, 12 ranges", "empty".
 std::string describe_cut(const StoredTensor& tensor);
 
 /// Describes the kind of checkpoint, judging by the files next to `.metadata`: "Megatron

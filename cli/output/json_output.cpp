@@ -217,7 +217,7 @@ Findings errors_in(Findings findings) {
   return findings;
 }
 
-/// Calls `add`. If that throws an Error, records the error in `json` and in `unread`.
+/// Calls `add`. If `add` throws an Error, records the error in `json` and in `unread`.
 template <class Add>
 void add_or_tell(const ErrorPlace& place, Json& json, Findings& unread, const Add& add) {
   try {

@@ -17,8 +17,8 @@ namespace reprise::cli {
 /// Returns the output of a verb that fails before it has produced any other output.
 std::string error_json(const Error& error);
 
-/// Returns the output of `verify`. `checkpoints` has reports by path as given on the command line.
-/// `unread` has the paths that could not be read, with the errors.
+/// Returns the output of `verify`. `checkpoints` has each path, as given on the command line, with
+/// its report. `unread` has each path that could not be read, with the error.
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
                         const std::vector<std::pair<std::string, Error>>& unread);
 

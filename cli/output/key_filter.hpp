@@ -27,10 +27,10 @@ class KeyFilter {
  public:
   KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored);
 
-  /// True if no `--ignore` matches and at least one `--keys` matches. If no `--keys` is given, it
-  /// is enough that no `--ignore` matches.
+  /// True if no `--ignore` expression matches the key and, if any `--keys` are given, at least one
+  /// of them does.
   bool wants(std::string_view key) const;
-  /// True if an `--ignore` matches.
+  /// True if an `--ignore` expression matches the key.
   bool ignores(std::string_view key) const;
   bool everything() const { return keys_.empty() && ignored_.empty(); }
 

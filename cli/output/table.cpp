@@ -22,7 +22,7 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
 std::string shorten_middle(const std::string& text, std::size_t width) {
   if (text.size() <= width || text.size() <= 5) return text;
   const std::size_t kept = std::max<std::size_t>(width, 5) - 3;
-  const std::size_t tail = kept - kept / 3;  // the end of a key says more than its start
+  const std::size_t tail = kept - kept / 3;  // a key's end is more informative than its start
   return text.substr(0, kept - tail) + "..." + text.substr(text.size() - tail);
 }
 

@@ -41,7 +41,8 @@ class Lists {
   std::map<std::vector<GlobalRank>, std::size_t> numbers_;
 };
 
-/// One rank's claim about one group. `list` is the number that Lists gave to the group's members.
+/// One rank's claim about one group. `list` is the number that Lists assigned to the group's list
+/// of members.
 struct Idea {
   const GroupClaim* claim = nullptr;
   std::size_t list = 0;

@@ -40,7 +40,7 @@ Bytes from_leader(Communicator& group, const LeaderSeams& seams,
     Bytes answer;
     if (group.rank() != leader) return answer;
     answer = work();
-    // Makes the answer non-empty, because an empty one means that the rank did not do the work.
+    // Makes the answer non-empty, because an empty answer means that the rank did not do the work.
     answer.push_back(std::byte{1});
     return answer;
   });

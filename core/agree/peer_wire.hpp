@@ -22,8 +22,8 @@ inline void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
 }
 
 /// Reads another rank's message from start to end. Throws COLLECTIVE_MISMATCH if the message is
-/// shorter or longer than its counts say. Error messages call the message `what`. `what` and the
-/// bytes must outlive the reader.
+/// shorter or longer than its counts say. `what` is the name of the message in error messages; it
+/// and the bytes must outlive the reader.
 class PeerWire {
  public:
   PeerWire(ByteSpan bytes, std::string_view what) : rest_(bytes), what_(what) {}

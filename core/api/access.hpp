@@ -27,7 +27,8 @@ struct [[gnu::visibility("hidden")]] StateAccess {
 };
 // clang-format on
 
-/// Hidden explicitly, because a type that the public headers name would otherwise be exported.
+/// Hidden explicitly, because the public headers mention this type and it would otherwise be
+/// exported.
 struct [[gnu::visibility("hidden")]] JobAccess {
   /// Returns the internals of a job. Throws USAGE if the job was moved from.
   static const std::shared_ptr<JobState>& state(const Job& job) {

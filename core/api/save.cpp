@@ -88,7 +88,8 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Takes the iteration off the job's list of damaged iterations, because this save replaced it.
+  /// Takes the iteration off the job's list of damaged iterations, because this save replaced the
+  /// damaged files.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

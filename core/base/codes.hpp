@@ -30,11 +30,11 @@ inline constexpr Code kStaleDerived{41};
 
 }  // namespace passed_on
 
-/// True if an Error may carry the code, whether the code is public or one of the above.
+/// True if an Error may carry the code, whether the code is public or defined above.
 bool is_error(Code code);
 /// Returns the code whose printed name is `name`; empty if there is none.
 std::optional<Code> code_named(std::string_view name);
-/// One more than the largest number of a code that an Error may carry.
+/// One more than the largest numeric value of an Error's code.
 inline constexpr std::uint32_t kErrorCodesEnd = static_cast<std::uint32_t>(Code::kInternal) + 1;
 
 }  // namespace reprise

@@ -25,7 +25,7 @@ class OutOfMemory final : public std::bad_alloc {
 };
 
 /// Returns a LIMIT error for a program that ends because memory ran out. The error contains the
-/// file if `caught` knows it, and `working_on` otherwise.
+/// path of the file if `caught` has it, and `working_on` otherwise.
 Error limit_from(const std::bad_alloc& caught, const std::string& working_on);
 
 /// Runs `work`, which reads `bytes` bytes of a file. Throws OutOfMemory if memory runs out.

@@ -16,7 +16,7 @@ class Stream {
  public:
   constexpr explicit Stream(std::uint64_t seed) : key_(mix64(seed)) {}
 
-  /// Returns a stream that is independent of this one; a name or an index identifies it.
+  /// Returns an independent stream that is identified by a name or an index.
   Stream split(std::string_view name) const { return Stream(mix64(key_, hash_of(name)), 0); }
   constexpr Stream split(std::uint64_t index) const { return Stream(mix64(key_, ~index), 0); }
 

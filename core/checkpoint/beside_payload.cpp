@@ -54,7 +54,7 @@ class Finder {
   }
 
   /// Returns why the entry is not a file; nothing if it is one. Pipes and devices have size 0, so
-  /// only entries of size 0 are opened to find out.
+  /// only entries of size 0 are opened to check this.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {

@@ -16,8 +16,8 @@ class ByteProgress {
 
   void expect(std::uint64_t bytes) { total_ += bytes; }
   std::uint64_t expected() const { return total_; }
-  /// Reports that `bytes` more bytes are done; 0 just says that the work continues. An exception
-  /// from the callback ends the work.
+  /// Reports that `bytes` more bytes are done; 0 only indicates that the work continues. An
+  /// exception from the callback ends the work.
   void go(std::string_view what, std::uint64_t bytes) {
     done_ = std::min(done_ + bytes, total_);
     progress_.advance(what, done_, total_);

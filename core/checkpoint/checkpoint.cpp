@@ -217,7 +217,7 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    // The code must not suggest damage: a file that is too large to read may be intact.
+    // The error code must not suggest damage: a file that is too large to read may be intact.
     throw Error(Code::kUnsupported, error.message(), error.place());
   }
 }

@@ -60,9 +60,9 @@ class Checkpoint {
   /// naming the file.
   ReadFile& file(FileIndex file);
 
-  /// Makes reads look for bytes in `at_hand` first, and read the file only if they are not there.
-  /// If `at_hand` is null, reads use only the files again. `at_hand` is borrowed. Files that file()
-  /// returned earlier must not be used any more.
+  /// From now on, reads take bytes from `at_hand` if it has them, and otherwise from the file. If
+  /// `at_hand` is null, reads use only the files. `at_hand` is borrowed. Files that file() returned
+  /// earlier must not be used any more.
   void look_first_in(const BytesAtHand* at_hand);
 
   /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
@@ -93,7 +93,7 @@ class Checkpoint {
     BytesItem item;
   };
   /// Reads the common state. If `checksums` is given, compares the records with their checksums and
-  /// counts the results in it.
+  /// counts the results in `checksums`.
   std::optional<Common> common(ChecksumTally* checksums = nullptr);
   /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
   /// there is no such file.

@@ -30,7 +30,7 @@ class ChecksumTally {
     Count elements;  ///< counts of the records in `all` that hold elements
 
     /// True if every record stores the checksum 0, or if every element record does and all other
-    /// records match theirs.
+    /// records match their checksums.
     bool may_be_switched_off() const;
     /// True if may_be_switched_off() holds, there are several records, and at least one of them
     /// does not match its checksum.
@@ -41,7 +41,7 @@ class ChecksumTally {
   /// 1.6 has no records. Throws the same errors as Archive if the item is damaged or not an
   /// archive. Ignores records without content.
   void add(ItemSource& item, const std::string& key);
-  /// Counts a record with content that was checked elsewhere. `place` returns the record's
+  /// Counts a non-empty record whose checksum was verified elsewhere. `place` returns the record's
   /// position; it is called only if the checksum does not match.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);

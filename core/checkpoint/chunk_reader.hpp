@@ -41,7 +41,7 @@ class ChunkReader {
                      std::span<const RegionTarget> targets);
 
  private:
-  /// A chunk that should have the usual frame, with this frame and the open file.
+  /// A chunk whose item should have the usual frame, together with that frame and the open file.
   struct Framed {
     const StoredTensor& tensor;
     const StoredChunk& chunk;

@@ -15,7 +15,7 @@ struct Atom {
   std::vector<std::uint32_t> targets;
 };
 
-/// Cuts regions that overlap into disjoint ones.
+/// Splits overlapping regions into disjoint ones.
 std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   std::vector<Atom> atoms;
   for (std::uint32_t t = 0; t < targets.size(); ++t) {

@@ -191,8 +191,8 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
     // A power cut could otherwise leave a renamed directory without its mark.
     store.sync_directory(directory);
   } catch (const Error&) {
-    // The directory may belong to another user, so that it cannot be marked. If this writer then
-    // dies, nobody removes the directory.
+    // Another user's directory cannot always be marked. If this writer then dies, nobody removes
+    // that directory.
   }
 }
 

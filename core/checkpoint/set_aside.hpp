@@ -48,7 +48,7 @@ struct Aside {
 std::vector<Aside> asides_of(Store& store, const std::string& path);
 /// If a crash interrupted the replacement of the checkpoint at `directory`, returns the path of the
 /// old copy; nothing if there is none. Of several copies, returns the newest that has metadata. A
-/// copy without a token is returned only if no other has metadata.
+/// copy without a token is returned only if no other copy has metadata.
 std::optional<std::string> replaced_copy(Store& store, const std::string& directory);
 /// Like replaced_copy(), but considers only copies with this program's mark.
 std::optional<Aside> own_replaced_copy(Store& store, const std::string& directory);
@@ -75,7 +75,7 @@ bool is_own(Store& store, const Aside& aside);
 /// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks
 /// complete. The target of a link belongs to somebody else and is left alone.
 void unmark(Store& store, const std::string& directory);
-/// Removes checkpoint files, which it recognizes by their names, from a set-aside directory:
+/// Removes those files from a set-aside directory whose names are names of checkpoint files:
 /// metadata first and marks last. Then removes the directory if it is empty. Returns what remains.
 /// If `directory` is a link, removes the link and leaves its target alone. If the store's listings
 /// lag, the marks stay until a listing includes nothing else.

@@ -27,8 +27,8 @@ class TensorReader {
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
-  /// True if checksums are not wanted, or if the tally already has those of every chunk from which
-  /// elements were delivered.
+  /// True if checksums are not wanted, or if the tally already has the checksum of every chunk from
+  /// which elements were delivered.
   bool judged() const;
 
  private:

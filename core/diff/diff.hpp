@@ -46,7 +46,7 @@ struct TensorDiff {
   std::optional<Side> right;
   Comparison comparison;      ///< comparison.first is a row-major index
   std::optional<Dims> first;  ///< global index of the first difference
-  std::string first_left;     ///< value and bits of the first difference, on the left side
+  std::string first_left;     ///< value and bits of the left side at `first`
   std::string first_right;
   std::string reason;  ///< reason for kNotComparable; used in messages
 };
@@ -56,7 +56,7 @@ struct ObjectDiff {
   /// payload.
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  /// True if compared as bytes, because it contains names that are not interpreted.
+  /// True if the item was compared as bytes, because it contains names that are not interpreted.
   bool opaque = false;
   std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
@@ -66,7 +66,7 @@ inline constexpr std::string_view kCommonStatePath = "common_state";
 /// Says how the verdict treats state that was not compared because it is bound to a layout.
 enum class LayoutBound : std::uint8_t {
   kDecides,   ///< the verdict can say that not everything was compared
-  kAccepted,  ///< the verdict ignores it, because the caller accepts that
+  kAccepted,  ///< the verdict ignores this state, as the caller allows
 };
 
 struct DiffReport {
@@ -97,7 +97,7 @@ struct DiffReport {
 
 struct DiffOptions {
   /// Returns true for each key to compare. kCommonStatePath stands for the common state; a file
-  /// next to the payload goes by its name. If empty, everything is compared.
+  /// next to the payload is identified by its name. If empty, everything is compared.
   std::function<bool(std::string_view key)> wanted;
   /// Returns true for differences in the common state that are to be ignored, for example at the
   /// path "common_state['args']['lr']". If empty, no difference is ignored.

@@ -90,8 +90,8 @@ class ObjectDiffer {
   }
 
   /// False if both sides have the key, but with different grids, because equal coordinates then
-  /// mean different places. The first call for such a key adds one entry to the report, which
-  /// stands for all shards of the key. True if only one side has the key.
+  /// refer to different positions. The first call for such a key adds one entry to the report,
+  /// which stands for all shards of the key. True if only one side has the key.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
@@ -203,8 +203,7 @@ class ObjectDiffer {
     });
   }
 
-  /// Changes the verdict "same" as doubt_left_out() does, for the archives of the two common
-  /// states.
+  /// If the verdict is "same", applies doubt_left_out() to the archives of the two common states.
   void doubt_common(const Checkpoint::Common& left, const Checkpoint::Common& right,
                     ObjectDiff& result) {
     if (result.verdict != DiffVerdict::kSame) return;

@@ -20,8 +20,8 @@ class DiffSides {
  public:
   DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
 
-  /// Returns how the layouts differ. Reads the common states on the first call. If one is missing
-  /// or cannot be interpreted, the layouts count as the same.
+  /// Returns how the layouts differ. Reads the common states on the first call. If a common state
+  /// is missing or cannot be interpreted, the layouts are taken to be equal.
   LayoutsApart layouts_apart();
 
   Checkpoint& left;

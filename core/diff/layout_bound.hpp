@@ -18,8 +18,9 @@ bool is_layout_bound(std::string_view key);
 bool is_optimizer_group(std::string_view key);
 
 /// True if `path` within the common state, such as "['args']['tensor_model_parallel_size']", is a
-/// launch argument that describes the layout and therefore differs between layouts. Arguments of a
-/// module count too: `['args']['modules']['vision']['data_parallel_size']`, and the module's ranks.
+/// launch argument that describes the layout and therefore differs between layouts. This includes a
+/// module's arguments, such as "['args']['modules']['vision']['data_parallel_size']", and the
+/// module's ranks.
 bool is_layout_argument(std::string_view path);
 
 /// True for a layout argument that changes the number of ranks, but not the part of the model that

@@ -1,6 +1,6 @@
 #pragma once
-// Pairs the items of two checkpoints that mean the same thing. Either checkpoint may have separate
-// metadata for each rank.
+// Pairs the corresponding items of two checkpoints. Either checkpoint may have separate metadata
+// for each rank.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace reprise {
 
-/// An item that is in one or both checkpoints. The pointer of a checkpoint that lacks it is null.
+/// An item that is in one or both checkpoints. The pointer of a checkpoint that lacks the item is
+/// null.
 template <class Item>
 struct Both {
   const Item* left = nullptr;
@@ -26,7 +27,7 @@ struct Both {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;
   }
-  /// Returns the key by which a training job knows the item: without a rank.
+  /// Returns the key that a training job uses for the item, which contains no rank.
   std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
 };
 

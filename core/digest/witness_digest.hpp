@@ -1,7 +1,7 @@
 #pragma once
 // Computes the digest of a tensor's content. A program publishes digests to show which values it
-// holds (docs/witness.md). If a tensor is cut into disjoint boxes, the digests of the boxes add up,
-// modulo 2^64, to the digest of the tensor. Every sharding therefore gives the same digest.
+// holds (docs/witness.md). If a tensor is split into disjoint boxes, the digests of the boxes add
+// up, modulo 2^64, to the digest of the tensor. Every sharding therefore gives the same digest.
 
 #include <cstdint>
 #include <string_view>

@@ -46,7 +46,7 @@ BackendFile backend_file_of(ByteSpan bytes);
 
 /// Reads metadata.json. Throws TORN_FILE with the offset if it is not a JSON object or if a key has
 /// the wrong type. Throws UNSUPPORTED if a backend or version is not one of those listed at the top
-/// of this file; the message states it.
+/// of this file; the message states that backend or version.
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place = {});
 
 /// Writes the four keys, which every version of Megatron-Core reads.

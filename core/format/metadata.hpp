@@ -59,7 +59,7 @@ struct MetadataFile {
   Bytes content;
 };
 /// Returns a single `.metadata`, or, if the ranks wrote their own metadata, one `__<rank>.metadata`
-/// for each rank, with the items that were in this rank's metadata.
+/// for each rank, which has the items from that rank's metadata.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

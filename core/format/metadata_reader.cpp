@@ -167,7 +167,8 @@ class TablesReader {
   void read_storage_meta(NodeId meta);
   std::string read_checkpoint_id(NodeId id);
 
-  /// Copies the text and charges the budget, because shared text could be copied endlessly.
+  /// Copies the text and charges it to the budget, because the same text may be referred to any
+  /// number of times.
   std::string text(NodeId node, const char* what);
   void charge_text(std::size_t bytes, NodeId at);
   /// Limits the length of a key or path, because messages repeat it for each faulty chunk.

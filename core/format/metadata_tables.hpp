@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// The file names of the catalog. Each is listed once, in the order of first mention.
+/// The file names of the catalog. Each name is listed once, in the order of first mention.
 class FileNames {
  public:
   FileIndex add(std::string_view name);

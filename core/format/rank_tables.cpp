@@ -131,7 +131,7 @@ std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   return tensors;
 }
 
-/// Merges objects whose bytes are at the same place.
+/// Merges objects that refer to the same byte range of the same file.
 std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   std::map<std::pair<FileIndex, std::uint64_t>, std::size_t> known;
   std::vector<StoredObject> copies;
@@ -147,7 +147,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// Maps the key and the rank that wrote it to the key's new name in the catalog.
+/// Maps a key and the rank that wrote it to the new name of the key in the catalog.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>

@@ -32,7 +32,8 @@ inline constexpr std::uint64_t kSerializationIdBytes = 40;
 void begin_serialization_id(ArchiveWriter& out);
 /// Writes kSerializationIdBytes digits. In PyTorch's id, the first 20 digits are a hash of the
 /// record names and the other 20 come from the checksums of the contents; the id is only
-/// informational. This id is made in a similar way, so that equal items have equal bytes.
+/// informational. The digits written here are made in a similar way, so that equal items have equal
+/// bytes.
 void write_serialization_id(std::uint64_t pickle_hash, std::uint32_t contents_crc,
                             MutableByteSpan out);
 /// Adds the records `version` and `.data/serialization_id`, then the directory.

@@ -18,7 +18,7 @@ struct WholeValue {
   std::string left_out;
 };
 
-/// Reads an archive or another item, as read_bytes_item does.
+/// Reads an item of any kind, as read_bytes_item does.
 WholeValue read_whole_item(ItemSource& source);
 /// Reads a pickle that is not in an archive. Throws the same errors as decode_value.
 WholeValue read_whole_pickle(ItemSource& source);

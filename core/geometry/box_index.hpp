@@ -12,14 +12,15 @@ namespace reprise {
 
 /// An index of boxes, which must be non-empty and have equal ndim. The boxes need not outlive the
 /// index. If the boxes form a grid, the index finds them by binary search in each dimension.
-/// Otherwise it searches only the dimension in which the boxes have the most distinct starts. This
-/// is exact and fast for slabs. For other boxes, it also visits some that do not meet the region.
+/// Otherwise it searches only the dimension in which the boxes have the most distinct starts. For
+/// slabs, this search is exact and fast. For other boxes, it may also visit boxes that do not meet
+/// the region.
 class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);
 
-  /// Calls visit(position) once for each box that meets `region`. It may also call it for some
-  /// boxes that do not meet `region`.
+  /// Calls visit(position) once for each box that meets `region`, and possibly for some boxes that
+  /// do not meet it.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     if (grid_) return grid_->meet(region, [&](std::uint32_t at, std::uint64_t) { visit(at); });

@@ -1,6 +1,7 @@
 #pragma once
-// Compares two runs of elements. Bits decide if two elements are equal; max_delta only says how far
-// they are apart. A test `delta > 0` would miss every NaN and the difference between -0.0 and 0.0.
+// Compares two runs of elements. Two elements are equal if their bits are equal; max_delta only
+// says how far apart unequal elements are. A test `delta > 0` would miss every NaN and the
+// difference between -0.0 and 0.0.
 
 #include <cstdint>
 #include <optional>

@@ -195,7 +195,7 @@ struct DifferenceSum {
   }
 };
 
-/// Two runs of elements, divided into blocks of 16 bytes. In the comparing kernel with n threads,
+/// Two runs of elements, divided into blocks of 16 bytes. In a comparison kernel with n threads,
 /// each thread handles every n-th block. Blocks that are equal are not examined further.
 template <std::size_t parts, class Value>
 struct CompareBlocks {

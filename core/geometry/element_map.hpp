@@ -71,8 +71,8 @@ ElementMap element_map(const Dims& extents, const Strided& global, const Strided
 /// Returns the map of `elements` elements that are adjacent on all sides and start at 0.
 ElementMap line_map(std::int64_t elements);
 
-/// Returns one map per box. `a` and `b` list the same boxes of a tensor of `shape`, but each gives
-/// their positions in its own local array. Empty boxes are left out.
+/// Returns one map per box. `a` and `b` contain the same boxes of a tensor of `shape`, with
+/// positions in two different local arrays. Empty boxes are left out.
 std::vector<ElementMap> element_maps(const Dims& shape, const std::vector<Piece>& a,
                                      const std::vector<Piece>& b);
 

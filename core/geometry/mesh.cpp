@@ -81,7 +81,7 @@ GroupRank Mesh::member_at(std::span<const std::int32_t> coordinates) const {
 Group Mesh::group_along(GroupRank member, std::span<const std::string_view> names) const {
   static_cast<void>(members_.member(member));  // throws if there is no such member
   std::vector<GroupRank> found = {member};
-  for (const auto name : names) {  // each axis varies slower than the axes before it
+  for (const auto name : names) {  // each axis varies more slowly than the axes before it
     const auto along = axis(name);
     if (!along) continue;
     std::vector<GroupRank> wider;

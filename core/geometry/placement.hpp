@@ -44,8 +44,8 @@ class Placement {
   /// Returns the box of the given member. O(splits). Throws LAYOUT_MISMATCH if a split uses a
   /// dimension that the shape lacks, or if two splits use one axis.
   Box box(const Dims& shape, const Mesh& mesh, GroupRank member, ChunkRule rule = ceil_chunk) const;
-  /// Returns the number of this member's copy of its box; 0 is the main copy. That is the member's
-  /// linear coordinate along the axes that split nothing, first axis fastest.
+  /// Returns which copy of its box this member holds; 0 is the main copy. The result is the
+  /// member's linear coordinate along the axes that split nothing, first axis fastest.
   std::int32_t replica(const Mesh& mesh, GroupRank member) const;
   /// Returns how many members hold the same box: the product of the sizes of the axes that split
   /// nothing.

@@ -22,8 +22,8 @@ void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   copy.dim[copy.dims++] = outer;
 }
 
-/// Returns the number of parts of a run if all runs start at the same offset from a 16-byte
-/// boundary of the target. Otherwise returns an upper limit on it.
+/// Returns the number of parts of each run. The number is exact if all runs start at the same
+/// offset from a 16-byte boundary of the target; otherwise it is an upper limit.
 std::int64_t parts_of_run(const StridedCopy& copy) {
   if (copy.run_bytes <= kBlockBytes) return 1;
   bool alike = true;

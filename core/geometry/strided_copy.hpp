@@ -87,10 +87,10 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
   move_words<std::uint8_t>(source, target, bytes);
 }
 
-/// Moves part number `part` of a copy. Part p of a run is the part of the run in the p-th aligned
-/// 16 bytes of the target; the first and the last part may have fewer bytes, or none. A run of up
-/// to 16 bytes is one part. Adjacent threads move adjacent parts, so a warp stores whole cache
-/// lines.
+/// Moves part number `part` of a copy. Part p of a run consists of the bytes that belong in the
+/// p-th aligned 16-byte block of the target; the first and the last part may have fewer than 16
+/// bytes, or none. A run of up to 16 bytes is one part. Adjacent threads move adjacent parts, so a
+/// warp stores whole cache lines.
 REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   const RunPlace run = run_place(copy, part / copy.run_parts);
   if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);

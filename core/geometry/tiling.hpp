@@ -35,8 +35,8 @@ struct TilingFault {
 /// Returns nothing if every element of `whole` is in exactly one box. The boxes must be non-empty
 /// and lie within `whole`. `sweep_steps` is the sweep's budget. O(n log n); if the budget is spent,
 /// O(n * 2^r * log n), where r is the number of dimensions that are cut. Throws LIMIT if there are
-/// more corners than kCornersMax. So many corners need many boxes that are cut in five or more
-/// dimensions.
+/// more corners than kCornersMax. This is only possible with many boxes that are cut in five or
+/// more dimensions.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes,
                                         std::uint64_t sweep_steps);
 /// Checks with a budget that is enough for every regular tiling.

@@ -35,8 +35,9 @@ struct Candidates {
   /// Reasons why `locations` lacks the iteration that the tracker names; empty if `locations` has
   /// that iteration.
   std::vector<std::string> passed_over;
-  /// Messages for the operator about committed iterations newer than the tracker's. They may remain
-  /// after a crash or after a load that fell back, or somebody may have changed the tracker.
+  /// Messages for the operator about committed iterations newer than the tracker's. Such iterations
+  /// may remain after a crash or after a load that fell back, or somebody may have changed the
+  /// tracker.
   std::vector<std::string> notes = {};
 };
 

@@ -22,7 +22,7 @@ void add_count(ChecksumTally::Count& count, PeerWire& wire) {
   count.unset += wire.number<std::uint64_t>();
 }
 
-/// Returns the sums of all ranks' counts, per file.
+/// Returns, for each file, the sums of the counts of all ranks.
 std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
                                                            const ChecksumTally& mine) {
   const auto wires = agree_on(group, [&] {

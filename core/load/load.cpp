@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
 
-/// Checks that each requested tensor's chunks tile it; otherwise part of it would silently stay
-/// unfilled. Returns the number of requested tensors that are stored.
+/// Checks that each requested tensor's chunks tile it; otherwise part of the tensor would silently
+/// stay unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
   std::uint64_t stored = 0;
@@ -109,7 +109,7 @@ auto stage(LoadStage which, const Work& work) {
 /// One load: tries candidate after candidate until one is undamaged.
 class Loading {
  public:
-  /// Returns the job's request. Called once the checkpoint is open.
+  /// Returns the job's request. Called after the checkpoint has been opened.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
   Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
@@ -134,9 +134,9 @@ class Loading {
     throw *first;
   }
 
-  /// Reads the common state for the job, which needs it to make its request; the load later
-  /// delivers the same value. If the load verifies checksums, also counts the checksums of
-  /// the common state. Returns null if there is no common state.
+  /// Returns the common state, on which the job bases its request; null if there is no common
+  /// state. The load later delivers the same value. If the load verifies checksums, also counts the
+  /// checksums of the common state.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -189,8 +189,8 @@ class Loading {
     return report;
   }
 
-  /// Remembers the metadata. The next load uses it again, and the next save derives its plan from
-  /// it.
+  /// Stores the metadata in the cache. The next load reuses it, and the next save derives its plan
+  /// from it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
@@ -327,7 +327,8 @@ class Loading {
   /// Collective. Throws if another checkpoint was at this path at any time during reading, even if
   /// the original is back: some of the data may then come from the other checkpoint. First one rank
   /// checks that the metadata is the original, then each rank checks the files that it opened. The
-  /// order matters: if the metadata is the original, so are the files that are at the path now.
+  /// order matters: if the metadata is the original, then the files now at the path are originals
+  /// too.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();

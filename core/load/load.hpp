@@ -43,14 +43,14 @@ struct LoadReport {
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;  ///< size of staging, plus the peak size of exchanged data
-  /// Upper limit, known in advance, on the memory that this rank uses for reading in addition to
-  /// the job's own: staging, its largest object, and one round of the exchange including this
-  /// rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric uses
-  /// within a call.
+  /// Upper limit, known in advance, on the memory that this rank uses for reading, apart from the
+  /// job's own memory. Covers staging, the largest object, and one round of the exchange including
+  /// this rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric
+  /// uses within a call.
   std::uint64_t bound_staging = 0;
-  /// The limit that replaces bound_staging for a rank that needs no tensors, except tensors of a
-  /// single element: its largest object plus a constant. If records are read once for all ranks,
-  /// this rank's part of the exchange is added.
+  /// The limit that applies instead of bound_staging to a rank that needs no tensors other than
+  /// tensors of a single element: the size of its largest object plus a constant. If records are
+  /// read once for all ranks, this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
   std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
@@ -78,8 +78,8 @@ struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
   std::vector<std::string> excused;  ///< excused keys, in addition to LoadSettings::excused
 };
-/// A checkpoint that the load tries. The job receives it before the job makes its request. Valid
-/// only during the call of Ask.
+/// A checkpoint that the load tries. It is passed to Ask, so that the job can base its request on
+/// it. Valid only during the call of Ask.
 struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if the checkpoint has no common state
@@ -89,10 +89,10 @@ struct Candidate {
 /// on all ranks; no other candidate is then tried.
 using Ask = std::function<Wanted(const Candidate&)>;
 
-/// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
-/// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
-/// of the request. If a plain DCP checkpoint has no common state, that of the request is left
-/// unchanged. All ranks load the same checkpoint.
+/// Collective over `group`. Chooses the checkpoint, passes the checkpoint's common state to the
+/// job, and fills the job's request: tensor pieces, object values and common state, with the keys,
+/// shapes and dtypes of the request. If a plain DCP checkpoint has no common state, the request's
+/// common state is left unchanged. All ranks load the same checkpoint.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With

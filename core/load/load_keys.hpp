@@ -15,8 +15,8 @@ namespace reprise {
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
                           const std::vector<std::string>& not_stored);
 
-/// Removes from `keys` those that `excused` lists, and returns them. The names of objects are
-/// compared without the grid.
+/// Removes from `keys` every key that is in `excused`, and returns the removed keys. The names of
+/// objects are compared without the grid.
 std::vector<std::string> take_excused(std::vector<std::string>& keys,
                                       const std::vector<std::string>& excused);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Reads this rank's share of a load into place.
+// Reads this rank's share of a load into the job's memory.
 
 #include <vector>
 
@@ -13,7 +13,8 @@
 
 namespace reprise {
 
-/// Returns the staging that the plan's reads need, given a limit of `most` bytes.
+/// Returns the sizes that determine the read buffer for the plan; `most` is the caller's upper
+/// limit.
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most);
 /// Return LoadReport::bound_empty and LoadReport::bound_staging, the limits on the memory that

@@ -18,7 +18,7 @@ class ShareFill {
 
   /// Returns the records that are needed, except those without storage.
   std::vector<StoredRecord> records();
-  /// Fills everything whose content is in `records`.
+  /// Reads the tensors and objects whose content is in `records`.
   void read(std::span<const StoredRecord> records);
   /// Reads all tensors that have not been read yet.
   void read_tensors();

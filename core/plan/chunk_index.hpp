@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-/// One piece of a stored chunk: number `source` in the list that pieces_of() returns for the chunk.
+/// One piece of a stored chunk: the piece with index `source` in the list that pieces_of() returns
+/// for the chunk.
 struct StoredPiece {
   std::uint32_t chunk;
   std::uint32_t source;

@@ -1,5 +1,5 @@
 // Checks that the boxes of a placement cover the tensor. A box is the product of one interval per
-// dimension, and that interval depends only on the axes that split the dimension. The boxes
+// dimension, and each interval depends only on the axes that split its dimension. The boxes
 // therefore tile the tensor if the intervals tile each dimension. This is the case if each split
 // tiles the part that the earlier splits produced. Only a few different lengths occur per level, so
 // the cost is about the sum of the axis sizes.

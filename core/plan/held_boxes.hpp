@@ -20,7 +20,7 @@ struct BoxBatch {
 };
 
 struct HeldBoxes {
-  /// Sorted. Contains an empty box only if it is the only one.
+  /// Sorted. Contains an empty box only if there is no other box.
   std::shared_ptr<const std::vector<Box>> boxes;
   std::vector<std::uint32_t> first;  ///< box b is held by holders[first[b]..first[b+1])
   std::vector<GroupRank> holders;    ///< the ranks of each box are ascending

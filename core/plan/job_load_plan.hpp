@@ -1,7 +1,7 @@
 #pragma once
-// Computes what each rank of a job reads from another job's save. Needs no catalogue and no load
-// plan per rank: tensors cut in the same way share one crossing, and reads are visited rank by
-// rank.
+// Computes what each rank of a job reads from another job's save. Needs neither a catalog nor a
+// load plan for each rank: tensors cut in the same way share one crossing, and reads are visited
+// rank by rank.
 
 #include <cstdint>
 #include <map>

@@ -13,8 +13,8 @@ bool same(const Placed& a, const Placed& b) {
 }
 
 /// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order,
-/// so a key is first compared with the key whose number follows the previous one; the table is
-/// searched only if the two differ.
+/// so a key is first compared with the key that follows the previous one in that order; the table
+/// is searched only if the two differ.
 class KeyNumbers {
  public:
   explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}

@@ -64,8 +64,8 @@ class OfferBook {
     std::span<const T> of(std::size_t key) const {
       return std::span(all).subspan(first[key], first[key + 1] - first[key]);
     }
-    /// Sorts the entries by key. `ids` has the key of each entry; entries of one key keep their
-    /// order.
+    /// Sorts the entries by key. `ids` holds the number of each entry's key; entries of one key
+    /// keep their order.
     void sort(std::size_t keys, std::span<const std::uint32_t> ids);
   };
 

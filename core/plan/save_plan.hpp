@@ -111,7 +111,8 @@ struct GlobalPlan {
 ///
 /// First, the boxes of each key are proved to cover the tensor. If all members of one mesh offer
 /// the key by one placement, the proof looks at the axes; its cost depends on the number of boxes,
-/// not on the number of ranks that share PlacedOffers. For any other key, `cover` proves it.
+/// not on the number of ranks that share PlacedOffers. For any other key, `cover` provides the
+/// proof.
 ///
 /// Then elect_least_loaded() chooses the owners, one box at a time. The boxes are ordered by number
 /// of holders (fewest first), then by size (largest first), then by key and box. Boxes that many
@@ -124,8 +125,8 @@ struct GlobalPlan {
 /// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
 /// object's key must fill its grid; the rank with the main copy of a shard owns it.
 ///
-/// If `owners` is given, there is no election: each box gets its owner from the plan `owners`. It
-/// gets kNobody if that plan lacks the box, or if the owner does not hold the box in this save.
+/// If `owners` is given, there is no election: each box gets its owner from the plan `owners`. A
+/// box gets kNobody if that plan lacks the box, or if its owner does not hold the box in this save.
 /// `describe` is the rule by which the ranks described their placements.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,

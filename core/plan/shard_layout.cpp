@@ -40,7 +40,7 @@ Members members_of(const Mesh& mesh, const Savers& savers) {
   return members;
 }
 
-/// The cut of one dimension by axes of the mesh. The first axis makes the coarsest cut.
+/// Describes how axes of the mesh split one dimension. The first axis makes the coarsest split.
 struct DimCut {
   std::vector<AxisIndex> axes;
   std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest

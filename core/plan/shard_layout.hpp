@@ -52,7 +52,7 @@ class ShardLayouts {
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 
-/// Throws LAYOUT_MISMATCH if a rank offers a tensor whose mesh the rank does not belong to.
+/// Throws LAYOUT_MISMATCH if a rank offers a tensor but is not a member of the tensor's mesh.
 void check_members(const OfferBook& book, const ShardLayouts& layouts, const Group& savers);
 
 }  // namespace reprise

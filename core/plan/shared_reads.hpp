@@ -1,8 +1,7 @@
 #pragma once
-// Finds stored records that several ranks need, and assigns their reads. Each byte is read once,
-// all ranks of a group read equal shares, and each rank gets the other shares from the
-// other ranks.
-// Pure.
+// Finds stored records that several ranks need, and assigns the reads of these records to ranks.
+// Each byte is read once, all ranks of a group read equal shares, and each rank gets the other
+// shares from the other ranks. Pure.
 //
 //   ranks 0 1 2 3 need record a, ranks 0 1 need b:
 //

@@ -1,5 +1,5 @@
 #pragma once
-// Waits for other ranks on a real lane, but not forever. Every fabric call waits with this class
+// Waits for other ranks on a real lane, up to a deadline. Every fabric call waits with this class
 // while its operations are pending. The simulated lane uses its scheduler instead.
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace reprise {
 /// Default deadline of a call: half an hour.
 inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 
-/// Throws USAGE for a deadline of 0: a call with it would fail before it starts. Fabrics check
-/// their limits with this function when they are created.
+/// Throws USAGE for a deadline of 0, because a call with that deadline would fail before it starts.
+/// Fabrics check their limits with this function when they are created.
 void require_deadline(std::uint64_t deadline_ns);
 
 /// The deadline of one call. All operations of the call share it.
@@ -29,8 +29,8 @@ class CallDeadline {
     PeerWatch* watch = nullptr;     ///< if null, only the deadline ends the wait
   };
 
-  /// The time of the call starts now. `clock`, `group` and `limits.watch` must outlive it.
-  /// `describe` returns text that says what is awaited.
+  /// The time of the call is counted from construction. `clock`, `group` and `limits.watch` must
+  /// outlive the object. `describe` returns text that says what is awaited.
   CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                std::function<std::string()> describe);
 

@@ -59,9 +59,9 @@ class RankSettler {
     }
   }
 
-  /// Chooses the value of one name for which each rank in `copies` saved its own value. Keeps the
-  /// first one; if the values differ and the choice is kDrop, keeps none. Returns true if a value
-  /// is kept.
+  /// Chooses the value of a name under which each rank in `copies` saved a separate value. Keeps
+  /// the first value; if the values differ and the choice is kDrop, keeps none. Returns true if a
+  /// value is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);

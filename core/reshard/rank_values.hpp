@@ -1,5 +1,5 @@
 #pragma once
-// Decides which values a rewritten checkpoint keeps if the ranks saved values individually under
+// Decides which values a rewritten checkpoint keeps if several ranks saved separate values under
 // the same name. The rewritten checkpoint has a single `.metadata`, so it can hold only one value
 // per key.
 

@@ -292,7 +292,7 @@ class Resharder {
     }
   }
 
-  /// Copies the files next to the payload byte for byte.
+  /// Copies, byte for byte, the files next to the payload.
   void copy_beside() {
     const auto from = [this](const std::string& name) {
       return join_path(source_.location().directory, name);

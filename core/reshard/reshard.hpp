@@ -19,14 +19,15 @@
 
 namespace reprise {
 
-/// A new cut of a tensor: dimension `dim` is cut into `parts` by the ceil-chunk rule.
+/// Describes how to divide a tensor: dimension `dim` is divided into `parts` by the ceil-chunk
+/// rule.
 struct Cut {
   std::size_t dim = 0;
   std::int64_t parts = 1;
 };
 
-/// Returns the new cut of a tensor, given its key and logical shape; nothing if the tensor keeps
-/// its boxes.
+/// Returns how to divide a tensor, given its key and logical shape; nothing if the tensor keeps its
+/// boxes.
 using CutRule = std::function<std::optional<Cut>(const std::string& key, const Dims& shape)>;
 
 /// The parts and objects that one writer writes. Each list is in catalog order.
@@ -67,7 +68,8 @@ struct ReshardReport {
   std::uint64_t chunks_after = 0;
   std::uint64_t files = 0;  ///< number of payload files written
   std::uint64_t bytes = 0;  ///< total size of the payload files
-  /// Number of ranks that have metadata files of their own; 0 if all ranks share one `.metadata`.
+  /// Number of ranks with separate metadata files in the new checkpoint; 0 if all ranks share one
+  /// `.metadata`.
   std::uint64_t ranks = 0;
   std::vector<std::string> dropped = {};  ///< see SettledRanks
   std::vector<std::string> of_first = {};
@@ -86,14 +88,14 @@ struct ReshardPorts {
   Progress& progress;
 };
 
-/// Rewrites the checkpoint `source` to `target`. Writes to a directory next to `target` and swaps
-/// it in with the commit protocol; until then nothing is visible. Data is read once and compared
-/// with its checksums, and the written files are read back before the commit. Before any reading,
-/// throws EXTENT_MISMATCH if two items share bytes. Before any writing, throws NO_SPACE if the
-/// store knows that it lacks space. Throws NOT_STORED if the common state is missing, and CHECKSUM
-/// for content that changed since it was saved. Passes on all errors of settle_ranks() and of
-/// reading. `progress` is informed of every step before the commit. If `progress` throws, the
-/// rewrite is aborted, its files are removed, and the exception is rethrown.
+/// Rewrites the checkpoint `source` to `target`. Writes the new checkpoint to a directory next to
+/// `target`; it becomes visible only when the commit protocol swaps that directory in. Data is read
+/// once and compared with its checksums, and the written files are read back before the commit.
+/// Before any reading, throws EXTENT_MISMATCH if two items share bytes. Before any writing, throws
+/// NO_SPACE if the store knows that it lacks space. Throws NOT_STORED if the common state is
+/// missing, and CHECKSUM for content that changed since it was saved. Passes on all errors of
+/// settle_ranks() and of reading. `progress` is informed of every step before the commit. If
+/// `progress` throws, the rewrite is aborted, its files are removed, and the exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

@@ -138,7 +138,7 @@ void remove_old_mark(Store& store, const std::string& directory, const std::stri
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // The mark may stay: on a checkpoint under its final name, it has no meaning.
+    // It is harmless if the mark stays: on a checkpoint under its final name, it has no meaning.
   }
 }
 
@@ -159,7 +159,7 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Returns `step`, changed so that if it fails, it undoes the swap and rethrows the error.
+/// Wraps `step`: if it fails, the returned step undoes the swap and rethrows the error.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {

@@ -40,11 +40,11 @@ namespace reprise {
 /// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
 /// released.
 struct Claim {
-  /// Text that the names of this writer's files and directories next to the target contain. The
-  /// same on all ranks.
+  /// Text that is part of the name of every file and directory that this writer creates next to the
+  /// target. The same on all ranks.
   std::string token;
-  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
-  /// flight at the same time share this lock.
+  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves that
+  /// run at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator
@@ -68,7 +68,7 @@ struct CommitTarget {
   /// Iterations that this job found damaged when it loaded (LoadReport::damaged) and has not saved
   /// again since. They are not counted among the `keep` iterations.
   std::vector<Step> damaged = {};
-  /// If false, prepare and swap_in throw USAGE if `directory` already exists.
+  /// If false, prepare_protocol and the commit's step swap_in throw USAGE if `directory` exists.
   bool replace = true;
   Claim claim = {};
 
@@ -120,15 +120,15 @@ void prepare(Store& store, CommitTarget& target);
 /// durable. The arguments must outlive the steps.
 std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                                           const CommitContent& content);
-/// Returns the steps of the commit that one rank runs: all for the leader, none for members, which
-/// pass no content.
+/// Returns the steps of the commit that one rank runs: all of them for the leader, none for a
+/// member. A member passes no content.
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part);
 /// Removes leftovers of dead writers from a target locked by the claim. A checkpoint that was moved
 /// away for a new one is removed only if a confirmed checkpoint has taken its place.
 void clear_unfinished(Store& store, CommitTarget& target);
-/// Releases the claim once nobody writes any more. Removes unfinished files if possible and safe,
-/// so that they take no space. Never throws.
+/// Releases the claim. Call it only after every rank has stopped writing. Removes unfinished files
+/// if possible and safe, so that they take no space. Never throws.
 void abandon(Store& store, CommitTarget& target);
 /// Writes the tracker and reads it back.
 void move_tracker(Store& store, const CommitTarget& target);

@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-/// Staging for a blocking save. It is large enough to keep both the caller and the background tasks
-/// busy, and small enough to fit into the processor cache that they share.
+/// Size of staging for a blocking save. It is large enough to keep both the caller and the
+/// background tasks busy, and small enough to fit into the processor cache that they share.
 inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
 
 struct ImageOptions {

@@ -12,8 +12,9 @@
 
 namespace reprise {
 
-/// A contiguous part of the file's content. A background task computes the checksums of its
-/// elements, writes them into the tails of the items, and writes the part to the file.
+/// A contiguous part of the file's content. A background task computes the checksums of the
+/// elements in it, stores these checksums in the tails of the items, and writes the part to the
+/// file.
 struct ImageWriter::Batch {
   struct Elements {  ///< a run of elements within the batch's image
     std::size_t begin;

@@ -40,8 +40,8 @@ struct ImageItem {
 class ContentSource {
  public:
   virtual ~ContentSource() = default;
-  /// Writes the row-major elements [begin, end) of item `item` to `out`, now or by the next
-  /// settle().
+  /// Writes the row-major elements [begin, end) of item `item` to `out`, during this call or at the
+  /// latest during the next settle().
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
   /// Returns when the outputs of all previous fill() calls are complete; the source data may then
@@ -72,8 +72,8 @@ class ImageWriter {
   ~ImageWriter();
 
   /// Fills all batches and hands them over. After that, the data that `source` reads may change,
-  /// but the source must outlive the writer. Blocks while staging is full. May be called once. If
-  /// it throws, no copy is still running, so memory can be freed.
+  /// but the source must outlive the writer. Blocks while staging is full. Must not be called
+  /// twice. If it throws, no copy is still running, so memory can be freed.
   void stage(ContentSource& source);
   /// True once everything has been written and synced, or has failed. Does not block.
   bool done();

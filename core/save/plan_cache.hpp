@@ -1,6 +1,6 @@
 #pragma once
-// State that a saver keeps from save to save. With it, a job makes its plan only once if its
-// structure does not change. See docs/cache.md.
+// State that a saver keeps from save to save. With this state, a job whose structure does not
+// change makes its plan only once. See docs/cache.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused

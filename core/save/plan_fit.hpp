@@ -13,9 +13,9 @@ namespace reprise {
 /// their coordinate and grid.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
-/// True if the plan fits the state of rank `self`: the rank holds everything that the plan assigns
-/// to it (main copies, in the case of objects), and the plan contains everything that the rank
-/// holds.
+/// True if the plan fits the state of rank `self`: the rank holds every box that the plan assigns
+/// to it, it holds the main copies of exactly those objects that the plan assigns to it, and the
+/// plan contains everything that the rank holds.
 bool serves(const GlobalPlan& plan, const StateDict& state, GroupRank self);
 
 bool same_plan(const GlobalPlan& a, const GlobalPlan& b);

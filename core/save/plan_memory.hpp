@@ -18,7 +18,7 @@ struct PlanCache::Memory {
     Structure structure;
     Bytes local;  ///< encoded offer; empty if not kept
   };
-  /// The plan all ranks made from the offers.
+  /// The plan that all ranks made together from their offers.
   struct Plan {
     SaveScope scope;
     std::shared_ptr<const GlobalPlan> plan;
@@ -38,7 +38,8 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  /// Catalogue of the newest load. The first save may derive its plan from it.
+  /// Catalogue of the checkpoint that was loaded last. The first save may derive its plan from this
+  /// catalogue.
   std::shared_ptr<const Catalog> loaded;
   std::optional<Read> read;
   std::uint64_t replans = 0;

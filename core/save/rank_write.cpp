@@ -70,11 +70,11 @@ Bytes encode(const WrittenFile& file) {
   return wire;
 }
 
-/// State of a rank's background work, from best to worst, so that the maximum over all ranks is the
-/// worst state.
+/// States of a rank's background work, in order from best to worst, so that the maximum over all
+/// ranks is the worst state.
 enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
 
-/// Returns the state of this rank's own part without waiting for it.
+/// Sets `status` to the state of this rank's background work. Does not wait for that work.
 Contribution part_written(RankWrite& write, WriteStatus& status) {
   status = WriteStatus::kFailed;
   return contribution_of([&] {

@@ -1,6 +1,6 @@
 #pragma once
-// Writes one rank's part of a save: copies its share of the plan into staging; a background task
-// writes the copy to the rank's file while the job trains.
+// Writes one rank's part of a save: copies the data that the plan assigns to this rank into
+// staging; a background task writes the copy to the rank's file while the job trains.
 
 #include <memory>
 #include <optional>
@@ -46,7 +46,7 @@ class RankWrite {
   RankWrite(const Ports& ports, const SaveSeams& seams) : ports_(ports), seams_(seams) {}
 
   /// Copies the share into staging and starts to write it to `path`; on return the state may
-  /// change. A rank without items creates no file. May be called once.
+  /// change. A rank without items creates no file. Must not be called twice.
   void snapshot(WriteShare share, const std::string& path, const ImageOptions& options);
   /// True once the file is durable or writing it has failed. Does not block.
   bool through();
@@ -70,11 +70,11 @@ class RankWrite {
   WriteCosts costs_;
 };
 
-/// Collective. Returns the encoded written file of each rank for the commit. Returns nothing if any
+/// Collective. Returns each rank's vote, which is an encoded WrittenFile. Returns nothing if any
 /// rank is still writing. If the write of any rank failed, throws that error on all ranks.
 std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
-/// Collective. Returns every rank's written file. Every rank must already have waited for its own
-/// file.
+/// Collective. Returns every rank's vote. Every rank must first have waited until its own file is
+/// durable.
 std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
 /// Decodes a rank's vote, which describes the file that the rank wrote. Throws COLLECTIVE_MISMATCH
 /// if the vote cannot be decoded.

@@ -74,15 +74,15 @@ struct Removal {
         unfinished.insert(join_path(root, name->base));
       }
     }
-    // The crashed removal may not have made its renames durable. Make them durable before any
-    // content is deleted, so that a power cut cannot bring the old names back.
+    // It is possible that the crashed removal did not make its renames durable. Make them durable
+    // before any content is deleted, so that a power cut cannot bring the old names back.
     if (!left.empty()) store.sync_directory(root);
     for (const auto& directory : left) unmark(store, directory);
     for (const auto& directory : left) remove(directory);
   }
 
-  /// Returns the iterations that the store lists, plus `newest`. A store whose lists lag behind may
-  /// not list `newest` yet.
+  /// Returns the iterations that the store lists, plus `newest`. In a store whose listings lag
+  /// behind, `newest` may still be missing from the listing.
   std::vector<Generation> present(Step newest) const {
     auto found = generations(store, root);
     const auto is_newest = [newest](const Generation& one) {

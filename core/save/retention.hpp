@@ -1,12 +1,12 @@
 #pragma once
 // Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
-// Damaged ones that a load skipped do not count among the N. Runs once the tracker durably refers
-// to the new checkpoint.
+// Damaged checkpoints that a load skipped are not counted among the N. Runs after the tracker
+// durably refers to the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker
 //   set_aside        iter_0000002 -> iter_0000002.removing-<token>, a name that no load accepts;
-//                    copies that it had replaced get the same ending
+//                    older copies that this checkpoint replaced get the same suffix
 //   sync_root        makes the new names durable before any byte is deleted
 //   unmark           durably deletes the metadata first
 //   remove           deletes the rest, and leftovers of unfinished saves of other iterations

@@ -17,8 +17,8 @@
 namespace reprise {
 namespace {
 
-/// True if a collective call itself failed. Other ranks may then not take part in the next
-/// collective call.
+/// True if a collective call itself failed. In that case, other ranks might not take part in the
+/// next collective call.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
          code == Code::kCollectiveMismatch;
@@ -50,7 +50,7 @@ struct Save::State {
   SavePlan planned = {};
   std::vector<std::string> log = {};  ///< messages of the commit and of retention
   SaveCommit end;
-  RankWrite write;  ///< destroyed before `end`, which holds the locks on the file that it writes
+  RankWrite write;  ///< destroyed before `end`, because `end` holds the locks
   bool committed = false;
   std::optional<Error> failed = {};  ///< error of a failed save; never cleared, same on all ranks
 
@@ -63,7 +63,7 @@ struct Save::State {
   }
 
   /// Checks that a reused plan covers the whole state. A plan that was made for this save always
-  /// does.
+  /// covers it.
   void require_planned(const StateDict& state) const {
     if (planned.planned != Planned::kReused) return;
     const auto keys = unplanned_keys(plan(), state);
@@ -103,13 +103,13 @@ struct Save::State {
     }
   }
 
-  /// Releases the target and the space of a failed save once no rank writes any more. Collective,
-  /// unless a collective call itself failed.
+  /// Waits until no rank writes any more, then releases the target and the space of a failed save.
+  /// Collective, unless a collective call itself failed.
   void give_up() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        // Other ranks may wait in another collective; this call passes the error to them.
+        // Other ranks may be waiting in another collective; this call passes the error to them.
         hear(*group, {{}, failed});
       } catch (const std::exception&) {
         // The call failed because a rank is lost. A lost rank writes nothing more; even if it did,

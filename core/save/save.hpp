@@ -48,8 +48,8 @@ class Save {
  public:
   /// Plans the save together with the other ranks, and copies the pieces that this rank owns into
   /// staging; on return the job may change its state. If any rank fails, throws the same Error on
-  /// all ranks. In that case nothing is visible, and written files are removed once no rank writes
-  /// any more.
+  /// all ranks. In that case nothing is visible, and the files written so far are removed after all
+  /// ranks have stopped writing.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                     SaveSettings options);
   Save(Save&&) noexcept;
@@ -61,7 +61,7 @@ class Save {
   bool poll();
   /// Waits for the background work of all ranks, then votes and commits.
   SaveReport finish();
-  /// Returns the bound described in SaveReport.
+  /// Returns the value of SaveReport::bound_staging.
   std::uint64_t bound_staging() const;
   /// Returns this save's lock on `root` of `store`, to share with a save that begins while this one
   /// is in flight; null if this save has no such lock.

@@ -38,7 +38,7 @@ bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, SaveReport&)) {
     end = {.report = {}, .error = error_from(caught)};
   }
   const OnEnd on_end = std::move(saves_.front().on_end);
-  saves_.pop_front();  // destroys the save; if it failed, this waits for its background work
+  saves_.pop_front();  // destroys the save; waits for the background work of a failed save
   on_end(end);
   return true;
 }

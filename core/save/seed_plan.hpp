@@ -21,9 +21,9 @@ namespace reprise {
 std::optional<GlobalPlan> plan_of(const Catalog& catalog, std::int32_t savers);
 
 /// The first returns a hash of all boxes and objects in the plan; the second returns a hash of the
-/// main copies in one rank's state. Both are sums of hashes, modulo 2^64. The values of all ranks
-/// therefore add up to the value of the plan if the ranks' main copies are exactly the boxes and
-/// objects of the plan.
+/// main copies in one rank's state. Both are sums of hashes, modulo 2^64. The hashes of all ranks'
+/// states therefore add up to the hash of the plan if the ranks' main copies are exactly the boxes
+/// and objects of the plan.
 std::uint64_t main_copies(const GlobalPlan& plan);
 std::uint64_t main_copies(const StateDict& state);
 

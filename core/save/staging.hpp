@@ -1,5 +1,5 @@
 #pragma once
-// Sizes the read buffer that a load uses in addition to the job's own memory.
+// Computes the size of the read buffer that a load uses in addition to the job's own memory.
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-/// Sizes, in bytes, that decide how large a read buffer is.
+/// The byte counts from which the size of a read buffer is computed.
 struct StagingNeed {
   std::uint64_t largest = 0;  ///< largest item, if read whole
   std::uint64_t all = 0;      ///< total size of all reads
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kParsedAtOnce = 8192;
 /// depend on the tensors of other ranks. Objects and the job's own memory are not counted.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
-/// Gives each read a part of the staging buffer, directly after the part of the previous read.
+/// Assigns each read a range of the staging buffer, directly after the range of the previous read.
 /// Starts again at the front if the largest read would not fit into the rest of the buffer.
 class StagingRing {
  public:

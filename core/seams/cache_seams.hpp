@@ -24,7 +24,7 @@ struct CacheSeams {
   void (*unplanned)(std::span<const std::string> keys) = refuse_unplanned;
   /// Returns the key under which a cache stores owners (the ranks that write).
   std::uint64_t (*distribution_key)(const SaveScope& scope) = signature;
-  /// Throws if owners that were found in the cache may not be used.
+  /// Throws if the owners found in the cache must not be used.
   void (*verify_distribution)(const SaveScope& made_for,
                               const SaveScope& live) = require_same_scope;
 };
@@ -37,7 +37,7 @@ void require_same_metadata(const MetadataIdentity& kept, const MetadataIdentity&
 struct MetadataCacheSeams {
   /// Returns the key under which a cache stores metadata.
   std::uint64_t (*key)(const MetadataIdentity& identity) = signature;
-  /// Throws if metadata that was found in the cache may not be used.
+  /// Throws if the metadata found in the cache must not be used.
   void (*verify)(const MetadataIdentity& kept,
                  const MetadataIdentity& live) = require_same_metadata;
 };

@@ -44,9 +44,9 @@ struct LoadSeams {
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
   /// Chooses the iteration to load from those that the ranks' trackers refer to.
   std::optional<Step> (*tracked)(const TrackedSteps& tracked, GroupRank leader) = newest_tracked;
-  /// Called on each rank with a candidate that all ranks have checked. This rank loads the
-  /// checkpoint that it returns, provided that no rank found a fault in the candidate. It is a
-  /// function object, so that a replacement can have state of its own.
+  /// Called on each rank with a candidate that all ranks have checked. Returns the checkpoint that
+  /// this rank loads if no rank found a fault in the candidate. A std::function, so that a
+  /// replacement can have state.
   std::function<std::shared_ptr<Opened>(std::shared_ptr<Opened> candidate, const Votes& votes,
                                         GroupRank self)>
       choose_candidate =

@@ -7,7 +7,7 @@ namespace reprise {
 
 struct PlanSeams {
   /// The chunk rule that the plan assumes when it computes the box of a mesh member from a
-  /// placement. The job must cut its tensors by the same rule.
+  /// placement. The job must split its tensors by the same rule.
   ChunkRule describe = ceil_chunk;
   /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they do.
   CoverProof cover = prove_cover;

@@ -31,7 +31,7 @@ std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigi
 
 /// Chooses the iterations to remove, oldest first.
 using Outdated = std::vector<Step> (*)(const std::vector<Generation>& present, const Kept& kept);
-/// Returns the retention protocol in which `which` chooses the iterations.
+/// Returns the retention protocol, which calls `which` to choose the iterations to remove.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
 
 struct SaveSeams {

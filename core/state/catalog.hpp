@@ -88,7 +88,7 @@ const Dims& logical_shape(const StoredTensor& tensor);
 /// EXTENT_MISMATCH if the range exceeds the block or the fragmentation does not divide the original
 /// shape.
 ///
-///   original [4, 6] cut 2 x 1, flattened: shape [2, 1, 12]; the chunk at [1, 0, 3:9] holds
+///   original [4, 6] split 2 x 1, flattened: shape [2, 1, 12]; the chunk at [1, 0, 3:9] holds
 ///   elements 3..9 of the block [2:4, 0:6], which are the boxes [2:3, 3:6] and [3:4, 0:3]
 std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chunk);
 

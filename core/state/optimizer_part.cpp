@@ -10,7 +10,7 @@ constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_ex
                                                     "is_decoupled_lr"};
 
 /// Returns the entry `name` of a parameter group. The entry may also be called "pre_<name>",
-/// because torch renames the entries of a group that it handles before Megatron's load does.
+/// because torch adds this prefix if its own load handles the group before Megatron's load.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);

@@ -33,7 +33,8 @@ void take(Findings more, VerifyReport& report) {
   }
 }
 
-/// Adds findings about the metadata. A finding without a file gets the metadata file.
+/// Adds findings about the metadata. A finding that names no file is attributed to the metadata
+/// file.
 void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
   for (auto& finding : more) {
     if (finding.file.empty()) {

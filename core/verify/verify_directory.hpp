@@ -9,9 +9,9 @@
 namespace reprise {
 
 /// Warns of non-empty payload files that the metadata does not list. An empty payload file is
-/// normal, because a rank may have had nothing to write. Also warns of `.metadata.tmp` files, which
-/// a save left before it renamed them. Adds a note if there are metadata files of individual ranks
-/// next to `.metadata`.
+/// normal, because a rank may have had nothing to write. Also warns of `.metadata.tmp` files, left
+/// by a save that ended before it renamed them. Adds a note if there are metadata files of
+/// individual ranks next to `.metadata`.
 Findings check_stale_files(Checkpoint& checkpoint);
 
 /// Checks metadata.json: the backend must be torch_dist, and common.pt must exist if metadata.json

@@ -175,7 +175,7 @@ class ModuleCheck {
 
   void optimizer_part(std::int64_t place, const StoredOptimizer& optimizer, ModulePart part) {
     if (optimizer.parts.contains(part) || optimizer.common.contains(part)) return;
-    // The part may be stored under a key that names no module, so it may not be missing.
+    // The part may be stored under a key that names no module, so perhaps it is not missing.
     if (all_.shared_groups && form() == ModuleForm::kBare && part != ModulePart::kShardingType) {
       return;
     }

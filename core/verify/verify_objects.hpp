@@ -1,5 +1,5 @@
 #pragma once
-// Detects known failures from names and from the common state, such as saves that exit with 0 but
+// Uses key names and the common state to detect known failures, such as saves that exit with 0 but
 // leave out what the next load needs. Pure.
 
 #include "core/checkpoint/finding.hpp"

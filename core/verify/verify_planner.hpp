@@ -1,6 +1,7 @@
 #pragma once
 // Checks planner_data, which says where each key belongs in the nested state dict. A load by key
-// ignores it. Tools that rebuild the nested dict, such as torch's dcp_to_torch_save, rely on it.
+// ignores planner_data. Tools that rebuild the nested dict, such as torch's dcp_to_torch_save, rely
+// on planner_data.
 
 #include "core/checkpoint/finding.hpp"
 #include "core/format/metadata.hpp"

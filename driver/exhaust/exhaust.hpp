@@ -32,7 +32,7 @@ struct ExhaustRequest {
       [](const std::string&, std::uint64_t, std::uint64_t) {};
 };
 
-/// A save that failed, or a pair of a save and a load whose result is wrong.
+/// A save that failed, or a pair of layouts for which the load gave a wrong result.
 struct ExhaustFailure {
   std::size_t saved = 0;    ///< index of the saving layout in layouts_up_to()
   std::size_t loading = 0;  ///< index of the loading layout
@@ -48,7 +48,7 @@ struct ExhaustFailure {
 struct ExhaustResult {
   std::uint64_t layouts = 0;
   std::uint64_t tensors = 0;        ///< tensors of the model with its optimizer
-  std::uint64_t objects_least = 0;  ///< objects of the checkpoint that has the fewest
+  std::uint64_t objects_least = 0;  ///< least number of objects in a checkpoint
   std::uint64_t planned = 0;        ///< pairs of this part
   std::uint64_t same = 0;
   std::map<std::string, std::uint64_t> refused;  ///< correctly refused pairs, by error code

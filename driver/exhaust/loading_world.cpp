@@ -52,8 +52,8 @@ class Course {
   /// Makes this pair the last one.
   void end_after(std::size_t pair) { end_ = std::min(end_, pair + 1); }
 
-  /// Returns the first pair that has not ended. Reports a pair that only some ranks completed as
-  /// wrong.
+  /// Returns the pair with which to go on. A pair that only some ranks completed is reported as
+  /// wrong, and is not loaded again.
   std::size_t settle(const sim::RunResult& run) {
     if (open_.empty()) return next_;
     const std::size_t pair = open_.begin()->first;

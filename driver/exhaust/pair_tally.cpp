@@ -135,8 +135,8 @@ void PairTally::judge_refusals(PairResult& result) const {
   result.code = name_of(*rule_.refused);
 }
 
-/// Checks that every saved element was compared on some rank, and so was every stored object that
-/// the rule does not exclude from the load.
+/// Checks that some rank compared each saved element, and that some rank compared each stored
+/// object that the rule does not exclude from the load.
 void PairTally::judge_reach(PairResult& result) const {
   for (std::size_t t = 0; t < reached_.size(); ++t) {
     const auto gap = std::find(reached_[t].begin(), reached_[t].end(), std::byte{0});

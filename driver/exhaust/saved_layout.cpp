@@ -11,7 +11,7 @@ namespace {
 struct Saver {
   std::unique_ptr<sim::TrainingJob> job;
   StateDict model;   // leaves point into the job's memory
-  StateDict stored;  // likewise
+  StateDict stored;  // leaves point into the job's memory
   std::uint64_t bytes = 0;
 };
 

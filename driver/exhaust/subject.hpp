@@ -23,8 +23,8 @@ inline constexpr int kExhaustSteps = 2;
 /// Returns the config of the job that saves. The whole model is one module of a modular job, so
 /// that the settings of its optimizers are stored as objects.
 sim::JobConfig saving_config(const Subject& subject, const sim::Layout& layout);
-/// Returns the config of the job that loads. It is that of the job that saves, except for a seed
-/// that gives other initial values.
+/// Returns the config of the job that loads. Only its seed differs from saving_config(), so that
+/// the initial values differ.
 sim::JobConfig loading_config(const Subject& subject, const sim::Layout& layout);
 
 /// Before a load, each byte of memory that the load must fill has this value.

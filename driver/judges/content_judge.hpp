@@ -1,6 +1,6 @@
 #pragma once
-// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Must be
-// the first to read the store after the life has ended.
+// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. After a
+// life has ended, this check must read the store before any other judge does.
 
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"

@@ -16,8 +16,8 @@ namespace reprise::driver {
 using Holders = std::map<std::string, std::vector<Holder>>;
 Holders holders_of(const sim::JobConfig& config);
 
-/// Builds the jobs in the same way, and returns the values of the named objects (keys include
-/// coordinate and grid). Omits keys that no rank has.
+/// Builds the jobs as holders_of() does, and returns the values of the objects in `keys` (a key
+/// includes coordinate and grid). Omits keys that no rank has.
 std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys);
 
 }  // namespace reprise::driver

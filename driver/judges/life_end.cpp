@@ -34,7 +34,7 @@ RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kIn
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
-/// Returns the worst ending of any rank. From worst to least: a defect of our own code, a hang, a
+/// Returns the worst ending of any rank. From worst to mildest: a defect of our own code, a hang, a
 /// lost rank, an error, an error that only reports the end of another rank.
 Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
@@ -48,7 +48,7 @@ Judgement ending_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Checks that every rank refused the load with this code, and that its message contains `says`.
+/// Checks that every rank refused the load with this code and with a message that contains `says`.
 Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
@@ -131,7 +131,7 @@ bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
   });
 }
 
-/// Judges a life in which a rank died as planned. The other ranks may not have noticed, or may have
+/// Judges a life in which a rank died as planned. Every other rank must have finished normally, or
 /// ended with an error that follows from the death.
 Judgement death_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {

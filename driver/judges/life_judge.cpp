@@ -190,7 +190,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// True if a rank died. Its peers may notice that at different points.
+/// True if a rank died. Its peers may notice its death at different points.
 bool has_dead(const IncarnationRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);

@@ -223,7 +223,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
 }
 
 /// Requires that the iteration took the same samples as in the uninterrupted job. Each iteration of
-/// the uninterrupted job takes the next batch, even if it does not train.
+/// the uninterrupted job takes the next batch, even an iteration that does not train.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::TrainingProgress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};

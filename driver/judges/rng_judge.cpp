@@ -70,8 +70,8 @@ HostRng advanced(HostRng rng, std::int64_t steps) {
   return rng;
 }
 
-/// Returns how many steps turn `rng` into `state`. Tries at most a few more than `expected` steps;
-/// returns nothing if none of them fits.
+/// Returns the number of steps that turn `rng` into `state`. Tries numbers up to slightly more than
+/// `expected`; returns nothing if none of them fits.
 std::optional<std::int64_t> age_of(const Value& state, HostRng rng, std::int64_t expected) {
   constexpr std::int64_t kFurther = 16;
   for (std::int64_t age = 0; age <= expected + kFurther; ++age) {

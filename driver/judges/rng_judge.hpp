@@ -18,7 +18,7 @@ bool is_stream(const std::string& key);
 struct StreamSource {
   std::uint64_t seed = 0;
   /// True if the streams also differ by the rank in dp x cp. The replica id of a stored stream is
-  /// that rank.
+  /// then that rank.
   bool by_dp = false;
 };
 

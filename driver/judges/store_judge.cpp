@@ -91,9 +91,9 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Returns saves of earlier lives that are newer than the one that the last saving life loaded.
-  /// That life may have skipped them as damaged. They need not be damaged on disk, because a failed
-  /// read looks the same.
+  /// Finds the last life that saved, and the checkpoint that this life loaded. Returns the saves of
+  /// earlier lives that are newer than that checkpoint: the load may have skipped them as damaged.
+  /// They need not be damaged on disk, because a failed read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;

@@ -217,7 +217,8 @@ struct PlannedFault {
 std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
                                          const IncarnationRecord& life) {
   std::vector<PlannedFault> faults;
-  // For each rank, the number of this life's faults that are not matched with its record yet.
+  // For each rank, the number of this life's faults that are not yet matched with the rank's
+  // record.
   std::map<std::int32_t, std::size_t> left;
   for (const auto& action : plan.actions) {
     const std::size_t before = faults.size();

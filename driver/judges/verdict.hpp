@@ -10,8 +10,8 @@
 
 namespace reprise::driver {
 
-/// Returns the result. `lives` are the incarnations that ran, in order; the last one may not have
-/// finished.
+/// Returns the result. `lives` are the incarnations that ran, in order; the last one is possibly
+/// unfinished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
 /// Returns all codes that were found, with the number of findings of each. Includes refusals that

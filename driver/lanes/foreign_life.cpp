@@ -21,8 +21,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns a digest of the keys and elements of all tensors, which does not depend on the tensors'
-/// chunks; nothing if the checkpoint can't be read.
+/// Returns a digest of the keys and elements of all tensors; nothing if the checkpoint can't be
+/// read. The digest does not depend on how the tensors are divided into chunks.
 std::optional<std::string> content_of(Store& store, const std::string& directory) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   TensorDigest digest(checkpoint);
@@ -93,8 +93,8 @@ class ForeignLife {
     if (is_there && !before_->damaged) content_ = content_of(store, directory());
   }
 
-  /// Adds a ruling if the command did not end as planned. It must not leave processes behind,
-  /// because they could still write after the judgement.
+  /// Adds a ruling if the command did not end as planned. The command must not leave processes
+  /// behind, because these could still write after the judgement.
   void judge_end(const CommandEnd& end) {
     const std::string complaint = complaint_of(*plan_.command, end);
     if (!complaint.empty()) rule(judged::kVerdictDisagreement, complaint);
@@ -190,7 +190,7 @@ class ForeignLife {
   std::size_t number_;
   const Past& past_;
   const SavePoint* before_ = nullptr;   ///< earlier save of the step that the program commits
-  std::optional<std::string> content_;  ///< digest of that save's tensors, if it exists
+  std::optional<std::string> content_;  ///< digest of the tensors of `before_`; empty if unknown
   RankRecord rank_;
 };
 

@@ -23,15 +23,15 @@ class ControlBook;
 struct LaneOptions {
   std::uint64_t seed = 1;  ///< seed of the simulated scheduler
   std::string mutant;      ///< name of the mutant; empty if there is none
-  std::string keep;        ///< directory for the checkpoints to keep; if empty, they are deleted
+  std::string keep;        ///< directory in which checkpoints are kept; if "", they are deleted
   std::string launcher = "mpirun";
   std::string executable;          ///< path of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< limit on the real time of one incarnation
   std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the gpu lane
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// Control runs, with which scenarios of trainers are compared. Several scenarios can share them.
-  /// If null, each scenario makes its own.
+  /// The control runs to which scenarios of trainers are compared. Several scenarios can share
+  /// them. If null, each scenario makes its own control runs.
   std::shared_ptr<ControlBook> controls = {};
   /// The uninterrupted jobs that judges compare with. All copies of these options share one
   /// TwinBook, so each twin is computed once.
@@ -44,7 +44,7 @@ struct LaneOptions {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Runs one incarnation. `past` holds the effects of the earlier ones.
+  /// Runs one incarnation. `past` holds the effects of the earlier incarnations.
   virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
   /// Returns the store of the checkpoints, for judges that read it between incarnations.
   virtual Store& store() = 0;
@@ -61,7 +61,8 @@ std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions&
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Removes ranks that are not members of the job from the record, except those that ended badly.
+/// Removes from the record all ranks that are not members of the job, except ranks that ended
+/// badly.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Returns why the lane can't run the scenario here; nothing if it can.

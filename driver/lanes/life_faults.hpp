@@ -23,7 +23,7 @@ struct LifeFaults {
 
 LifeFaults faults_of(const IncarnationPlan& plan, const Past& past);
 
-/// True if the scenario reports bad results in some life.
+/// True if the scenario makes results wrong in some life.
 bool has_bad_results(const Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -24,8 +24,8 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Process groups that run now; 0 marks an unused entry. Signals that end this program are
-/// forwarded to these groups, because otherwise they would outlive this program.
+/// Process groups that are running; 0 marks an unused entry. Signals that end this program are
+/// forwarded to these groups, because otherwise the groups would outlive this program.
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 

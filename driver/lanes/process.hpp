@@ -21,7 +21,7 @@ struct ProcessEnd {
   bool timed_out = false;  ///< true if killed at the deadline, with its process group
   bool cut_short = false;  ///< true if killed at the end of its grace period, with its group
   int exit_code = 0;       ///< exit code, or 128 + signal if a signal ended the process
-  /// True if other processes of its group outlived the process and were killed.
+  /// True if other processes of the child's group outlived the child and were killed.
   bool left_some = false;
 };
 

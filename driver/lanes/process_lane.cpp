@@ -32,7 +32,7 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
-// Short, because the verdict is a failure in any case.
+// This grace period is short, because the verdict is a failure in any case.
 constexpr auto kGraceLost = std::chrono::seconds(2);
 
 /// Returns the launcher's command line. By default, a launcher kills all ranks when one dies. The
@@ -57,9 +57,9 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
 }
 
 /// Returns how long the launcher may still run; nothing if there is no limit yet. The limit is
-/// needed because mpirun may never end if a rank died during the start. The time begins when all
-/// ranks have ended or written their records. Ranks that have written their records get more time,
-/// because they may still have something to close.
+/// needed because mpirun may never end if a rank died during the start. The limit applies once
+/// every rank has written its record, or once every rank that began has ended. In the first case it
+/// is longer, because ranks may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;

@@ -190,8 +190,8 @@ class ProcessRank {
   }
 
   /// Makes all ranks leave MPI together. Returns false if they can't, for example because a rank
-  /// never reaches this call. A rank that failed first releases its lock, so that no other rank
-  /// waits for it.
+  /// never reaches this call. If this rank has failed, it releases its lock first, so that no other
+  /// rank waits for it.
   bool part() {
     const bool well = record_.ending == Ending::kReturned;
     if (!well) locks_.let_go();

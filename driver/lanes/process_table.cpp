@@ -30,7 +30,8 @@ Status status_of(const std::string& line) {
   return status;
 }
 
-/// False for a process that has ended. It may end while it is inspected; its files are empty then.
+/// False for a process that has ended. A process may end while it is inspected; its files are then
+/// empty.
 bool lives(const Status& status) { return status.state != 'Z' && status.state != 'X'; }
 
 std::vector<std::int64_t> processes_where(

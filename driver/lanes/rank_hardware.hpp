@@ -53,8 +53,8 @@ struct GpuRoom {
   std::int32_t ranks_per_gpu = 1;
 };
 
-/// Return the reason why `ranks` ranks can't run on this machine, or with the given devices;
-/// nothing if they can.
+/// Return the reason why a job of `ranks` ranks can't run on this machine, or with the given
+/// devices; nothing if it can.
 std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
 std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 

@@ -23,8 +23,7 @@
 namespace reprise::driver {
 namespace {
 
-/// A job that must leave by itself gets at most this many iterations. Jobs that do leave need
-/// fewer.
+/// A job that must exit by itself gets at most this many iterations. Jobs that do exit need fewer.
 constexpr int kTriesToExit = 8;
 
 /// Returns the keys of the checkpoint for the judges. Returns none if the checkpoint can't be read;
@@ -370,7 +369,7 @@ class RankProgram {
   }
 
   /// True if the job has no part of any tensor. Uses the job's own description, because a save may
-  /// leave tensors out. Must first be called between iterations; later calls return the same
+  /// leave tensors out. The first call must come between iterations; later calls return the same
   /// answer.
   bool holds_nothing() {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
@@ -459,7 +458,7 @@ class RankProgram {
   }
 
   /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant's
-  /// function gets the cache, and a copy of the state from the time of the save.
+  /// function receives the cache, and a copy of the state from the time of the save.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -563,7 +562,7 @@ class RankProgram {
   SaveQueue saves_;
   sim::LoadRequest request_;           ///< request of the last load
   bool arrived_ = false;               ///< true once the request has been filled
-  std::vector<Step> damaged_;          ///< steps of skipped damaged checkpoints, not replaced yet
+  std::vector<Step> damaged_;          ///< damaged steps that loads skipped, not yet saved again
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;

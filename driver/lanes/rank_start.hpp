@@ -19,7 +19,7 @@ struct StartLimits {
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 
-/// Returns the reason for `self`, which began `since` ago, to give up: a peer ended during its
+/// Returns why rank `self`, whose start began `since` ago, must give up: a peer ended during its
 /// start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Returns
 /// nothing while all is well.
 std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,

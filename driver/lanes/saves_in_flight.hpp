@@ -22,8 +22,8 @@ class SavesInFlight {
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
 
-  /// Returns ports for a save of `saved` at `step`, valid until the save has ended. `own` is the
-  /// job's memory.
+  /// Returns ports for saving the state `saved` at `step`. They are valid until the save has ended.
+  /// `own` is the job's memory.
   const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                      const StateDict& saved);
   /// Called after the engine released the save.

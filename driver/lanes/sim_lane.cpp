@@ -131,7 +131,8 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
-    // The next incarnation begins after every lease has ended and after lists show all changes.
+    // The next incarnation begins after every lease has ended and the store's listings show all
+    // changes.
     store_.pass_term();
     store_.settle();
     store_.crash();  // the worst end of an incarnation: unsynced changes are lost

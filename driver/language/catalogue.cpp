@@ -53,8 +53,9 @@ bool has_cells(const Scenario& scenario, const std::vector<std::string>& wanted)
                      [&cells](const std::string& cell) { return cells.contains(cell); });
 }
 
-/// Keeps at most rows_max rows, in their order. The choice depends on the rows' names and on the
-/// seed. If a row is added to the table, at most one other row is no longer chosen.
+/// Keeps at most rows_max rows and does not change their order. The choice depends on the rows'
+/// names and on the seed. If a row is added to the table, at most one other row is no longer
+/// chosen.
 void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   if (selection.rows_max == 0 || rows.size() <= selection.rows_max) return;
   const auto draw = [&selection](const Scenario& scenario) {

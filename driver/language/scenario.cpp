@@ -171,7 +171,7 @@ void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& sc
   top.refuse_unknown();
 }
 
-/// Reads one scenario of the file. `bindings` are those of its row.
+/// Reads one scenario of the file. `bindings` are the bindings of the scenario's row.
 Scenario read_one(const YAML::Node& root, const std::string& file, const std::string& trainers,
                   Bindings* bindings) {
   Scenario scenario;

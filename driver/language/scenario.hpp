@@ -25,7 +25,8 @@ namespace reprise::driver {
 /// Where a scenario runs. kProgram runs only the scenarios of trainers.
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
-/// Returns the lane of that name. Throws USAGE with the known names if there is none.
+/// Returns the lane of that name. Throws USAGE, which lists the known names, if no lane has that
+/// name.
 LaneKind lane_named(std::string_view name);
 
 /// Directory of a scenario's checkpoints within its store.
@@ -77,7 +78,7 @@ struct FinalizeAction {
 struct ReallocateAction {
   friend bool operator==(const ReallocateAction&, const ReallocateAction&) = default;
 };
-/// Makes the running job load the tracker's checkpoint, which replaces the job's state.
+/// Makes the running job replace its state by loading the tracker's checkpoint.
 struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
@@ -96,10 +97,10 @@ struct BadResultAction {
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
 };
-/// Trains until the job leaves by itself. It must leave with this code.
+/// Trains until the job exits by itself. The exit code must be `code`.
 struct ExitAction {
   int code = 0;
-  /// True if the job must save before it leaves; false if it must not; empty if it may.
+  /// True if the job must save before it exits; false if it must not; empty if both are allowed.
   std::optional<bool> saves;
 
   friend bool operator==(const ExitAction&, const ExitAction&) = default;
@@ -123,8 +124,8 @@ struct FaultAction {
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
-/// Renames the newest checkpoint to a release after the life has ended. Tools that prepare
-/// checkpoints for the start of a training do the same.
+/// After the life has ended, turns the newest checkpoint into a release. Tools that prepare
+/// checkpoints from which training starts do the same.
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
@@ -178,7 +179,7 @@ struct IncarnationPlan {
   std::int32_t world_size() const;
   /// True if that rank of the world is a member of the job.
   bool has_member(std::int32_t rank) const;
-  /// Returns the members of the job for messages, such as "0 to 3" or "1, 3".
+  /// Returns the job's members as text for messages, such as "0 to 3" or "1, 3".
   std::string members_text() const;
 
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
@@ -193,7 +194,7 @@ struct CheckpointPlan {
   /// False to leave out random states from every save, even if a save action includes them.
   bool random = true;
   std::int64_t keep = 0;    ///< number of newest checkpoints to keep; 0 for all
-  bool falls_back = false;  ///< to load the newest whole checkpoint if the tracker's is damaged
+  bool falls_back = false;  ///< true if a load may fall back to the newest whole checkpoint
   bool checks = false;      ///< true to verify checksums when reading
   bool reads_once = false;  ///< true to read payload once for all ranks that need it
   bool async = false;       ///< true to train during saves; a save action may override it
@@ -219,7 +220,7 @@ std::string_view name_of(Outcome outcome);
 struct Expectation {
   std::optional<Code> refusal;       ///< code with which all ranks must end the run
   std::string refusal_says;          ///< text that every rank's message must contain
-  std::uint64_t elements_least = 0;  ///< the last incarnation must compare at least this many
+  std::uint64_t elements_least = 0;  ///< least number that the last incarnation must compare
   bool every_rank_owns = true;       ///< false if a rank may own nothing
   /// Outcomes that a life with a load may have.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
@@ -230,8 +231,8 @@ struct Expectation {
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
   std::vector<std::string> log;                      ///< texts that the log must contain
   std::vector<std::string> silent;                   ///< texts that the log must not contain
-  /// Number of ranks that have no part of the last life's tensors. Their memory must stay within
-  /// the bound for such ranks.
+  /// Number of ranks that hold no elements in the last life. The memory of these ranks must stay
+  /// within the bound for ranks without elements.
   std::optional<std::int64_t> empty_ranks;
 
   friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -274,7 +275,7 @@ struct Scenario {
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
   bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
-  /// Results needed before a result can count as a spike; 0 for the default.
+  /// Number of results that must precede a result that counts as a spike; 0 for the default.
   std::int64_t rerun_samples = 0;
   sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
   CheckpointPlan checkpoint;
@@ -284,7 +285,7 @@ struct Scenario {
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that this scenario must catch
   std::vector<LaneKind> lanes;
-  std::string lanes_reason;  ///< reason for not running on all lanes
+  std::string lanes_reason;  ///< reason why this scenario does not run on all lanes
   std::optional<Recorded> recorded;
 
   friend bool operator==(const Scenario&, const Scenario&) = default;

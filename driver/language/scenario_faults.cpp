@@ -51,7 +51,8 @@ void read_place(YamlMap& map, FaultAction& fault) {
   fault.file = read_file_kind(map, "file");
 }
 
-/// Returns the names of all faults except bad results, which are a separate step.
+/// Returns the names of all faults except bad results, which have a step of their own in a scenario
+/// file.
 std::vector<std::string_view> world_faults() {
   auto names = sim::fault_names();
   std::erase(names, sim::name_of(sim::FaultKind::kBadResult));

@@ -22,7 +22,7 @@ std::string read_model(YamlMap& map);
 sim::Sharding read_sharding(YamlMap& map);
 /// Reads the key `ranks`; empty if there is none.
 std::vector<std::int32_t> read_ranks(YamlMap& map);
-/// Throws USAGE unless `ranks` is 0 or the number of places in the layout.
+/// Throws USAGE unless `ranks` is 0 or the number of ranks that the layout needs.
 void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map);
 
 }  // namespace reprise::driver

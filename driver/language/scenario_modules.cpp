@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 2> kPlaces = {"disjoint", "colocated"};
 constexpr std::array<std::string_view, 2> kGroupOrders = {"decayed_first", "plain_first"};
 constexpr std::array<std::string_view, 3> kKeyForms = {"prefixed", "bare", "mixed"};
 
-/// Checks the name of a single module by the rule that the job has for names.
+/// Checks a module's name by the rule that the job applies to names.
 void require_name(YamlMap& map, const std::string& key, const std::string& name) {
   const std::array<ModuleConfig, 1> alone = {ModuleConfig{.name = name}};
   try {
@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// Refuses keys that a job with modules must give for each module.
+/// Refuses keys that, in a job with modules, may be set only for each module.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

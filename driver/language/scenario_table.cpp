@@ -80,7 +80,7 @@ void require_value(const YAML::Node& value, const std::string& file) {
 using Values = std::vector<std::pair<std::string, YAML::Node>>;
 using Nodes = std::vector<YAML::Node>;
 
-// --- words for lists -----------------------------------------------------------------------------
+// --- words that stand for lists ------------------------------------------------------------------
 
 template <class Texts>
 Nodes nodes_of(const Texts& texts) {
@@ -107,8 +107,8 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// Returns the list of values for which `word` stands on this axis; nothing if the word stands for
-/// no list.
+/// Returns the values that `word` stands for on this axis; nothing if the word does not stand for a
+/// list.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();
@@ -174,7 +174,7 @@ std::vector<Values> product_of(const YAML::Node& axes, const std::string& file,
   return rows;
 }
 
-/// Returns `count` of the rows, in their order. The choice depends only on the seed.
+/// Returns `count` of the rows, in their original order. The choice depends only on the seed.
 std::vector<Values> sampled(std::vector<Values> rows, std::size_t count, std::uint64_t seed) {
   Stream random = Stream(seed).split("sample");
   std::set<std::size_t> chosen;

@@ -25,12 +25,12 @@ struct TableRow {
   Bindings bindings;
 };
 
-/// Returns the number of ranks of the first incarnation. Earlier axes of the table have the values
-/// in `before`. Throws if they do not determine the number.
+/// Returns the number of ranks of the first incarnation. `before` holds the row's values on the
+/// earlier axes of the table. Throws if these values do not determine the number.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
-/// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if a row has
-/// other axes than the first row, or if rows are equal.
+/// Returns the rows. Throws USAGE with file and line if there are no rows or too many, if the axes
+/// of a row differ from those of the first row, or if two rows are equal.
 std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
                                  const WorldOf& world);
 

@@ -40,7 +40,8 @@ void put_groups(YAML::Emitter& out, const char* key, const sim::GroupSet& groups
   put_list(out, key, names);
 }
 
-/// Writes a layout. Always writes the order, because a layout without one keeps the previous order.
+/// Writes a layout. Always writes the rank order: if a layout omits it, the previous order stays in
+/// effect.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   const sim::Layout one;
   out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -87,7 +88,7 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   out << YAML::EndMap;
 }
 
-/// Writes the settings of a life that later lives keep unless they change them.
+/// Writes those settings of a life that later lives inherit.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);

@@ -149,7 +149,7 @@ class Comparison {
 
   /// Searches the saved tensor for the wrong values: the element at `wrong`, with up to three wrong
   /// elements after it. Returns their position in the saved tensor; nothing if they do not occur
-  /// there, or more than once.
+  /// there or occur more than once.
   std::optional<std::size_t> source(std::size_t wrong) const {
     const std::size_t count = saved_.ranks.size();
     std::size_t length = 1;

@@ -18,9 +18,9 @@ struct ElementMismatch {
   double max_delta = 0;
 };
 
-/// Compares the elements that the finding's tensor had at the save with the stored or loaded
-/// elements. `work` is the directory of the second run. Returns nothing if the elements are equal
-/// in that run, or if no rank reported them.
+/// Compares the stored or loaded elements of the finding's tensor with the elements that the tensor
+/// had at the save. `work` is the directory of the second run. Returns nothing if the elements are
+/// equal in that run, or if no rank reported them.
 std::optional<ElementMismatch> first_mismatch(const std::string& work, std::size_t lives,
                                               const WitnessFinding& finding);
 

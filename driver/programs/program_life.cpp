@@ -208,7 +208,7 @@ class RunningLife {
     const std::string shown = fs::path(file).filename().string();
     evidence.ranks.emplace_back();
     if (!fs::exists(file)) {
-      // A rank that failed is already reported by its exit code.
+      // If the rank failed, its exit code already reports that.
       const bool failed = evidence.ends[rank].exit_code != 0;
       if (!failed) evidence.unread.push_back(shown + " was not written");
       return;
@@ -233,8 +233,8 @@ class RunningLife {
   std::atomic<int> failed_ = 0;
 };
 
-/// Asks the interpreter for the versions of the packages that the trainer needs. Returns the first
-/// complaint; empty if there is none.
+/// Asks the interpreter for the versions of the packages that the trainer needs. Returns a message
+/// about the first problem; empty if there is none.
 std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) {
   constexpr const char* kAsk =
       "import importlib.metadata as m, sys\n"

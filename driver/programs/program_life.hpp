@@ -31,7 +31,7 @@ struct LifeRequest {
   Loads loads = Loads::kNothing;
   std::int64_t cold_step = 0;
   std::string work;    ///< folder of the run, for checkpoints, witness files and plans
-  std::string values;  ///< key of the tensor whose elements ranks must write out; if empty, none
+  std::string values;  ///< key of the tensor whose elements ranks must write out; empty for none
   ProgramPlace place;
 };
 

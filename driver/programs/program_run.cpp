@@ -92,7 +92,7 @@ class ProgramRun {
     }
   }
 
-  /// Says which control run failed; empty if none did.
+  /// Returns a message that names the control run that failed; empty if none failed.
   std::string broken_control() const {
     const auto broken = [](const LifeEvidence& life) { return !ended_as_planned(life); };
     if (uninterrupted_ && broken(*uninterrupted_)) {
@@ -104,8 +104,8 @@ class ProgramRun {
     return "";
   }
 
-  /// Takes the last life that loads and runs it again, this time only pretending to load. Adds a
-  /// finding if the judges find nothing wrong with it.
+  /// Runs the last life with a load again, but this run only pretends to load. Adds a finding if
+  /// the judges find nothing wrong with this run.
   void judge_cold(WitnessFindings& findings) {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
@@ -200,8 +200,8 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   }
 }
 
-/// Returns the rank's state that the judges compared: the last one after a load. If the rank loaded
-/// nothing, returns its last state at a save.
+/// Returns the rank's state that the judges compared: the last state after a load. If the rank
+/// loaded nothing, returns its last state at a save.
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
   for (const auto& state : rank.states) {
@@ -234,8 +234,8 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
   return result;
 }
 
-/// Lists what nobody judged: excused keys, boxes that belong to no rank, samples and rates that
-/// nobody reported, and hardware that was not there.
+/// Lists what was not judged: excused keys, boxes that belong to no rank, samples and rates that no
+/// rank reported, and hardware that was missing.
 void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
                  std::vector<std::string>& excused) {
   excused = plan.expect.unwitnessed;

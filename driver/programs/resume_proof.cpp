@@ -22,8 +22,8 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Returns the kill that a file without an end stands for. Its phase is known if the rank died in
-/// one.
+/// Returns the kill of a rank whose witness file does not tell how the rank ended. The phase is
+/// known if the rank died during a phase.
 ProgramKill kill_in(const RankWitness& rank) {
   ProgramKill kill{.rank = rank.rank, .phase = {}, .occurrence = 0};
   if (rank.phases.empty() || !rank.phases.back().begins) return kill;
@@ -86,7 +86,7 @@ std::vector<LifeEvidence> read_lives(const std::string& folder) {
 ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   ProgramPlan plan;
   plan.trainer.name = "a run";
-  plan.trainer.keeps = 1;  // nobody said how many checkpoints it keeps
+  plan.trainer.keeps = 1;  // the number of checkpoints that it keeps is unknown
   for (const auto& life : lives) {
     plan.lives.push_back(life.plan);
     for (const auto& [axis, size] : life.plan.layout) {
@@ -185,7 +185,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
     throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
   }
   const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted, lives.size());
-  // The last life is to be judged to its end, so it can't be one that was killed.
+  // The last life is judged up to its end, so it must not count as killed.
   lives.back().plan.kill.reset();
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
   ProgramPlan plan = plan_of(lives);

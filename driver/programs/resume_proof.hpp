@@ -13,18 +13,18 @@ struct ResumeProof {
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
   /// A repetition of run B's last life that loads nothing; empty if there is none.
   std::string cold;
-  /// Second runs, from the same checkpoints, of those lives of run B whose layout differs from that
-  /// of its first life. Files are named as in run B. These lives are compared with their second
-  /// runs instead of run A. Empty if there are no second runs.
+  /// Folder with second runs of lives of run B, from the same checkpoints. Each life whose layout
+  /// differs from that of the first life needs such a run, and is compared with it instead of run
+  /// A. Files are named as in run B. Empty if there are no second runs.
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, run A or `cold` has several lives, run B has
-/// one life alone, or `control` lacks a life that has another layout. A witness file of run B that
-/// can't be read is a failure. If one of the other runs can't be read or did not end, the proof is
-/// inconclusive.
+/// Throws USAGE if a folder holds no witness files, if run A or `cold` has several lives, if run B
+/// has only one life, or if `control` lacks a life whose layout differs from that of the first
+/// life. A witness file of run B that can't be read is a failure. If one of the other runs can't be
+/// read or did not end, the proof is inconclusive.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

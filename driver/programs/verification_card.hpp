@@ -1,6 +1,6 @@
 #pragma once
-// Writes a verdict as an item of a model verification card, the YAML files in which Megatron-Bridge
-// records what was verified of a model.
+// Writes a verdict as an item of a model verification card. Such cards are YAML files in which
+// Megatron-Bridge records what was verified about a model.
 
 #include <string>
 

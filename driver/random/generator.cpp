@@ -65,9 +65,9 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
   }
 }
 
-/// Divides the experts' ranks among the sizes that only experts have. A size whose default is 0
-/// mostly stays 0, and then takes its value from another size. Such sizes are drawn first, because
-/// they determine how many ranks are left for the other sizes.
+/// Divides the experts' ranks among the axes that only experts have. An axis whose default size is
+/// 0 mostly stays 0, and then takes its size from another axis. Such axes are drawn first, because
+/// they determine how many ranks are left for the other axes.
 void draw_expert_sizes(Stream& random, Layout& layout) {
   std::int32_t left = layout.expert_ranks();
   for (const bool follows : {true, false}) {
@@ -222,7 +222,7 @@ bool refuses_absent(Strictness mode) {
 
 /// Makes a third of the jobs validate results, with formats and iterators that change from life to
 /// life. If the strict mode refuses absent objects, the last life may load with a forced template.
-/// Only the last life may, because it saves nothing.
+/// Other lives may not, because they save afterwards.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
   for (auto& plan : scenario.incarnations) {
@@ -236,7 +236,7 @@ void draw_rerun(Stream random, Scenario& scenario) {
   scenario.incarnations.back().rerun_template = sim::RerunTemplate::kForced;
 }
 
-/// Draws everything of a scenario except the incarnations.
+/// Draws all of a scenario except its incarnations.
 Scenario random_job(Stream& random) {
   Scenario scenario;
   scenario.proves = "A random job goes on from its checkpoints as if it had never stopped.";
@@ -331,8 +331,8 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     actions.insert(action, {FinalizeAction{}, fault});
     break;
   }
-  // Drops reloads: the job may continue after the fault while the tracker names the old checkpoint
-  // or the new one, so it is unknown what a reload must return.
+  // Drops reloads. The job may continue after the fault, and the tracker may then name the old or
+  // the new checkpoint, so the expected result of a reload is unknown.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
@@ -341,7 +341,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    // With other formats, the restart would lose the diagnosis.
+    // The restart would lose the diagnosis under any other format.
     plan.format = sim::CheckpointFormat::kTorchDist;
     plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }

@@ -21,12 +21,13 @@ std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
-/// Returns a whole scenario with its expectations. Half of its loads change one or two axes of the
-/// previous layout; the others draw a new layout. A third of its lives order their ranks
-/// differently, some with gaps. One scenario in four is a job of modules, see random_modules.hpp.
+/// Returns a whole scenario with its expectations. In half of the loads, the layout differs from
+/// the previous one in one or two axes; in the others, it is drawn anew. A third of the lives order
+/// their ranks differently, some with gaps. One scenario in four is a job of modules, see
+/// random_modules.hpp.
 Scenario random_scenario(Stream random, const CaseLimits& limits);
 /// Returns a scenario with a fault: a rank dies at some moment of some phase, a write or a sync
-/// fails, or a device computes wrong results and the job restarts on another one. The job must
+/// fails, or a device computes wrong results and the job restarts on another device. The job must
 /// still continue from a committed checkpoint.
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits);
 

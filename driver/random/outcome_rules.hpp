@@ -16,8 +16,8 @@ struct ExpectedRefusal {
   friend bool operator==(const ExpectedRefusal&, const ExpectedRefusal&) = default;
 };
 
-/// Returns the reason why `loading` must refuse a checkpoint that `saved` wrote; nothing if it must
-/// load it. The rules, module by module:
+/// Returns the reason why `loading` must refuse a checkpoint that `saved` wrote; nothing if
+/// `loading` must load the checkpoint. The rules, module by module:
 ///
 /// - Optimizer state in buckets (dp_reshardable) allows changes of dp and its replicas, of cp
 ///   (which shards like dp) and of the rank order. Any other change of the layout is refused.
@@ -31,8 +31,8 @@ std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
 /// True if every rank has something to compare. The ranks of a pipeline stage have nothing if the
 /// stage has no layer and is neither the first nor the last.
 bool every_rank_owns(const sim::Layout& layout, const std::string& model);
-/// Does the same for a life. If the job has modules, it is enough that each rank owns part of one
-/// of them. Otherwise, `model` is the job's model.
+/// The same for a life. In a job with modules, it is enough that each rank owns part of one module.
+/// Otherwise, `model` is the job's model.
 bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 
 /// Sets the scenario's expectation to the required outcome. If some load must be refused, the life

@@ -128,7 +128,7 @@ void deal_ranks(Stream& random, Stand stand, Modules& modules) {
   }
 }
 
-/// Draws sizes, layouts and ranks. False if the modules do not fit into the world.
+/// Draws sizes, layouts and ranks. Returns false if the modules do not fit into the world.
 bool place(Stream& random, Stand stand, std::int32_t world, Modules& modules) {
   const Sizes sizes = stand == Stand::kDisjoint ? disjoint_sizes(random, modules, world)
                                                 : colocated_sizes(random, modules, world);

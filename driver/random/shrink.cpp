@@ -17,7 +17,7 @@ using sim::ModuleConfig;
 
 /// Models, ordered from simple to complex. A model that is not listed counts as the most complex.
 constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Models of modules, ordered from simple to complex. Includes those that random scenarios do not
+/// Models for modules, ordered from simple to complex. Includes models that random scenarios do not
 /// use.
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
@@ -296,8 +296,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the defaults of the rerun machine's keys. A job that must exit needs the machine's mode; a
-/// variant with the default mode fails in another way and is not kept.
+/// Tries the defaults of the rerun machine's keys. If the job must exit, a variant with the
+/// machine's default mode fails in another way and is not kept.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {
@@ -326,7 +326,7 @@ void drop_options(const Scenario& from, Variants& variants) {
   drop_rerun(variants);
 }
 
-/// Tries simpler layouts: one rank, one axis less, or a smaller size.
+/// Tries simpler layouts: one rank, one axis fewer, or a smaller size.
 void shrink_layouts(const Scenario& from, Variants& variants) {
   change_layouts(from, variants, [](Layout& layout) { layout = {}; });
   change_layouts(from, variants, [](Layout& layout) {

@@ -17,7 +17,7 @@ nlohmann::json put_code(std::optional<RulingCode> code);
 nlohmann::json put_diagnosis(sim::RerunDiagnosis diagnosis);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
-nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< writes no layouts
+nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< leaves out the layouts
 nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
 /// The take...() functions throw the exceptions of nlohmann's JSON reader, and

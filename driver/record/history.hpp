@@ -25,7 +25,7 @@ struct StreamAges {
   friend bool operator==(const StreamAges&, const StreamAges&) = default;
 };
 
-/// Ages by module. A job that is one model has the empty name.
+/// Ages by module. If the job is one model, there is one entry, with an empty name.
 using Ages = std::map<std::string, StreamAges>;
 
 /// A load after which the job continues differently, because the load left something out or modules
@@ -61,7 +61,7 @@ struct SavePoint {
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
   std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
-  bool tracker_damaged = false;        ///< true if the tracker was damaged and not written since
+  bool tracker_damaged = false;        ///< true while the tracker is damaged
 };
 
 /// Returns the index of the newest certain save, or -1.

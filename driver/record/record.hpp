@@ -21,12 +21,12 @@ namespace reprise::driver {
 enum class Ending : std::uint8_t {
   kReturned,
   kFailed,  ///< ended with an Error: see `code` and `message`
-  kDefect,  ///< ended by a defect of our own code
+  kDefect,  ///< ended because of a bug in our own code
   kHung,    ///< never came to an end
   kLost,    ///< was killed, or left no record
 };
 
-/// A finding in words. Elements that differ have a separate type.
+/// A finding as text. Findings about elements that differ have a separate type.
 struct RulingText {
   RulingCode code = Code::kInternal;
   std::string text;
@@ -38,7 +38,7 @@ struct RulingText {
 struct LoadEvidence {
   std::int64_t step = -1;
   Inventory requested;
-  /// Keys of the checkpoint; only rank 0 has them; empty if it could not be read.
+  /// Keys of the checkpoint, on rank 0 only. Empty if the checkpoint could not be read.
   Inventory stored;
   std::vector<std::string> excused;
   std::uint64_t bytes_read = 0;  ///< payload bytes that this rank read
@@ -77,7 +77,7 @@ struct RankRecord {
   bool read_began = false;
   std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
-  int exit_code = 0;                ///< exit code with which the job left
+  int exit_code = 0;                ///< exit code of the job
   /// Result of the rerun machine.
   sim::RerunDiagnosis diagnosis = sim::RerunDiagnosis::kNone;
   std::uint64_t replans = 0;
@@ -109,7 +109,7 @@ struct IncarnationRecord {
   std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
   std::string event_hash;           ///< empty on lanes without event hashes
   std::string launch_error;         ///< reason why the lane could not run the life at all
-  std::uint64_t asked = 0;          ///< calls of the mutant's functions by all ranks
+  std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
 };
 
 /// True if some rank's log has a line that contains the text.

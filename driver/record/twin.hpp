@@ -19,8 +19,8 @@ namespace reprise::driver {
 class Twin;
 
 /// Where a twin starts, if it is not a fresh job: with the state of another twin after `at`
-/// iterations. Two things start fresh anyway: parts that the config's `load` leaves out, and
-/// modules that the other twin lacks.
+/// iterations. Two kinds of state start fresh even then: parts that the config's `load` leaves out,
+/// and modules that the other twin lacks.
 struct TwinStart {
   std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};
@@ -38,7 +38,7 @@ class Twin {
   /// Returns the record of iteration number `step`, which comes after the start.
   sim::StepRecord record(Step step);
   /// Returns the state in model space after `step` steps. Callers share ownership. The twin itself
-  /// keeps the kStatesKept states that were requested last.
+  /// keeps the kStatesKept most recently requested states.
   std::shared_ptr<const GlobalState> state(Step step);
 
   bool trains_like(const sim::JobConfig& config, const TwinStart& start = {}) const;
@@ -61,7 +61,7 @@ class Twin {
   /// Number of iterations that job_ had at its start; empty if there is no job_.
   std::optional<Step> first_;
   std::vector<sim::StepRecord> records_;  ///< one per iteration since the start
-  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< last used first
+  std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< latest use first
   std::int64_t trained_ = 0;
 };
 
@@ -75,7 +75,7 @@ class TwinBook {
 
  private:
   std::mutex mutex_;
-  std::list<std::shared_ptr<Twin>> twins_;  ///< last used first
+  std::list<std::shared_ptr<Twin>> twins_;  ///< most recently used first
 };
 
 }  // namespace reprise::driver

@@ -71,8 +71,8 @@ std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// The properties that need only one run. Their cases are scenarios, so a run under a mutant is
-/// judged like any other run of a scenario.
+/// The properties whose cases need only one run each. A case is a scenario, so its run under a
+/// mutant is judged like any other run of a scenario.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
 /// The random cases of one property, with their results without a mutant.

@@ -40,7 +40,7 @@ struct MutantOutcome {
   std::vector<Trial> trials;  ///< in the order of the scenarios; empty if none declares the mutant
   std::vector<PropertyTrial> properties;  ///< reported, but without effect on the verdict
 
-  /// True if every scenario that declares the mutant catches it, and there is such a scenario.
+  /// True if at least one scenario declares the mutant, and every such scenario catches it.
   bool caught() const;
   /// True if some scenario never called the mutant and all other scenarios caught it.
   bool inconclusive() const;
@@ -53,7 +53,7 @@ void require_known_mutants(const std::vector<Scenario>& scenarios);
 
 struct MutantRequest {
   Selection selection;
-  std::string only;  ///< name of a mutant; if empty, all run
+  std::string only;  ///< name of the only mutant to run; empty for all
   LaneOptions options;
   std::size_t jobs = 1;
   /// Number of random cases for each mutant that some scenario declares, in each property that

@@ -6,8 +6,8 @@
 
 namespace reprise::driver {
 
-/// Calls `job` with 0 .. count - 1, in this order, at most `at_a_time` at once. If a job throws, no
-/// further jobs begin, and the first exception is rethrown when all threads have ended.
+/// Calls `job` with 0 .. count - 1, in this order, with at most `at_a_time` calls at once. If a job
+/// throws, no further jobs begin, and the first exception is rethrown when all threads have ended.
 void run_jobs(std::size_t count, std::size_t at_a_time,
               const std::function<void(std::size_t)>& job);
 

@@ -71,8 +71,8 @@ std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfi
   return modules;
 }
 
-/// Applies the grids and shardings that the checkpoint records. If the checkpoint is of another
-/// kind of job, does nothing, because the load reports that.
+/// Applies the grids and shardings that the checkpoint records. Does nothing for a checkpoint of
+/// another kind of job, because the load reports that mismatch.
 void lay_out(const sim::CommonState& told, IncarnationPlan& plan) {
   plan.ranks.clear();
   if (told.is_one_model() != plan.modules.empty()) return;

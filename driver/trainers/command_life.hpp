@@ -13,7 +13,7 @@ struct CommandLife {
   /// Program and arguments. In each, {checkpoints} is replaced by the directory of the checkpoints
   /// and the tracker, {reprise} by the path of this program.
   std::vector<std::string> command;
-  int exits = 0;                       ///< exit code that the program must have
+  int exits = 0;                       ///< exit code that the program must return
   std::optional<std::int64_t> leaves;  ///< step of the checkpoint that the program must commit
   std::int64_t seconds = 120;          ///< time limit of the program
 

@@ -29,13 +29,13 @@ struct ProgramStep {
 /// Ends a rank's process by a signal, at the beginning of a phase.
 struct ProgramKill {
   std::int64_t rank = 0;
-  std::string phase;  ///< empty if nobody knows the phase: the witness of a run without a driver
+  std::string phase;            ///< empty if unknown, as in the witness of a run without a driver
   std::int64_t occurrence = 1;  ///< 1 is the first time in that life
 
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
 
-/// Kinds of wrong results; trainers/megatron/job.py knows the same ones.
+/// Kinds of wrong results; trainers/megatron/job.py defines the same kinds.
 enum class ProgramFault : std::uint8_t {
   kTransient,
   kPersistent,
@@ -71,12 +71,12 @@ inline constexpr double kLossWithin = 1e-3;
 struct ProgramExpectation {
   std::optional<std::int64_t> loaded_step;  ///< step that the last life must load
   GoesOn goes_on = GoesOn::kBitwise;
-  /// Under like_control: relative distance that the first loss after a load may have from that of
-  /// the uninterrupted run.
+  /// Under like_control: upper limit on the relative difference between the first loss after a load
+  /// and the loss of the uninterrupted run.
   double loss_within = kLossWithin;
   std::optional<RulingCode> fails;  ///< code of the failure that must be found
   std::string says;                 ///< text that the reason of that failure must contain
-  /// Stored keys with these prefixes need no description by a witness.
+  /// Prefixes of stored keys that no witness needs to describe.
   std::vector<std::string> unwitnessed;
 
   friend bool operator==(const ProgramExpectation&, const ProgramExpectation&) = default;

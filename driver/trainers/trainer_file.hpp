@@ -35,7 +35,7 @@ struct TrainerFile {
   std::map<std::string, std::string> needs;  ///< Python packages with versions
   std::vector<std::string> axes;
   std::vector<std::string> inside;  ///< axes that need no ranks of their own, such as ep within dp
-  std::int64_t ranks = 1;           ///< upper limit on processes
+  std::int64_t ranks = 1;           ///< upper limit on the number of processes
   GoesOn goes_on = GoesOn::kBitwise;
   std::vector<std::string> actions;
   std::vector<TrainerOption> options;

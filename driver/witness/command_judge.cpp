@@ -3,7 +3,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Compares what the command left with what was there before.
+/// Compares the checkpoint that the command left with the checkpoint of that step before the
+/// command.
 class CommandJudge {
  public:
   CommandJudge(std::size_t number, const LifeEvidence& life, WitnessFindings& findings)

@@ -1,5 +1,6 @@
 #pragma once
-// Judges a life that is a command, from its end and from the checkpoint that it leaves. Pure.
+// Judges a life that is a command, from how the command ended and from the checkpoint that it left.
+// Pure.
 
 #include "driver/witness/program_judge.hpp"
 

@@ -27,7 +27,7 @@ const WitnessStep* step_told(const RankWitness& rank, std::int64_t step) {
   return last;
 }
 
-/// Requires that the ranks report the same metrics, because they are those of the whole job.
+/// Requires that the ranks report the same metrics, because each metric describes the whole job.
 void judge_ranks_alike(std::size_t number, const LifeEvidence& life, const char* metric,
                        WitnessFindings& findings) {
   for (const auto step : steps_of(life.ranks)) {
@@ -78,8 +78,8 @@ std::optional<WholeState> end_of(const LifeEvidence& life, std::size_t number) {
   return merge_states(life.ranks, StateMoment::kEnd, 0, number, ignored);
 }
 
-/// Compares the states at the end, if both lives ended at the same step. `required` says that they
-/// must have done so.
+/// Compares the states at the end, if both lives ended at the same step. If `required` is true and
+/// they did not, adds an inconclusive finding.
 void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                 const std::string& called, bool required, WitnessFindings& findings) {
   const auto here = end_of(life, number);
@@ -196,7 +196,7 @@ void judge_course(std::size_t number, const LifeEvidence& life, const CourseRefe
     const auto found = findings.size();
     judge_ranks_alike(number, life, metric, findings);
     judge_metric(number, life, reference.life, reference.called, metric, findings);
-    if (findings.size() > found) break;  // the other metrics follow from the first
+    if (findings.size() > found) break;  // the other metrics differ for the same reason
   }
   judge_ends(number, life, reference.life, reference.called, reference.same_end, findings);
 }
@@ -274,8 +274,8 @@ class SampleJudge {
     });
   }
 
-  /// Reports a step whose samples are told only here or only in the other run. Returns true if it
-  /// reported one, or if no samples are told at all.
+  /// Reports a step whose samples are reported only here or only in the other run. Returns true if
+  /// there is such a step, or if no samples are reported at all.
   bool judge_silence(const Taken& there) {
     for (const auto& [step, at] : taken_) {
       const auto other = there.find(step);

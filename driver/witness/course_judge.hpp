@@ -22,8 +22,8 @@ struct CourseReference {
 };
 
 /// Reports the first step whose metrics differ from the reference's, compared bit for bit, and a
-/// difference between the end states. Adds an inconclusive finding if a metric is told in only one
-/// of the runs.
+/// difference between the end states. Adds an inconclusive finding if only one of the runs reports
+/// a metric.
 void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
                   WitnessFindings& findings);
 
@@ -42,7 +42,7 @@ void judge_first_loss(std::size_t number, const LifeEvidence& life,
                       const LifeEvidence& uninterrupted, double within, WitnessFindings& findings);
 
 /// Reports samples that the lives took twice or left out. Steps that a load undid are not counted.
-/// Adds an inconclusive finding if only one of the runs tells the samples of a step.
+/// Adds an inconclusive finding if only one of the runs reports the samples of a step.
 void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
                    WitnessFindings& findings);
 

@@ -85,10 +85,10 @@ class LoadJudge {
     return std::nullopt;
   }
 
-  /// Reports a load whose tensors come from several saves, or all from another save than that of
-  /// its step. Returns true if it reported one.
+  /// Reports a load whose tensors come from several saves, or all from a save of another step.
+  /// Returns true if it reported such a load.
   bool judge_mixture(const ToldSave& save) {
-    // By step of another save: one key whose content comes from that save.
+    // Step of another save, and one key whose content comes from that save.
     std::map<std::int64_t, std::string> from;
     bool own = false;
     for (const auto& [key, live] : save.state.tensors) {

@@ -7,25 +7,26 @@
 
 namespace reprise::driver {
 
-/// A load, with what its judgement depends on.
+/// A load, and the evidence by which it is judged.
 struct LoadCase {
   const std::vector<ToldSave>& saves;  ///< all saves before the load, oldest first
   const WholeState& loaded;
-  /// The layout under which it was loaded.
+  /// Layout of the life that loaded.
   const std::map<std::string, std::int64_t>& layout;
   /// The checkpoints that the load could choose from.
   const std::vector<StoredCheckpoint>& stored;
-  /// True if the load must take the newest whole checkpoint. False if the scenario says which.
+  /// True if the load must take the newest whole checkpoint. False if the scenario names the step
+  /// to load.
   bool wants_newest = true;
 };
 
-/// Returns the position of the save that was loaded, which is the last of that step; nothing if no
-/// rank reported such a save.
+/// Returns the index of the loaded save, which is the last save of that step; nothing if no rank
+/// reported a save of that step.
 std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::int64_t step);
 
 /// Adds a finding for a load of a step that nobody saved or of an old checkpoint, and for each
-/// tensor or object that differs from the one at the save. If a tensor differs, the finding says
-/// whether the checkpoint has the right content.
+/// tensor or object whose loaded content differs from that at the save. If a tensor differs, the
+/// finding says whether the checkpoint has the right content.
 void judge_load(const LoadCase& load, WitnessFindings& findings);
 
 }  // namespace reprise::driver

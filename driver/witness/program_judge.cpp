@@ -91,7 +91,7 @@ class ProgramJudge {
     }
   }
 
-  // --- how it ended ------------------------------------------------------------------------------
+  // --- how the life ended ------------------------------------------------------------------------
 
   void judge_end() {
     if (life_->plan.rerun && !fault_came(*life_)) {
@@ -173,7 +173,7 @@ class ProgramJudge {
     const auto at = save_loaded(saves_, loaded.step);
     const bool own = at && saves_[*at].state.life == number_;
     const auto& stored = own ? life_->after : life_->before;
-    // Nobody knew whether this save had ended. It was loaded, so it must be whole.
+    // It was unknown whether this save had ended. It must be whole, because it was loaded.
     const bool known = at && (lives_[saves_[*at].state.life].stored_known ||
                               checkpoint_of(stored, loaded.step) != nullptr);
     if (known && !own && !saves_[*at].compared) judge_save_in(*at, stored);
@@ -186,7 +186,7 @@ class ProgramJudge {
                findings_);
   }
 
-  /// Compares the saves of this life with what it left in the store.
+  /// Compares the saves of this life with the checkpoints that the life left.
   void judge_stored(std::size_t first) {
     for (std::size_t i = first; i < saves_.size(); ++i) {
       if (life_->stored_known && saves_[i].complete && !saved_again(i)) {
@@ -213,11 +213,11 @@ class ProgramJudge {
                                 findings_);
   }
 
-  /// Checks that the ranks reported all that the plan has: saves, loads, steps with their loss, and
-  /// the end. Without them there is nothing to compare.
+  /// Checks that the ranks reported everything in the plan: saves, loads, steps with their loss,
+  /// and the end. Without these reports there is nothing to compare.
   void require_told(std::size_t saves) {
     if (!whole_life()) {
-      // A life that ends in a later phase than its load has loaded.
+      // If the life was killed in a phase after its load, the ranks must have reported the load.
       const bool in_load = life_->plan.kill && life_->plan.kill->phase.starts_with("load");
       if (life_->plan.kill && !in_load && kill_fired(*life_)) require_loads();
       return;
@@ -249,7 +249,7 @@ class ProgramJudge {
           std::to_string(loads_.size()));
   }
 
-  /// In a life that ends by itself within its last steps, those need not be there.
+  /// In a life with a planned exit code, ranks need not report the steps of the last training.
   void require_steps() {
     std::size_t planned = 0;
     std::size_t last = 0;
@@ -323,7 +323,7 @@ class ProgramJudge {
   WitnessFindings course_;  ///< consequences of other findings; reported last
 };
 
-/// Returns why a run that loaded nothing can't stand in for this life; empty if it can.
+/// Returns why a run that loaded nothing can't be compared with this life; empty if it can.
 std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
   if (!cold.unread.empty()) return cold.unread.front();
   if (!ended_as_planned(cold)) {

@@ -27,7 +27,7 @@ struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;     ///< by rank
   std::vector<RankWitness> ranks;   ///< by rank
-  std::vector<std::string> unread;  ///< why witness files could not be read
+  std::vector<std::string> unread;  ///< reasons why witness files could not be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
   std::string complaint = {};  ///< how the end of a command differs from its plan
@@ -46,7 +46,7 @@ struct ControlRuns {
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// True if the planned rerun fault, which there must be, struck the planned rank.
+/// Requires a planned rerun fault. True if the fault struck the planned rank.
 bool fault_came(const LifeEvidence& life);
 /// True if the planned kill ended the planned rank in the planned phase.
 bool kill_fired(const LifeEvidence& life);
@@ -61,10 +61,10 @@ WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvi
 /// Returns the first finding that is a failure; null if there is none.
 const WitnessFinding* first_failure(const WitnessFindings& findings);
 
-/// Compares the last of `lives` with a run of it that loaded nothing. Adds an inconclusive finding
-/// if that run trains and ends as the life did, if the lives would pass with it in the last one's
-/// place, or if it can't be compared: because it failed, has another layout, or does not say what
-/// it holds instead of the loaded state.
+/// Compares the last of `lives` with `cold`, a run of that life that loaded nothing. Adds an
+/// inconclusive finding if `cold` trains and ends as the life did, or if the judges find no failure
+/// when `cold` replaces the life. Also adds one if `cold` can't be compared, because it failed, has
+/// another layout, or does not report what it holds instead of the loaded state.
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                      const LifeEvidence& cold, const ControlRuns& controls,
                      WitnessFindings& findings);

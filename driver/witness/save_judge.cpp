@@ -6,8 +6,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns the shortest prefix of the key, cut at a dot, under which nothing was told; the key
-/// itself if there is none.
+/// Returns the shortest prefix of the key that ends before a dot and under which no key was
+/// reported; the key itself if there is none.
 std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
     const auto next = told.lower_bound(key.substr(0, dot));
@@ -16,7 +16,7 @@ std::string untold_prefix(const std::string& key, const std::set<std::string>& t
   return key;
 }
 
-/// Lists all keys, joined where they share a prefix of which nothing was told: "optim.groups (23),
+/// Lists all keys as text. Keys that share such a prefix are joined: "optim.groups (23),
 /// sched.last_epoch".
 std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
   std::map<std::string, std::vector<std::string>> prefixes;
@@ -84,8 +84,8 @@ class SaveJudge {
     findings_.back().step = live_.step;
   }
 
-  /// Searches other times for a state in which the tensor had this content. Returns the code of the
-  /// failure and a text that names the time; nothing if there is no such state.
+  /// Searches the states at other moments for one in which the tensor had this content. Returns the
+  /// code of the failure and a text that names the moment; nothing if there is no such state.
   std::optional<std::pair<RulingCode, std::string>> other_time_of(const std::string& key,
                                                                   std::uint64_t digest) const {
     for (std::size_t i = case_.number; i-- > 0;) {

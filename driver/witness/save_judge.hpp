@@ -17,11 +17,11 @@ struct ToldSave {
   bool compared = false;  ///< true once the save was compared with its checkpoint
 };
 
-/// A save, with what its judgement depends on.
+/// A save, and the evidence by which it is judged.
 struct SaveCase {
   const std::vector<ToldSave>& saves;  ///< all saves up to now, oldest first
-  std::size_t number = 0;              ///< position of this save in `saves`
-  const StoredCheckpoint& stored;      ///< the checkpoint of its step
+  std::size_t number = 0;              ///< index of this save in `saves`
+  const StoredCheckpoint& stored;      ///< the checkpoint of the save's step
   const LifeEvidence& life;            ///< the life that saved
   /// Prefixes of stored keys that the trainer does not report.
   const std::vector<std::string>& unwitnessed;
@@ -32,7 +32,8 @@ struct SaveCase {
 /// no rank reported.
 void judge_save(const SaveCase& save, WitnessFindings& findings);
 
-/// True if the prefix is the whole key, or all of its parts up to a dot or a slash.
+/// True if `key` equals the prefix, or continues it after a dot or a slash. False for an empty
+/// prefix.
 bool is_below(const std::string& key, const std::string& prefix);
 
 }  // namespace reprise::driver

@@ -13,7 +13,7 @@ namespace {
 /// A tensor as all ranks reported it.
 struct Told {
   WholeTensor whole;
-  std::int64_t holders = 0;  ///< 0 until a rank that holds a part reported it
+  std::int64_t holders = 0;  ///< 0 until a rank that holds a part reports the number
   std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
       boxes;  ///< for each box, the rank and digest of every copy
 };

@@ -39,7 +39,7 @@ struct WholeTensor {
 
 struct WholeObject {
   std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
-  bool stored = true;  ///< false if the checkpoint holds it under no key of its own
+  bool stored = true;  ///< false if the checkpoint has no separate key for this object
 };
 
 struct WholeState {

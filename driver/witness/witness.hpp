@@ -38,7 +38,7 @@ struct WitnessObject {
   std::string key;
   std::string shard;                    ///< empty if the object is the same on all ranks
   std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
-  bool stored = true;  ///< false if the checkpoint holds it under no key of its own
+  bool stored = true;  ///< false if the checkpoint has no separate key for this object
 };
 
 enum class StateMoment : std::uint8_t { kSave, kLoaded, kEnd };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kTextMax = 1000;
 constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
-constexpr std::size_t kNodesMax = 64 * 1024;  // a file of the largest allowed size has fewer
+constexpr std::size_t kNodesMax = 64 * 1024;  // even the largest allowed file has fewer
 constexpr int kDepthMax = 32;
 
 /// Returns the length in bytes of the first UTF-8 character. Returns 0 if the bytes are malformed

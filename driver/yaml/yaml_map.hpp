@@ -68,8 +68,8 @@ class YamlMap {
   /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
 
-  /// Throws USAGE for a key of the mapping that no call has read, and suggests one of the keys that
-  /// calls have read.
+  /// Throws USAGE for a key of the mapping that no call has read. The message suggests a similar
+  /// known key, or else lists all known keys.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
   const std::string& file() const { return file_; }

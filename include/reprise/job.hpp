@@ -11,8 +11,8 @@
 
 namespace reprise REPRISE_API {
 
-/// Ports of one rank. You can replace each with your own. Only `trace` may be null; events are then
-/// dropped. A job keeps its ports alive.
+/// Ports of one rank. You can replace each port with your own. Only `trace` may be null; events are
+/// then dropped. A job keeps its ports alive.
 struct JobPorts {
   std::shared_ptr<Store> store;
   std::shared_ptr<Fabric> fabric;

@@ -32,19 +32,19 @@ enum class Strictness : std::uint8_t {
 std::string_view name_of(Strictness mode);
 std::optional<Strictness> strictness_named(std::string_view name);
 
-/// Says if a load compares the data it reads with the stored CRC-32.
+/// Says whether a load compares the data it reads with the stored CRC-32.
 enum class LoadChecksums : std::uint8_t {
   kIgnored,
   kVerified,  ///< reads a record in full if any of its bytes are needed
 };
 
-/// Says which checkpoint to load instead if the one that the tracker refers to is damaged.
+/// Says which checkpoint to load if the tracker refers to a damaged one.
 enum class Fallback : std::uint8_t {
   kNone,
   kNewestWhole,  ///< the newest undamaged one; checksums are then always verified
 };
 
-/// Says which ranks read data from storage that several ranks need.
+/// Says which ranks read from storage, if several ranks need the same data.
 enum class Reads : std::uint8_t {
   kByEach,      ///< each rank reads all it needs
   kOncePerJob,  ///< each rank reads a share and sends it to the others

@@ -78,7 +78,8 @@ class Mesh {
   /// or one is outside its axis.
   GroupRank member_at(std::span<const std::int32_t> coordinates) const;
   /// Returns the members that differ from `member` only along the named axes; the first name varies
-  /// fastest. Names that the mesh lacks are ignored. Throws USAGE if there is no such member.
+  /// fastest. Names that the mesh lacks are ignored. Throws USAGE if the mesh does not contain
+  /// `member`.
   Group group_along(GroupRank member, std::span<const std::string_view> names) const;
   Group group_along(GroupRank member, std::string_view name) const;
 
@@ -93,7 +94,7 @@ class Mesh {
 };
 
 /// Says that `axis` splits dimension `dim`, by the ceil-chunk rule of torch.chunk. In a list of
-/// splits, each split cuts the parts that the splits before it made. Ranks along an axis that
+/// splits, each split divides the parts made by the splits before it. Ranks along an axis that
 /// splits nothing hold replicas.
 struct Split {
   std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks counts as size 1

@@ -21,7 +21,8 @@ class Task {
   virtual ~Task() = default;
   /// True once the work has returned or thrown; does not block.
   virtual bool done() = 0;
-  /// Blocks until done. If the work threw an exception, one of the waiting callers gets it.
+  /// Blocks until done. If the work threw an exception, the exception is rethrown in one of the
+  /// waiting callers.
   virtual void wait() = 0;
 };
 
@@ -29,8 +30,8 @@ class Task {
 class Tasks {
  public:
   virtual ~Tasks() = default;
-  /// Starts `work`. The implementation decides if the work runs concurrently or before the call
-  /// returns.
+  /// Starts `work`. The implementation decides whether the work runs concurrently or before the
+  /// call returns.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 

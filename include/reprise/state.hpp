@@ -21,7 +21,7 @@ struct Sharded {
   Dims shape;                ///< shape of the whole tensor
   Dims offset;               ///< where this rank's part starts, one number per dimension
   Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
-  std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
   std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
   std::vector<Split> splits;
 
@@ -68,9 +68,9 @@ constexpr DType dtype_of() {
 struct ObjectPlace {
   Dims coordinate;
   Dims grid;
-  std::int32_t replica = 0;  ///< 0 for the main copy, which is the one written
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
 };
-/// Returns the place of this rank's object, if each rank has a different one.
+/// Returns the place of this rank's object in a grid with one object per rank.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }
@@ -98,8 +98,8 @@ class State {
 
   /// Adds an object. Throws USAGE if an object with that key exists at that coordinate.
   void add_object(const std::string& key, const ObjectPlace& place, Value value);
-  /// Returns the object that was added, or that was loaded last. Throws NOT_FOUND if this rank has
-  /// no object with that key.
+  /// Returns the object's current value: as added, or as replaced by the last load. Throws
+  /// NOT_FOUND if this rank has no object with that key.
   const Value& object(const std::string& key) const;
 
   /// A dict that is the same on all ranks; it holds iteration, arguments and schedules. A load

@@ -36,8 +36,8 @@ class ReadFile {
   virtual std::uint64_t size() const = 0;
   /// Fills `out` with the bytes from `offset` on. Throws TORN_FILE if the file ends too early.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
-  /// Fills all parts, in order, with the bytes from `offset` on. Uses a single request if the store
-  /// supports that.
+  /// Fills all of `parts`, in order, with the bytes from `offset` on. Uses a single request if the
+  /// store supports that.
   virtual void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts);
   /// Returns the entry that stat() reported when this file was opened, without its name. It
   /// describes this file even if the name refers to another file by now. Returns nothing if the
@@ -96,8 +96,8 @@ struct StoreCapabilities {
 struct NameChange {
   std::string staged;
   std::string name;
-  /// Lock that protects the name. If another writer has taken the lock since, the change throws
-  /// LOCKED and does nothing. Null if there is no other writer.
+  /// Lock that protects the name. If another writer has taken the lock since, the name change
+  /// throws LOCKED and has no effect. Null if there is no other writer.
   const StoreLock* by = nullptr;
 };
 

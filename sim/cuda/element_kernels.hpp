@@ -9,7 +9,7 @@
 
 namespace reprise::sim {
 
-/// Copies elements between two places in device memory.
+/// Copies elements within device memory.
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
 /// Applies the work to each element of the map, in any order.
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);

@@ -1,5 +1,5 @@
 #pragma once
-// Damages stored files that nobody has open, as time and hardware do.
+// Damages stored files that no process has open, as failing hardware does.
 
 #include <cstdint>
 #include <string>

@@ -62,15 +62,16 @@ struct FaultPlace {
   /// phase matches.
   std::string phase = {};
   /// Name of a step of a protocol ("swap_in"), which only the rank that runs the step reaches. If
-  /// empty, the place is the phase from its first begin to its last end.
+  /// empty, the fault strikes within the phase, from the phase's first begin event to its last end
+  /// event.
   std::string step = {};
   FaultMoment moment = FaultMoment::kDuring;
-  /// Number of the matching event, from 0. kBefore counts the begins of the phase or step, and
-  /// kAfter counts its ends. kDuring counts the calls that this kind of fault can strike: any call
-  /// for a crash, each write to a file for a write error, and so on.
+  /// Index of the matching event, from 0. kBefore counts begin events of the phase or step, and
+  /// kAfter counts its end events. kDuring counts the calls that this kind of fault can strike: any
+  /// call for a crash, each write to a file for a write error, and so on.
   std::int64_t nth = 0;
-  /// Kind of file that a matching call must concern; if empty, any call matches. If set, calls
-  /// without a file do not match.
+  /// If set, only calls on a file of this kind match; calls without a file do not. If empty, any
+  /// call matches.
   std::optional<FileKind> file = {};
 };
 
@@ -110,7 +111,7 @@ struct FaultState {
   bool armed = false;      ///< the fault can strike from now on
   bool reached = false;    ///< the rank came to the fault's phase, file or result
   bool fired = false;      ///< the fault struck
-  std::string where = {};  ///< place of the strike: "commit/tracker: write of run/iter_0000002..."
+  std::string where = {};  ///< where it struck: "commit/tracker: write of run/iter_0000002..."
 };
 
 /// Returns "crash", "write_error", ...; fault_named() is the inverse.
@@ -134,7 +135,7 @@ std::optional<BadValue> bad_value_named(std::string_view name);
 
 /// True if the fault ends its rank's life.
 bool ends_life(FaultKind kind);
-/// True if the fault continues after its incarnation: a broken device, or a problem in the model.
+/// True if the fault outlasts its incarnation: a broken device, or a problem in the model.
 bool outlives(const FaultSpec& spec);
 /// Throws USAGE with the reason if the fault is impossible, such as a write error before a phase.
 void require_possible(const FaultSpec& spec);

@@ -171,9 +171,9 @@ FaultBook::Open* FaultBook::find(Place& place, std::string_view phase) {
   return nullptr;
 }
 
-// A phase opens at its first begin and closes at its last end. A phase that an error left open is
-// closed when the next save or load begins, or when the phase itself begins again (a begin without
-// a step).
+// A phase opens at its first begin event and closes at its last end event. If an error leaves a
+// phase open, the phase is closed when the next save or load begins, or at the phase's next begin
+// event without a step.
 const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
   Place& place = places_[rank];

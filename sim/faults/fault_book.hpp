@@ -41,7 +41,7 @@ struct ResultOf {
   int run = 0;                   ///< 0: the initial run, 1: the first re-run ...
 };
 
-/// Deterministic: the faults that strike depend only on the specs and on each rank's own calls.
+/// Deterministic: which faults strike depends only on the specs and on each rank's own calls.
 /// Fibers of several ranks and threads of one rank may share a book. The specs that a book returns
 /// live as long as the book.
 class FaultBook {

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A device has no faults of its own, but a rank may die at one of its copies.
+/// A device has no faults of its own, but a rank may die at one of the device's copies.
 class FaultyDevice final : public Device {
  public:
   FaultyDevice(Device& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}

@@ -151,7 +151,7 @@ class Tally {
   mutable std::mutex mutex_;
   Operation operation_ = Operation::kNone;
   AddressSet own_;
-  AddressSet beside_;  ///< other memory of the leaves that are saved or filled
+  AddressSet beside_;  ///< memory of saved or filled leaves outside own_
   AddressSet snapshot_;
   AddressSet held_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end

@@ -37,8 +37,8 @@ class MemoryMeter {
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
   const Ports& ports() const;
-  /// `own` is the job's own memory. From this call on, the job saves or fills `leaves`, which may
-  /// be inside or outside of `own`.
+  /// `own` is the job's own memory. From this call on, the job saves or fills `leaves`, whose
+  /// memory may be inside or outside of `own`.
   void set_own(std::span<const ByteSpan> own, const StateDict& leaves);
   /// Treats all memory of the leaves as the job's own.
   void set_own(const StateDict& leaves);

@@ -33,8 +33,8 @@ void start_switch(void** fake, const void* bottom, std::size_t size) {
 void finish_switch(void* fake, const void** bottom, std::size_t* size) {
   __sanitizer_finish_switch_fiber(fake, bottom, size);
 }
-// Clears the marks that an earlier fiber's frames left in this memory. The last frames of that
-// fiber never returned, so they did not clear their own marks.
+// Clears the AddressSanitizer marks that an earlier fiber's frames left in this memory. The last
+// frames of that fiber never returned, so they did not clear their own marks.
 void forget_frames(const void* bottom, std::size_t size) {
   __asan_unpoison_memory_region(bottom, size);
 }

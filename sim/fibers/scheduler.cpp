@@ -25,7 +25,7 @@ struct Scheduler::Record {
   Wake wake = Wake::kNotified;
   Waiting waiting;
   std::optional<std::uint64_t> timer;
-  bool sleeping = false;  // true if the fiber wakes without a notification
+  bool sleeping = false;  // true while the fiber is in sleep_until()
 };
 
 Scheduler::Scheduler(Stream choices, std::uint64_t switches_max)

@@ -19,7 +19,7 @@
 
 namespace reprise::sim {
 
-/// The operation that a fiber waits for; verdicts name it. Borrows `group` during the wait.
+/// The operation that a fiber waits for, as named in verdicts. Borrows `group` during the wait.
 struct Waiting {
   std::string_view operation;
   const Group* group = nullptr;
@@ -34,7 +34,7 @@ class WaitQueue {
   friend class Scheduler;
   struct Ticket {
     std::size_t fiber;
-    std::uint64_t wait;  // number of the fiber's wait; tickets of earlier waits are ignored
+    std::uint64_t wait;  // index of the fiber's wait; tickets of earlier waits are ignored
   };
   std::vector<Ticket> tickets_;
 };
@@ -75,8 +75,8 @@ class Scheduler {
 
   void notify_all(WaitQueue& queue);
   /// Kills all fibers of the rank. Fibers that started later are killed first, since background
-  /// work may use the stack of the fiber that started it. Does not return if the calling fiber is
-  /// one of them. A second call does nothing.
+  /// work may use the stack of the fiber that started it. Does not return if the calling fiber
+  /// belongs to the rank. A second call does nothing.
   void kill(GlobalRank rank);
   bool is_dead(GlobalRank rank) const { return dead_.contains(rank); }
   std::uint64_t now_ns() const { return now_ns_; }

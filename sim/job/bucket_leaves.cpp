@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns a list with the value of the field `number` of each bucket.
+/// Returns the values of the field `number` of all buckets, as a list.
 Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
   List numbers;
   for (const auto& bucket : buckets) numbers.emplace_back(bucket.*number);

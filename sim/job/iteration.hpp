@@ -17,7 +17,7 @@ class Iteration {
   /// `job` must outlive this object.
   explicit Iteration(JobData& job) : job_(job) {}
 
-  /// Collective over the world: runs the next iteration. All ranks leave or continue together.
+  /// Collective over the world: runs the next iteration. All ranks exit or continue together.
   StepOutcome run();
 
  private:

@@ -24,7 +24,7 @@ class TrainingJob {
   /// Collective over the job's ranks, which are its world; other ranks of the fabric take no part.
   /// Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or if one of the
   /// job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
-  /// UNSUPPORTED if the model can't be cut this way.
+  /// UNSUPPORTED if the model can't be split this way.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
   /// Makes this job from `before`, without a checkpoint in between. The new job may have other
   /// modules; config.load says which parts of the state are left out. The result is as if `before`
@@ -43,10 +43,10 @@ class TrainingJob {
   std::shared_ptr<Communicator> world_group() { return job_.world; }
 
   /// Collective over the world: runs one iteration, with the re-runs that its results need. All
-  /// ranks leave or continue together.
+  /// ranks exit or continue together.
   StepOutcome advance();
-  /// Runs one iteration, for callers that expect the job to continue. If the job must leave, that
-  /// is an internal error.
+  /// Runs one iteration, for callers that expect the job to continue. If the job must exit, that is
+  /// an internal error.
   StepRecord step();
   const RerunMachine& rerun() const { return job_.machine; }
   /// Returns the samples that this life has trained on or skipped, in order.
@@ -78,9 +78,10 @@ class TrainingJob {
   ///
   /// Throws the same error on all ranks. Throws FOREIGN_CHECKPOINT for a checkpoint of another
   /// model or another run. If JobIdentity::adopts lists the other run, adds a note to the request
-  /// instead. Throws LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes, and
-  /// UNSUPPORTED for a sharding that this job can't read. Throws NOT_STORED or NOT_REQUESTED for
-  /// modules that one side lacks, unless JobConfig::load lists them.
+  /// instead. Throws LAYOUT_MISMATCH for dp_reshardable state that was saved with other
+  /// model-parallel sizes, and UNSUPPORTED for a sharding that this job can't read. Throws
+  /// NOT_STORED for a module that the checkpoint lacks and NOT_REQUESTED for one that this job
+  /// lacks, unless JobConfig::load lists the module.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
   LoadRequest load_request(const Stored& stored) { return load_request(stored, given_groups()); }
   LoadRequest load_request(const Value* stored_common = nullptr) {
@@ -93,15 +94,17 @@ class TrainingJob {
   /// point to the old memory.
   void reallocate();
   /// Returns all memory of the job on this rank: its arrays, loaded arrays that are not converted
-  /// yet, and the old memory of arrays that were moved. Addresses are the processor's.
+  /// yet, and the old memory of arrays that were moved. The addresses are those of the processor's
+  /// memory.
   std::vector<ByteSpan> memory();
   /// Returns those boxes of this rank's leaf that are padding of buckets. Their bytes are
   /// undefined.
   std::vector<Box> padding_of(const std::string& key) const;
-  /// Collective over the world; called after the template was filled. Takes common state and
-  /// objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint of another
-  /// run or model, NOT_STORED if the common state lacks something, and STALE_DERIVED if weights and
-  /// masters disagree. All ranks throw the same error. The job is unusable after an error.
+  /// Collective over the world; to be called once the template is filled. Takes over common state
+  /// and objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint of
+  /// another run or model, NOT_STORED if the common state lacks something, and STALE_DERIVED if
+  /// weights and masters disagree. All ranks throw the same error. The job is unusable after an
+  /// error.
   void take(StateDict& loaded);
 
  private:

@@ -24,11 +24,12 @@ std::optional<std::string> told_of_engine(const CommonState& stored, const JobCo
 /// module, adds a note about it instead.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                      const LoadChoice& choice, std::vector<std::string>& notes);
-/// If all modules of a checkpoint have the same sharding, the common state records it in two
-/// places. Refuses a checkpoint in which the two differ.
+/// If all modules of a checkpoint have the same sharding, the common state records this sharding in
+/// two places. Refuses a checkpoint whose two records differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// A load reads a module's state by the sharding in the common state. Refuses a module if its own
-/// object names a different sharding, even an unknown one. `entry` is the module's entry as stored.
+/// A load reads a module's state by the sharding in the common state. Refuses a module if the
+/// module's own object names a different or an unknown sharding. `entry` is the module's entry as
+/// stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
 /// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that
 /// hold no part of a module refuse it.

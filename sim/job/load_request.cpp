@@ -44,8 +44,9 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
   }
 }
 
-/// Handles a module that is frozen in this job or in the checkpoint, but not in both. Either makes
-/// its masters from the weights or leaves out its stored optimizer state, and adds a note.
+/// Handles a module that is frozen only in the checkpoint or only in this job. In the first case,
+/// adds a note that the masters are made from the weights; in the second, excuses the stored
+/// optimizer state and adds a note.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {

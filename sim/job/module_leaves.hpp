@@ -11,7 +11,7 @@
 
 namespace reprise::sim {
 
-/// Everything that decides what the leaves of a module are.
+/// All inputs that determine the leaves of a module.
 struct Making {
   const JobPolicy& policy;
   Module& module;
@@ -31,7 +31,7 @@ Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, cons
 /// Type of JobPolicy's functions that describe a rank's part of a tensor.
 using Describe = decltype(&JobPolicy::described_save);
 
-/// Adds leaves of one module to a state. They point into the job's memory.
+/// Adds leaves of one module to a state. The leaves point into the job's memory.
 class ModuleLeaves {
  public:
   /// `job` must outlive this object.

@@ -14,7 +14,7 @@ StoredRerun stored_rerun(const RerunSnapshot& snapshot, std::vector<ModuleConfig
   return {snapshot.mode, snapshot.state, snapshot.iteration, std::move(modules)};
 }
 
-/// Excuses the keys that the writer marked as optional.
+/// Lets the load skip the stored keys that the writer marked as optional. Adds a note for each key.
 void leave_unknown(LoadRequest& request, const std::vector<std::string>& optional) {
   for (const auto& key : optional) {
     request.excused.push_back(key);
@@ -45,8 +45,8 @@ void announce_rerun(const JobData& job, LoadRequest& request, const StoredRerun&
   say(job.policy.rerun.guard(stored.iteration, before));
 }
 
-/// Decides which rerun state is requested or excused. Uses only the common state and does not look
-/// at the stored objects.
+/// Handles a load with RerunTemplate::kForced. Requests the rerun object without looking at the
+/// stored objects, and adds notes on the rerun state in `common`.
 void force_rerun(const JobData& job, LoadRequest& request, const Value* common) {
   if (job.policy.rerun.forced(job.machine.mode(), job.config.rerun.options.format)) {
     request.wanted.objects.push_back(rerun_leaf(job, job.policy.rerun));

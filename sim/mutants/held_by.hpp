@@ -10,7 +10,7 @@ inline GlobalRank rank_of(const Holding& holding) {
   return holding.mesh->members().member(holding.member);
 }
 
-/// Returns the index of the rank that holds the part among all ranks of the job.
+/// Returns the index, among all ranks of the job, of the rank that holds the part.
 inline GroupRank in_world(const Holding& holding) {
   return holding.job.rank_of(rank_of(holding)).value();
 }

@@ -8,26 +8,28 @@
 
 namespace reprise::sim {
 
-/// Returns the mutants of background saves: those that write a state the job has already changed,
-/// and those that end a save wrongly.
+/// Returns the mutants of background saves: those that write state after the job has already
+/// changed it, and those that end a save wrongly.
 std::span<const Mutant> async_mutants();
 /// Returns the mutants of caches that are used by several saves or loads.
 std::span<const Mutant> cache_mutants();
-/// Returns the mutants that commit, move the tracker or remove checkpoints in a wrong order or
-/// with wrong counts.
+/// Returns the mutants of the commit, the tracker and the removal of checkpoints. They run steps in
+/// a wrong order or on the wrong ranks, or choose the wrong checkpoint.
 std::span<const Mutant> commit_mutants();
-/// Returns the mutants that describe a rank's part by wrong keys, global shapes or boxes.
+/// Returns the mutants that describe a rank's part of the state with wrong keys, global shapes or
+/// boxes.
 std::span<const Mutant> description_mutants();
-/// Returns the mutants that take groups from the wrong source, or use ranks of one group or the
-/// world as ranks of another.
+/// Returns the mutants that take groups from the wrong source, or mistake a rank number in one
+/// group or in the world for a rank number in another group.
 std::span<const Mutant> group_mutants();
 /// Returns the mutants of a load: wrong requests, missing refusals, and wrong steps from loaded
 /// state to the next iteration.
 std::span<const Mutant> load_mutants();
-/// Returns the mutants that use memory beyond the job's own.
+/// Returns the mutants that allocate more memory than a save or load should.
 std::span<const Mutant> memory_mutants();
 /// Returns the mutants of jobs whose modules have their own ranks. They concern which rank writes
-/// the settings of a module's optimizer, under which key, and which ranks decide a step.
+/// the settings of a module's optimizer, under which key, and which ranks decide whether a step is
+/// made.
 std::span<const Mutant> module_mutants();
 /// Returns the mutants that give a rank a wrong copy index, and so elect wrong writers.
 std::span<const Mutant> replica_mutants();

@@ -28,8 +28,8 @@ struct Policies {
     return std::string(kind);
   };
   /// Returns the step to write into the tracker. `begun` is the step at which the save began, and
-  /// `now` is the step that the job has reached when the save ends. If the function is null, saves
-  /// write `begun`.
+  /// `now` is the step that the job has reached when the save ends. If the function is null, a save
+  /// writes `begun`.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
   /// Called right before each save, and after a failed save. By default, nothing is called.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;

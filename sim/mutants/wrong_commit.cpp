@@ -57,8 +57,8 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
 
 // --- removal of checkpoints ---------------------------------------------------------------------
 
-/// Returns the steps to remove: all but the highest `spared` step numbers. Takes the numbers from
-/// the names of checkpoints and ignores the tracker.
+/// Returns the steps to remove: all but the `spared` highest. Takes the numbers from the names of
+/// checkpoints and ignores the tracker.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {
@@ -153,7 +153,7 @@ class WholeForMe {
 void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
 /// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
-/// Writes the tracker on no rank, because each rank leaves it to another.
+/// Writes the tracker on no rank, because each rank relies on another rank to write it.
 void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
 /// Makes every rank write the tracker.
 void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }

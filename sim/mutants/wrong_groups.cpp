@@ -16,13 +16,13 @@ GroupRank global_rank_of_first(const Communicator& group) {
   return {group.group().member({0}).value};
 }
 
-/// Returns the leader on the leader itself. The other ranks mistake the leader's rank in the group
-/// for a global rank, as happens if they pass it to a collective whose root is a global rank.
+/// On the leader, returns the leader. On the other ranks, mistakes the leader's rank in the group
+/// for a global rank, as happens if a rank passes it to a collective whose root is a global rank.
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  // If this rank finds itself, it gets no leader, because a root does not send to itself.
+  // A rank that takes itself for the root gets no leader, because a root does not send to itself.
   const bool is_other = root && *root != group.rank();
   return is_other ? *root : GroupRank{-1};
 }
@@ -48,8 +48,8 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// If the caller did not give all groups, replaces all of them by the registry's, even the given
-/// ones.
+/// If the caller did not give all groups, takes all groups from the registry, even those that the
+/// caller gave.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);

@@ -106,7 +106,8 @@ CheckpointGroups of_the_registry(const LeafLayer& layer) {
 
 bool whatever_grid(const StreamGrids& /*grids*/) { return true; }
 
-/// Uses the first stream of the data-parallel group for all ranks of the group.
+/// Describes only this rank's stream, as if all ranks of the data-parallel group had the same
+/// stream. Only the first rank's stream is then stored.
 std::vector<ObjectLeaf> own_stream_alone(const RandomStates& states) {
   const auto own = static_cast<std::size_t>(rank_in(states.groups.dp_cp, states.self).value);
   const std::span<const HostRng> mine =
@@ -167,7 +168,8 @@ bool updated_here(Communicator& world, bool own) {
   return own;
 }
 
-/// Makes a rank with an overflow return at once, while the others reduce their norms.
+/// On a rank with an overflow, skips the collective reduction of the norms, which the other ranks
+/// enter.
 StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   std::vector<ModuleStep> finite(own.begin(), own.end());

@@ -19,7 +19,8 @@ bool emits_whatever_format(RerunMode mode, State state, CheckpointFormat /*forma
   return emits(mode, state, CheckpointFormat::kTorchDist);
 }
 
-/// Lets a forced template request the rerun objects only if a save of this job would contain them.
+/// True if a save of this job would contain the rerun objects. Used to decide if a forced template
+/// requests them.
 bool forces_what_is_emitted(RerunMode mode, CheckpointFormat format) {
   return emits(mode, State::kNotRunningYet, format);
 }
@@ -138,11 +139,11 @@ void emit_in_fault_alone_unsigned(Policies& policies) {
 void emit_in_any_format(Policies& policies) {
   policies.job.rerun.emitted = asked<emits_whatever_format>;
 }
-/// A forced template then requests the rerun objects only if this job would save them.
+/// With a forced template, requests the rerun objects only if this job would save them.
 void force_by_format(Policies& policies) {
   policies.job.rerun.forced = asked<forces_what_is_emitted>;
 }
-/// Ignores missing objects that a forced template requests.
+/// With a forced template, accepts a checkpoint that lacks the requested rerun objects.
 void force_unchecked(Policies& policies) {
   policies.load.judge_strictness = asked<without_rerun_objects>;
 }
@@ -176,16 +177,17 @@ void save_in_place_unguarded(Policies& policies) {
   policies.job.rerun.persisted = asked<any_is_persisted>;
 }
 
-/// Places the object by (pp, tp), and declares the objects of the other ranks at the same (pp, tp)
-/// as copies.
+/// Gives a rank's object the coordinates (pp, tp), and declares the objects of all ranks with the
+/// same coordinates as copies of each other.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
 /// Reverses two precedences. After a re-run in place, `checkpoint` wins over `continue`; after a
 /// restart from a checkpoint, `continue` wins over `restart again`.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
-/// The first variant restores no random streams, the second all but the device's, the third all but
-/// the tracker's. The fourth restores none before a fault save, and all at other times.
+/// The first variant restores no random streams; the second restores all but the device's; the
+/// third restores all but the tracker's. The fourth restores none before a fault save, and all at
+/// other times.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }

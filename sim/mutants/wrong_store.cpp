@@ -51,7 +51,7 @@ class ByLists final : public PassingStore {
   }
 };
 
-/// Writes the files of the staged tree to its final, visible place.
+/// Redirects access to files of the staged tree to the checkpoint's final, visible directory.
 class Visible final : public PassingStore {
  public:
   Visible(Store& inner, const CommitTarget& target) : PassingStore(inner), target_(target) {}
@@ -110,7 +110,7 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 
 /// Lets a writer change names even after another writer has taken over its lease.
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
-/// Lists a directory to find out if a name exists, although lists may be outdated.
+/// Lists a directory to find out if a name exists, although a listing may be outdated.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
 /// Puts the small object that makes the checkpoint visible before the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }

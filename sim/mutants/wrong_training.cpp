@@ -46,7 +46,7 @@ void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of
 /// If several stages hold a parameter, excludes the last one from the group that sums its
 /// gradients.
 void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
-/// Saves one expert stream for all expert-parallel ranks, as if all of them had the same.
+/// Saves one expert stream for all expert-parallel ranks, as if all of them had the same stream.
 void declare_expert_streams_copies(Policies& policies) {
   policies.job.random = asked<expert_streams_as_copies>;
 }

@@ -8,8 +8,8 @@
 namespace reprise::sim {
 namespace {
 
-// Fills the region with the poison. All strides of the source are 0, so its one element is copied
-// to every place.
+// Fills the region with the poison. All strides of the source are 0, so its single element is
+// copied to every element of the target.
 void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
           std::byte poison) {
   const Bytes element(element_bytes, poison);

@@ -11,9 +11,9 @@
 namespace reprise::sim {
 
 /// A device with host memory. A copy is made only when somebody waits for its event; until then the
-/// copy's target is poisoned. So a reader that did not wait reads poison, and a job that changes
-/// its state too early changes the staged data. A copy whose event nobody waits for is never made,
-/// because its memory may be gone.
+/// copy's target is poisoned. As a result, a reader gets poison if it did not wait, and a job
+/// corrupts the staged data if it changes its state too early. A copy whose event nobody waits for
+/// is never made, because its memory may be gone.
 class SimDevice final : public Device {
  public:
   /// kUngathered fills staging memory until somebody waits for the gather's event. kUnscattered

@@ -5,10 +5,10 @@
 //   without renames   a lease: one small object for each path, { fence, end of the term }, which
 //                     a conditional put changes
 //
-// A fence is a number larger than all earlier fences. A writer that takes a lease stores the next
-// fence in it. From then on the store refuses name changes by holders of earlier fences, which may
-// still run without knowing that they lost the lease. A holder returns its lease; if the holder
-// dies, the lease lasts until the end of its term.
+// A fence is a number larger than all earlier fences. When a writer takes a lease, it stores the
+// next fence in the lease. From then on the store refuses name changes by holders of earlier
+// fences, because such a holder may still run without knowing that it has lost the lease. A holder
+// returns its lease; if the holder dies, the lease lasts until the end of its term.
 
 #include <cstdint>
 #include <functional>

@@ -16,8 +16,8 @@ namespace reprise::sim {
 
 class SimNetwork {
  public:
-  /// A member of a call waits at most `deadline_after_ns` of virtual time. Without a deadline it
-  /// waits until the world is found to be deadlocked.
+  /// A member of a call waits at most `deadline_after_ns` of virtual time. Without a deadline, the
+  /// member waits until the world is found to be deadlocked.
   SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
 
   /// Returns this member's next channel for exactly this group. The n-th request of each member

@@ -24,12 +24,12 @@ namespace reprise::sim {
 /// leases.
 class SimStore final : public Store {
  public:
-  /// `name` is shown in messages as the root. The store simulates one with these `capabilities`.
-  /// `seed` determines how far each list lags.
+  /// `name` is shown in messages as the root. Simulates a store with these `capabilities`. `seed`
+  /// determines how many recent changes each listing misses.
   explicit SimStore(std::string name = "sim:", StoreCapabilities capabilities = {.exchange = true},
                     std::uint64_t seed = 0);
 
-  /// Maximum number of recent name changes in the whole store that a list may miss.
+  /// Maximum number of recent name changes in the whole store that a listing may miss.
   static constexpr std::size_t kListLag = 8;
 
   /// Cuts the power. A file's content becomes that of its last sync, and a directory's names become
@@ -40,7 +40,7 @@ class SimStore final : public Store {
   void sync_all();
   /// Advances time by more than the term of a lease.
   void pass_term() { leases_.pass_term(); }
-  /// Lets all lists show the current names.
+  /// Makes all later listings show the current names.
   void settle() { changes_.clear(); }
 
   StoreCapabilities capabilities() const override { return capabilities_; }
@@ -70,7 +70,7 @@ class SimStore final : public Store {
   void require_allowed(const char* call, const NameChange& change) const;
   /// Puts a name into a directory, or removes it if `node` is null.
   void set_name(const InodePtr& directory, const std::string& name, const InodePtr& node);
-  /// Returns the names that a list of the directory shows, which may be outdated.
+  /// Returns the names that a listing of the directory shows; they may be outdated.
   Names listed(const InodePtr& directory);
 
   struct Change {
@@ -83,7 +83,7 @@ class SimStore final : public Store {
   StoreCapabilities capabilities_;
   std::uint64_t seed_;
   std::uint64_t lists_ = 0;
-  std::deque<Change> changes_;  ///< the most recent changes, if lists lag
+  std::deque<Change> changes_;  ///< the most recent changes, if listings may be outdated
   SimLeases leases_;
   InodePtr root_ = make_inode(InodeKind::kDirectory);
 };

@@ -20,11 +20,12 @@ namespace reprise::sim {
 struct WorldOptions {
   std::uint64_t seed = 0;
   std::int32_t world_size = 1;
-  /// Virtual time that a member of a collective call waits for the others. It matters only if a
-  /// rank is slow: if all ranks wait for each other, the deadlock is found at once.
+  /// Limit on the virtual time for which a member of a collective call waits for the others. It
+  /// matters only if a rank is slow: if all ranks wait for each other, the deadlock is found at
+  /// once.
   std::optional<std::uint64_t> deadline_ns = 60'000'000'000;
   std::uint64_t switches_max = 500'000'000;
-  /// For each rank the name of its device, "node:index". If empty, rank n has "node0:<n>".
+  /// Name of each rank's device, "node:index". If empty, rank n has "node0:<n>".
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
 };

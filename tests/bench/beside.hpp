@@ -1,6 +1,6 @@
 #pragma once
-// Measures work against its speed limit in turns (ours, limit, limit, ours, ...), so that other
-// load on the machine slows both.
+// Measures work and its speed limit in alternating turns (ours, limit, limit, ours, ...), so that
+// other load on the machine slows both.
 
 #include <benchmark/benchmark.h>
 
@@ -29,8 +29,8 @@ struct Row {
 /// `ours`.
 void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit);
 
-/// Configures a benchmark whose times measure() sets, with enough turns for medians. Pass this
-/// function to Apply().
+/// Configures a benchmark with enough turns for medians; measure() sets the benchmark's times. Pass
+/// this function to Apply().
 void in_turns(benchmark::internal::Benchmark* row);
 
 /// Returns the peak growth of the process's resident memory during `run`, in bytes.

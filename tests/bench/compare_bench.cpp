@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{256} << 20U;  // size of each side
 constexpr std::size_t kTensorBytes = std::size_t{32} << 20U;
 
-/// Tells which elements of the two sides differ.
+/// Selects which elements are made to differ between the two sides.
 enum class Differences { kNone, kOneInAMillion, kAll };
 
 void spoil(MutableByteSpan right, DType dtype, Differences differences) {

@@ -50,7 +50,7 @@ class GpuTensors {
       leaf.data = memory_.data() + (leaf.data - host_.bytes().data());
   }
   ByteSpan bytes() const { return {memory_.data(), memory_.size()}; }
-  /// Ends the program if the content of `other` differs.
+  /// Ends the program if `other` has different content.
   void require_same(const GpuTensors& other) {
     const auto found =
         compare_on_device(device_, DType::kUInt8, memory_.data(), other.memory_.data(),

@@ -56,7 +56,7 @@ void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durabl
 void read_file(const std::string& path, MutableByteSpan out, int threads);
 /// Maps the file into memory and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
-/// Copies `source` to `target`, which have the same size.
+/// Copies `source` to `target`; both have the same size.
 void copy_memory(ByteSpan source, MutableByteSpan target, int threads);
 /// Returns the sum of all 64-bit words of `a` and `b`, which are read in parallel as in a
 /// comparison. The sizes are equal and multiples of 64 bytes.

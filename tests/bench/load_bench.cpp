@@ -56,7 +56,7 @@ void warm_load(benchmark::State& state, LoadRow row) {
   bench::measure(
       state, {.limit = limit.name + " of the payload file", .bytes = memory.size(), .aim = row.aim},
       {{}, load}, {{}, limit.run});
-  load();  // loads again, because the limit wrote to the memory last
+  load();  // loads again, because measuring the limit overwrote the memory
   const bool verified = row.checksums == LoadChecksums::kVerified;
   if (report.bytes_read != memory.size() ||
       std::memcmp(memory.data(), saved.bytes().data(), memory.size()) != 0 ||

@@ -55,7 +55,7 @@ void plan_over_the_wire(benchmark::State& state) {
 }
 BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
 
-/// Measures one rank's part in a plan to which all ranks contribute, including the messages from
+/// Measures one rank's work on a plan to which all ranks contribute, including the messages from
 /// the other ranks.
 void plan_made_by_all(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
@@ -81,8 +81,8 @@ BENCHMARK(plan_made_by_all)
     ->Args({64, 10000, 0})
     ->Unit(benchmark::kMillisecond);
 
-/// Measures one rank's part when the plan is reused: it computes the signature of the structure,
-/// and looks for keys that the plan lacks.
+/// Measures one rank's work when the plan is reused: computing the signature of the structure, and
+/// looking for keys that the plan lacks.
 void plan_reused(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));

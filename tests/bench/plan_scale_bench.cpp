@@ -41,8 +41,8 @@ Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ran
   return row_of(rank, ranks, shape);
 }
 
-/// Splits a tensor into bands of rows, one for every 8 ranks, and each band into 8 columns at
-/// different places. The boxes form no grid, and no two tensors have the same boxes.
+/// Splits a tensor into bands of rows, one for every 8 ranks, and each band into 8 columns with
+/// different bounds in each band. The boxes form no grid, and no two tensors have the same boxes.
 Box bricks(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {16 * std::int64_t{ranks}, 1024 + tensor};
   const std::int64_t band = rank / 8;

@@ -239,8 +239,8 @@ Catalog catalog_of(GlobalPlan plan) {
   return catalog;
 }
 
-/// Counts element by element, without box algebra, how many regions give each wanted element. Each
-/// must be given exactly once. Returns the number of elements.
+/// Counts element by element, without box algebra, how many regions supply each wanted element.
+/// Each must be supplied exactly once. Returns the number of elements.
 std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   std::vector<std::size_t> first = {0};
   for (const auto& leaf : wanted.tensors) {

@@ -20,7 +20,7 @@ bool failed(const Run& run) {
   }
 }
 
-/// Prints like the library, and records failed runs.
+/// Prints results as Google Benchmark does, and records failed runs.
 class Watching : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& context) override { return inner_->ReportContext(context); }

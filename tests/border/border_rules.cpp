@@ -97,8 +97,8 @@ std::set<std::string> said_codes(std::string_view source, const std::string& sco
   std::string text;
   for_each_line(
       source, [&text](const std::string& line) { text += line.substr(0, line.find("//")) + '\n'; });
-  // Matches codes that a source only handles: in a comparison (on either side), in a case, or as
-  // the initial value of a member.
+  // Matches codes that a source file only handles: in a comparison (on either side), in a case, or
+  // as the initial value of a member.
   const std::string code = scope + R"(::k[A-Z]\w*\b)";
   const std::regex compared(R"((==|!=|<=|>=|\bcase|\bCode code =)\s*)" + code + "|" + code +
                             R"(\s*(==|!=|<=|>=))");

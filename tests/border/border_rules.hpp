@@ -13,7 +13,7 @@ namespace reprise::border {
 std::vector<std::string> foreign_includes(std::string_view text);
 /// Returns the names of macros that the text defines without the prefix REPRISE_.
 std::vector<std::string> foreign_macros(std::string_view text);
-/// Returns the top-level namespaces that the text opens except reprise (and std, for a hash).
+/// Returns the top-level namespaces that the text opens, other than reprise (and std, for a hash).
 std::vector<std::string> foreign_namespaces(std::string_view text);
 /// Returns the words in the text that only the harness uses, as written. They mean nothing to
 /// outside programs.
@@ -21,16 +21,16 @@ std::vector<std::string> foreign_words(std::string_view text);
 /// Returns the lines of a listing (`nm -D --defined-only -C`) whose symbols are outside namespace
 /// reprise.
 std::vector<std::string> foreign_symbols(std::string_view listing);
-/// Returns the symbols of namespace reprise in a listing that have a word that `headers`, the text
-/// of all public headers, lacks.
+/// Returns the listed symbols of namespace reprise that contain a word not found in `headers`,
+/// which is the text of all public headers.
 std::vector<std::string> undeclared_symbols(std::string_view listing, const std::string& headers);
 
 /// Returns the enumerators of `enum class Code` in the header's text, with the name of the enum:
 /// "Code::kUsage".
 std::vector<std::string> public_codes(std::string_view header);
-/// Returns the codes that a source throws, reports or returns. Only codes of `scope` count, which
-/// is a namespace or enum such as "Code" or "passed_on". Leaves out codes that the source only
-/// compares with.
+/// Returns the codes of `scope` that the source file throws, reports or returns. `scope` is a
+/// namespace or enum, such as "Code" or "passed_on". Leaves out codes that are only used in
+/// comparisons.
 std::set<std::string> said_codes(std::string_view source, const std::string& scope);
 
 }  // namespace reprise::border

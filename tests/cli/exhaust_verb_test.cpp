@@ -1,4 +1,5 @@
-// Runs `reprise exhaust` and checks output, exit codes, parts and reports.
+// Runs `reprise exhaust` and checks the output, exit codes and reports, also of runs that are split
+// with --part.
 
 #include <gtest/gtest.h>
 

@@ -168,8 +168,9 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// Tests that --load is refused if the scenario permits loads both to succeed and to be refused.
-/// Otherwise, the refusal of a wrong checkpoint would pass as a permitted result.
+/// Tests that --load is refused for a scenario that permits either result of a load, success or
+/// refusal. With such a scenario, a run would pass although its checkpoint is wrong and was
+/// refused.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

@@ -90,7 +90,8 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      // The pattern in both halves is meant for complex types, whose elements have 4 bytes or more.
+      // For complex types, whose elements have 4 bytes or more, also puts the pattern into both
+      // halves.
       if (width < 4) continue;
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());

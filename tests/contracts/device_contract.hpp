@@ -1,6 +1,6 @@
 #pragma once
-// Tests that every device must pass. A test's `Lane` has `void run(function<void(Device&)>)`; its
-// `Numbers` is device memory with the interface of HostNumbers.
+// Contains the tests that every device must pass. A test's `Lane` has `void
+// run(function<void(Device&)>)`; its `Numbers` is device memory with the interface of HostNumbers.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Tests that every fabric must pass, for worlds of any size. A test's `Lane` has `void
+// Contains the tests that every fabric must pass, for worlds of any size. A test's `Lane` has `void
 // run(function<void(Fabric&)>)`, which runs the body on every rank and fails the test if a rank
 // throws.
 

@@ -1,7 +1,7 @@
 #pragma once
-// Tests that every processor of a job must pass: it computes the same bits as plain loops over
-// indices. A test's `Owner` has `sim::Processor* processor()`, which returns nullptr if there is no
-// such processor here; the test is then skipped.
+// Contains the tests that every processor of a job must pass: a processor must compute the same
+// bits as plain loops over indices. A test's `Owner` has `sim::Processor* processor()`, which
+// returns nullptr if there is no such processor here; the test is then skipped.
 
 #include <gtest/gtest.h>
 

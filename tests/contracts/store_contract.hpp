@@ -1,6 +1,6 @@
 #pragma once
-// Tests that every store must pass. A test file defines a fixture factory and instantiates the
-// suite:
+// Contains the tests that every store must pass. A test file defines a fixture factory and
+// instantiates the suite:
 //
 //   struct MyStores { std::unique_ptr<Store> make(); };  // an empty store
 //   INSTANTIATE_TYPED_TEST_SUITE_P(My, StoreContract, MyStores);

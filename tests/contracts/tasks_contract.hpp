@@ -1,5 +1,5 @@
 #pragma once
-// Tests that every implementation of Tasks must pass. A test's `Lane` has `void
+// Contains the tests that every implementation of Tasks must pass. A test's `Lane` has `void
 // run(function<void(Tasks&)>)`, which passes its Tasks to the function.
 
 #include <gtest/gtest.h>

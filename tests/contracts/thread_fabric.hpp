@@ -1,6 +1,7 @@
 #pragma once
 // Runs ranks as threads of the test's process. The members of a collective wait for each other in a
-// Meeting. A rank that fails closes all meetings; ranks that wait in them get PEER_FAILED.
+// Meeting. When a rank fails, it closes all meetings, and ranks that wait in a meeting get
+// PEER_FAILED.
 
 #include <condition_variable>
 #include <functional>

@@ -1,4 +1,4 @@
-// Tests Megatron's options applied to scenarios, and how each option changes a run.
+// Tests that Megatron's options are applied to scenarios, and how each option changes a run.
 
 #include "driver/runs/field_options.hpp"
 #include "driver/language/scenario_writer.hpp"

@@ -1,4 +1,4 @@
-// Tests the judge of all ranks' evidence, which works from records alone.
+// Tests the judge that examines the evidence of all ranks. The judge uses only records.
 
 #include "driver/judges/life_judge.hpp"
 

@@ -1,5 +1,6 @@
-// Corrupts each part of a checkpoint on its way into the job. Within two steps a judge must notice
-// it, or the job must refuse it. Otherwise nobody would notice if that part were lost.
+// Corrupts each part of a checkpoint on its way into the job. Within two steps, a judge must notice
+// the corruption, or the job must refuse the part. Otherwise nobody would notice if that part were
+// lost.
 
 #include <gtest/gtest.h>
 

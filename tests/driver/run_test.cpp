@@ -358,7 +358,7 @@ TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) 
   }
 }
 
-// --- verdicts of mutants, replays and courses from results alone ---------------------------------
+// --- verdicts on mutants, replays and courses, from results alone --------------------------------
 
 ScenarioRun run_with(Verdict verdict, const std::string& code) {
   ScenarioRun run;

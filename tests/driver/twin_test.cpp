@@ -84,8 +84,8 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// Trains a job of one rank for `at` steps as `first`, then for `steps` more as `next`. Returns its
-/// state.
+/// Trains a job of one rank for `at` steps with the config `first`, then for `steps` more with
+/// `next`. Returns its state.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;

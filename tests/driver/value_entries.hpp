@@ -16,8 +16,8 @@ struct Entry {
 
 std::vector<Entry> entries_of(const Value& root);
 
-/// Changes the entry to another value of its type: one more, a flipped bit, or one more letter or
-/// item.
+/// Changes the entry: adds 1 to an integer, flips a bool or a bit of a float, or appends a letter
+/// or an item. An entry of any other kind becomes a value of another type.
 void corrupt(Value& root, const Entry& entry);
 
 }  // namespace reprise::driver::test

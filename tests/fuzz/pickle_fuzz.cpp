@@ -1,5 +1,5 @@
-// The input is a pickle. The target reads it alone, and as the data.pkl of an otherwise correct
-// item, as in bytes items, tensor items and common.pt.
+// The input is a pickle. The target reads it alone, and also as the data.pkl of an otherwise
+// correct archive, such as a bytes item, a tensor item or common.pt.
 
 #include "core/base/hash.hpp"
 #include "core/format/pickle/pickle_reader.hpp"

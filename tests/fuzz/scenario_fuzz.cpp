@@ -10,7 +10,7 @@ namespace {
 
 using namespace driver;
 
-/// Number of rows of a table that are written and read again; more rows would show nothing new.
+/// At most this many rows of a table are written and read again; more rows would show nothing new.
 constexpr std::size_t kRowsAgain = 16;
 
 void check_scenario(Scenario scenario, const std::string& text) {

@@ -19,8 +19,8 @@
 namespace reprise::test {
 namespace {
 
-/// One out of this many possible flips is tried: one number for elements, and one for all other
-/// bytes. 1 tries every flip.
+/// One flip in every N is tried: N is `elements` for the flips in elements, and `others` for all
+/// other flips. If N is 1, every flip is tried.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;

@@ -65,7 +65,7 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
   }
 }
 
-/// Tries all changes of one byte of `whole`. Each thread uses a trial of its own.
+/// Tries all changes of one byte of `whole`. Each thread uses a separate trial.
 Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
                    std::size_t one_in = kOneIn) {
   std::array<Tally, 2> tallies;

@@ -1,6 +1,6 @@
 // Tests readers on structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB
-// to 4 MiB. A reader that walks one part again for each of many others takes quadratic time and
-// exceeds the bounds.
+// to 4 MiB. A reader that walks the same part again for each of many other parts takes quadratic
+// time and exceeds the bounds.
 
 #include <gtest/gtest.h>
 

@@ -30,8 +30,8 @@ struct NoTasks final : Tasks {
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}
-  /// Makes the next all_gather return what it returns for a leader's answer: this rank's message,
-  /// and empty messages from the other ranks.
+  /// Makes the next all_gather return what a leader's answer gives: this rank's message, and empty
+  /// messages from the other ranks.
   void lead() const { leads_ = true; }
   const Group& group() const override { return group_; }
   GroupRank rank() const override { return {0}; }

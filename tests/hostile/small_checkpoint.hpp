@@ -15,8 +15,8 @@ inline constexpr const char* kSmallCheckpoint = "run";
 /// also an integrity.json.
 MemoryTree small_checkpoint(Checksums checksums);
 
-/// Returns the tree with 0 for every checksum in its archives. Torch can be told to write files
-/// like that.
+/// Returns the tree with 0 for every checksum in its archives. Torch writes such files when
+/// checksums are switched off.
 MemoryTree without_checksums(MemoryTree tree);
 
 /// Part of a file: "elements", "zip headers", ... A file's regions are in order and have no gaps

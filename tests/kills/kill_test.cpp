@@ -82,7 +82,7 @@ std::int64_t loaded_step(const std::string& directory) {
   return steps[0];
 }
 
-/// Runs `body` in a process of its own, which must either end well or be killed. Returns true if it
+/// Runs `body` in a separate process, which must either succeed or be killed. Returns true if it
 /// was killed.
 bool killed_in(const std::function<void()>& body,
                const std::function<void(pid_t)>& meanwhile = {}) {

@@ -30,7 +30,7 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// Number of the trial in which the first writer pauses inside its save until the other process has
+/// In one of this many trials, the first writer pauses inside its save until the other process has
 /// ended.
 constexpr int kStill = 6;
 
@@ -189,7 +189,7 @@ void reshard_into_out(const Ports& ports, const std::string& from, bool replace)
   reshard(source, target, options, {ports.store, ports.device, ports.tasks, ports.trace, progress});
 }
 
-/// Requires that the two processes left no directory set aside and no lock behind.
+/// Requires that the two processes left behind neither a set-aside directory nor a lock.
 void expect_clean(const std::string& directory, const std::string& root) {
   PosixStore store(directory);
   for (const Entry& entry : store.list(root)) {
@@ -216,7 +216,7 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// Requires that the two processes left behind neither a set-aside directory nor a lock.
+/// Requires that the content found is that of one writer, and that this writer's save succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;

@@ -74,8 +74,8 @@ Life first_life(const Scenario& scenario, const LaneOptions& options) {
   return life;
 }
 
-/// Requires that the fault ended rank 1, that every other rank reports the error by which it
-/// noticed the fault, and that the first of these errors is `first`.
+/// Requires that the fault ended rank 1, that every other rank failed with `first` or PEER_FAILED,
+/// and that at least one of them failed with `first`.
 void expect_survivors(const Life& life, Code first) {
   ASSERT_EQ(life.record.launch_error, "");
   ASSERT_EQ(life.record.ranks.size(), 3U);

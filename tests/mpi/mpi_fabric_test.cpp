@@ -53,8 +53,8 @@ TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_ha
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-/// Tries every non-empty choice of ranks in two orders. So groups have gaps, do not begin at 0, are
-/// permuted, or have one member.
+/// Tries every non-empty choice of ranks in two orders. So some groups have gaps, do not begin at
+/// 0, are permuted, or have only one member.
 TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   SteadyClock clock;
   MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
@@ -217,8 +217,8 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
   shared_session()->abandon();
 }
 
-// Rank 1 does not take part in the creation of the communicator. A message that was sent to it
-// stays in flight forever, so no communicator can be created after this test.
+// Rank 1 does not take part in the creation of the communicator. A message sent to rank 1 stays in
+// flight forever, so no communicator can be created after this test.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

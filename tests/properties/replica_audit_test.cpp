@@ -1,4 +1,5 @@
-// Tests the comparison of copies, which is made before a save that writes only one of them.
+// Tests the comparison of the copies of a tensor. It is made before a save, because the save writes
+// only one of the copies.
 
 #include "properties/replica_audit.hpp"
 

@@ -657,7 +657,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   expect_refused(
       rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {ReportLane::kGpu}}),
       "lane gpu: no report of it was given");
-  // If one of two reports is damaged, the good one must not hide it.
+  // If one of two reports is damaged, the good report must not hide the damaged one.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

@@ -68,7 +68,7 @@ TEST(Table, long_names_are_shortened_to_the_terminal_and_columns_stay_straight) 
     ASSERT_EQ(lines.size(), 3U);
     const std::size_t width = lines[0].size();
     for (const auto& line : lines) EXPECT_EQ(line.size(), width) << columns << '\n' << line;
-    // The name has at least 16 columns, however narrow the terminal is.
+    // The column of names is at least 16 characters wide, however narrow the terminal is.
     constexpr std::size_t kOthers = 66;
     EXPECT_LE(width, std::max<std::size_t>(static_cast<std::size_t>(columns), kOthers + 16));
     const bool whole = lines[1].find(std::string(200, 'n')) != std::string::npos;

@@ -6,7 +6,7 @@ namespace reprise {
 
 std::vector<std::string> cuda_devices() {
   int count = 0;
-  // cudaGetDeviceCount fails on a machine without a driver or a device. The list is empty then.
+  // cudaGetDeviceCount fails on a machine without a driver or a device. The list is then empty.
   if (cudaGetDeviceCount(&count) != cudaSuccess) return {};
   std::vector<std::string> devices;
   for (int index = 0; index < count; ++index) {

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-/// A borrowed stream. Queued work always states its stream; the default stream is not used.
+/// A borrowed stream. Work is always queued on an explicit stream; the default stream is not used.
 struct CudaStreamRef {
   void* handle = nullptr;  ///< a cudaStream_t
   int device = 0;          ///< device of the stream

@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Only one calculation at a time may use this object: call begin(), queue kernels that use the
-/// address it returns, and call end() before the next begin().
+/// Serves one calculation at a time: call begin(), queue kernels that use the returned address, and
+/// call end() before the next begin().
 class KernelResult {
  public:
   explicit KernelResult(int device);

@@ -13,7 +13,7 @@
 namespace reprise {
 
 /// Keeps returned memory for reuse. Pins at most twice the largest amount that was ever in use at
-/// one time. If a new size would exceed that limit, the pool frees unused blocks of other sizes.
+/// one time. If a request would exceed that limit, the pool frees unused blocks of other sizes.
 /// Several threads may use a pool.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:

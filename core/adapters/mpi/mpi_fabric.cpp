@@ -51,10 +51,10 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i, each member sends a message to the member 2^i places ahead. The message says that the
-// sender has arrived, and that all members it has heard of have arrived too. After log2(n) rounds,
-// every member has heard of all others. The messages are empty, so no buffer is in use after a
-// failure.
+// In round i, each member sends a message to the member 2^i places ahead. A message means that its
+// sender has arrived, and so have all members from which the sender has heard, directly or through
+// others. After log2(n) rounds, every member has heard from all others. The messages are empty, so
+// a failure leaves no buffer in use.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   CallDeadline deadline(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
                         rank(), [&what] { return what; });

@@ -24,8 +24,8 @@ struct MpiLimits {
 /// Every call is started without blocking and tested until it is done. It fails if its deadline
 /// passes (DEADLINE) or the watch reports that a member has ended (PEER_FAILED); both errors state
 /// group, operation and rank. MPI_Comm_create_group blocks, so the members first wait for each
-/// other with non-blocking calls, and a missing member is noticed there. After an error, a
-/// communicator throws that error for every call, and it is never freed.
+/// other with non-blocking calls, which detect a missing member. After an error, a communicator
+/// throws that error for every call and is never freed.
 class MpiFabric final : public Fabric {
  public:
   /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE if the

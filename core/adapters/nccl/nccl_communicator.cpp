@@ -31,8 +31,8 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::
   link_->set_idle(false);
 }
 
-// If a call did not finish, this rank and the others may disagree on the next call on the link.
-// Such a link is not reused.
+// If a call did not finish, this rank and the others may disagree on which call comes next on the
+// link. Such a link is not reused.
 NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
 
 std::string NcclCommunicator::describe() const {

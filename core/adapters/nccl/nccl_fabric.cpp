@@ -24,8 +24,8 @@ std::string making(const Group& group) {
 }
 
 // Returns an id for the new NCCL communicator. The group's first member makes the id and sends it
-// to all. If it cannot make one, it sends an empty message, so that the other members learn of the
-// failure at once.
+// to all. If the first member cannot make an id, it sends an empty message, so that the other
+// members learn of the failure at once.
 ncclUniqueId shared_id(Communicator& members, const CallDeadline& deadline) {
   ncclUniqueId id = {};
   ncclResult_t made = ncclSuccess;

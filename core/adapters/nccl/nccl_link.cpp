@@ -83,8 +83,8 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // The parts of a round have gaps between them, and run() copies these back to the host too.
-    // They are cleared here, because memory checkers report a copy of uninitialised memory.
+    // The parts of a round have gaps between them, and run() copies the gaps back to the host too.
+    // The memory is cleared here, because memory checkers report copies of uninitialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
   return memory_->host.bytes();

@@ -29,8 +29,8 @@ struct Round {
   friend bool operator==(const Round&, const Round&) = default;
 };
 
-/// Each part begins at a multiple of this offset in staging memory. At other offsets, devices would
-/// copy byte by byte.
+/// The offset of each part in staging memory is a multiple of this number. At other offsets,
+/// devices would copy byte by byte.
 inline constexpr std::uint64_t kPartAlignment = 16;
 
 /// Places the members' buffers back to back into rounds of at most `piece_bytes` bytes. `sizes` has

@@ -112,8 +112,8 @@ class CreatedFile final : public WriteFile {
   }
 
  private:
-  /// Makes the disk start writing the data before offset `end`, so that a later sync() waits less.
-  /// If the writing fails, sync() reports the error.
+  /// Makes the disk start writing the data before offset `end`, so that a later sync() takes less
+  /// time. If writing fails, sync() reports the error.
   void send_off(std::uint64_t end) {
     constexpr std::uint64_t kStretch = std::uint64_t{16} << 20U;
     if (end < sent_ + kStretch) return;
@@ -124,7 +124,7 @@ class CreatedFile final : public WriteFile {
 
   Descriptor fd_;
   std::string path_;
-  std::uint64_t sent_ = 0;  ///< the disk was asked to write the data before this offset
+  std::uint64_t sent_ = 0;  ///< writing to disk has been started up to this offset
 };
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {

@@ -78,8 +78,8 @@ bool stands_at(int fd, const std::string& file) {
               {.file = held});
 }
 
-/// Locks the open file `fd`. Returns a warning if this file system has no locks; nothing if the
-/// file is locked now.
+/// Locks the open file `fd`. Returns a warning if the file system does not support locks; nothing
+/// if the file is now locked.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
@@ -156,8 +156,8 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
 }
 
-/// Opens the lock file, and creates it if needed. Returns nothing if it was another user's file and
-/// has been removed; then the caller tries again.
+/// Opens the lock file, and creates it if needed. Returns nothing if the file was another user's
+/// and has been removed; the caller must then try again.
 std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
   for (;;) {
     const int fd =

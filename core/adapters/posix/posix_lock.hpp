@@ -8,13 +8,13 @@
 
 namespace reprise::posix {
 
-/// Creates the file `file` and locks it (flock). Releasing the lock removes the file. Messages call
-/// the locked path `held`. The system drops the lock when the process ends. On network file systems
-/// the lock applies to all hosts, unless they are mounted with local locks. If the file system has
-/// no locks, the returned lock has a warning. Throws LOCKED if another process holds the lock; the
-/// message has the holder's host, process and time. Throws LOCKED with the user's name if the file
-/// belongs to another user and this user may not take it over. Throws USAGE if `file` is not a lock
-/// file.
+/// Creates the file `file` and locks it (flock). Releasing the lock removes the file. `held` is the
+/// name of the locked path in messages. The system drops the lock when the process ends. On a
+/// network file system the lock applies to all hosts, unless the file system is mounted with local
+/// locks. If the file system does not support locks, the returned lock has a warning. Throws LOCKED
+/// if another process holds the lock; the message has the holder's host, process and time. Throws
+/// LOCKED with the user's name if the file belongs to another user and this user may not take it
+/// over. Throws USAGE if `file` is not a lock file.
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held);
 
 }  // namespace reprise::posix

@@ -17,7 +17,7 @@ struct CallSite {
 
 /// Throws the Error for `errno_value`: NO_SPACE, NOT_FOUND (also if a parent is not a directory),
 /// PATH_ESCAPE for a symbolic link that may not be followed, UNSUPPORTED if the kernel or file
-/// system cannot make the call, and IO for everything else.
+/// system does not support the call, and IO for everything else.
 [[noreturn]] void fail(const CallSite& site, int errno_value);
 
 /// Makes the call, and repeats it while it is interrupted. Calls fail() if the result is -1.

@@ -45,7 +45,7 @@ struct ThreadTasks::Pool {
   bool closing = false;
   std::vector<std::jthread> threads;
 
-  // Returns the next piece of work. The result is empty if the pool is closing and no work is left.
+  // Returns the next task; an empty one if the pool is closing and no task is left.
   std::packaged_task<void()> take() {
     std::unique_lock lock(mutex);
     wake.wait(lock, [this] { return closing || !queue.empty(); });

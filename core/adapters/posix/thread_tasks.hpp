@@ -7,9 +7,10 @@
 
 namespace reprise {
 
-/// Runs pieces of work on `thread_count` threads, in the order of the calls of start(). A piece may
-/// start other pieces. It must not wait for a piece that is not running yet, because it occupies a
-/// thread that the other piece may need. The destructor first runs all work that was started.
+/// Runs tasks on `thread_count` threads, in the order in which start() received them. A task may
+/// start other tasks, but must not wait for a task that is not running yet, because the waiting
+/// task occupies a thread that the other may need. The destructor first runs all tasks that were
+/// started.
 class ThreadTasks final : public Tasks {
  public:
   explicit ThreadTasks(int thread_count);

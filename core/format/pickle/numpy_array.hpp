@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// Rewrites an array in the form shown above. Leaves all other objects unchanged, and also arrays
+/// Rewrites an array in the form shown above. Leaves all other objects unchanged, including arrays
 /// that numpy would not have written.
 void settle_numpy_array(Object& object);
 

@@ -29,8 +29,8 @@ class Globals {
 
   void set_protocol(int protocol) { protocol_ = protocol; }
 
-  /// Returns the node of a class or function. An unlisted one makes a bytes item opaque; in other
-  /// pickles it throws.
+  /// Returns the node of a class or function. If the name is unlisted, a bytes item becomes opaque,
+  /// and any other pickle is refused.
   NodeId load(std::string_view module, std::string_view name);
   /// Handle the opcodes REDUCE and NEWOBJ.
   NodeId reduce(NodeId callee, NodeId args) { return instance(callee, args, true); }
@@ -43,16 +43,17 @@ class Globals {
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
-  /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could fetch it
-  /// from there and call it, and the machine would not see that call.
+  /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could take
+  /// getattr from the container and call it, and this program would not see that call.
   void check_parts(std::span<const NodeId> items) const;
   /// Refuses to change an object that was used before as an argument of a call, in a state, or as a
   /// key. Python may have copied the object at that use, and a later change does not reach the
   /// copy.
   void check_unused(NodeId target);
 
-  /// Called if a listed name is used against its rule. Makes a bytes item opaque, and throws for
-  /// any other pickle. The reason given is that the name "may not be <how>".
+  /// Called if a listed name is used in a way that its rule forbids. Makes a bytes item opaque, and
+  /// throws for any other pickle. The reason or the error message says that the name "may not be
+  /// <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }

@@ -116,7 +116,7 @@ NodeId Graph::add_instance(const Instance& instance, bool hashable) {
 }
 
 void Graph::settle(NodeId node) {
-  if (kind(node) < Kind::kTuple) return;  // it has no parts and never changes
+  if (kind(node) < Kind::kTuple) return;  // such a node has no parts and never changes
   to_settle_.push_back(node);
   while (!to_settle_.empty()) {
     const NodeId next = to_settle_.back();

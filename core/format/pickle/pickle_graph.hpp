@@ -1,7 +1,7 @@
 #pragma once
 // Defines the graph that is the result of reading a pickle: an array of nodes that contain no code.
-// Text is not copied but refers to the input. An object that the pickle shares is one node. Memory
-// is a small multiple of the number of opcodes.
+// Text is not copied but refers to the input. An object to which the pickle refers several times is
+// one node. Memory use is a small multiple of the number of opcodes.
 
 #include <cstdint>
 #include <functional>

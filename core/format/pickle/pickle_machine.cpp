@@ -11,7 +11,7 @@
 namespace reprise::pickle {
 namespace {
 
-/// Memo indices should be consecutive. A writer may skip at most this many.
+/// Memo indices should be consecutive; a writer may skip at most this many of them.
 constexpr std::size_t kMemoSlack = 1024;
 constexpr std::size_t kNameLengthMax = 256;
 
@@ -67,8 +67,8 @@ class PickleMachine {
   void get(std::size_t index);
   /// Returns the stack entry right below `items`: the container to which the opcode adds `items`.
   NodeId below(std::span<const NodeId> items);
-  /// Settles every `step`-th item, beginning with the first: the keys in a sequence of keys and
-  /// values of a dict (step 2), or all items of a set (step 1).
+  /// Settles every `step`-th item, beginning with the first. Step 2 selects the keys from the
+  /// alternating keys and values of a dict; step 1 selects all items of a set.
   void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);

@@ -59,9 +59,9 @@ std::span<const NameRule> all_names();
 const NameRule* rule_of(std::string_view module, std::string_view name);
 
 /// True for names that attacks use and checkpoints never need. These are refused in every kind of
-/// pickle, even where unlisted names only make the pickle opaque. They are all names in Python's
-/// own modules, except in plain-data modules and except plain-data classes; in torch, numpy and
-/// other packages, names that run code, open files, import modules, or use the network; and in any
+/// pickle, even where unlisted names only make the pickle opaque. They are: every name in Python's
+/// own modules, except plain-data modules and plain-data classes; of the names in torch, numpy and
+/// other packages, those that run code, open files, import modules, or use the network; and, in any
 /// module, names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
@@ -77,7 +77,8 @@ std::optional<EnumValue> enum_value(std::string_view module, std::string_view na
                                     std::string_view member);
 bool is_enum(std::string_view module, std::string_view name);
 
-/// A global. modern_name() maps Python 2 names, which protocols 0 to 2 use, to Python 3 names.
+/// A global: the module and the name of a class or function. modern_name() maps Python 2 names,
+/// which protocols 0 to 2 use, to Python 3 names.
 struct ModuleAndName {
   std::string_view module;
   std::string_view name;

@@ -11,7 +11,7 @@ namespace reprise::pickle {
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
   kTextMode,  ///< used in protocols 0 and 1 only; no writer of these files uses it
-  kNames,     ///< INST, OBJ and EXT: use classes in a way that no writer of these files does
+  kNames,     ///< INST, OBJ, EXT: no writer of these files refers to classes in these ways
   kOutside,   ///< refers to objects or buffers outside the pickle
 };
 

@@ -45,9 +45,9 @@ class StorageSource {
 /// torch.dtype and bare classes become Name, and tensors become TensorValue, made contiguous.
 /// bytearray, complex, torch.Size, torch.device, enums and so on become Object; an enum written as
 /// `getattr(Class, 'MEMBER')` gives the same Object as `Class(value)`. A Parameter becomes an
-/// Object that calls its constructor with a TensorValue. A tensor of another class or with
-/// attributes becomes an Object that calls `_rebuild_from_type_v2` with the class, a TensorValue
-/// and the attributes. numpy arrays become Objects in one form, see numpy_array.hpp.
+/// Object that calls its constructor with a TensorValue. A tensor that has attributes or a class
+/// other than torch.Tensor becomes an Object that calls `_rebuild_from_type_v2` with the class, a
+/// TensorValue and the attributes. numpy arrays become Objects in one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;  ///< None if the item is opaque
   /// True if the value was not interpreted. The item's bytes must then be kept unchanged.

@@ -42,7 +42,7 @@ constexpr std::string_view kPackages =
     "jsonpickle paramiko pexpect pip pkg_resources plumbum ptyprocess pywintypes requests rpyc "
     "setuptools sh torchrun urllib3 win32api win32com win32process zmq";
 
-/// Parts of packages. Every name in them or below them is refused.
+/// Submodules and subpackages. Every name in or below them is refused.
 constexpr std::array<std::string_view, 46> kParts{
     "test.support",
     "numpy._pytesttester",
@@ -97,7 +97,8 @@ struct Words {
   std::string_view names;
 };
 
-/// Names in modules of kPython that are accepted nevertheless, because they are plain data.
+/// Plain-data names in modules of kPython. These are accepted, although all other names in the
+/// modules are refused.
 constexpr std::array<Words, 16> kSpared{{
     {"_codecs", "decode encode"},
     {"_io", "BytesIO StringIO"},
@@ -119,8 +120,8 @@ constexpr std::array<Words, 16> kSpared{{
     {"uuid", "SafeUUID UUID"},
 }};
 
-/// Names in otherwise plain-data modules that run code or open files. The entries of numpy, pandas
-/// and torch also apply to submodules.
+/// Names that run code or open files, in modules that otherwise contain only plain data. The
+/// entries of numpy, pandas and torch also apply to submodules.
 constexpr std::array<Words, 14> kSingle{{
     {"_functools", "reduce"},
     {"_operator", "attrgetter call methodcaller"},
@@ -150,9 +151,9 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused as a member of any module. Such a member either is a refused module that
-/// the other module has imported, such as "_os" in "random._os", or gives access to a refused
-/// module.
+/// Names that are refused as a member of any module. Such a member is either a refused module that
+/// the module has imported, such as "_os" in "random._os", or an object that gives access to a
+/// refused module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "

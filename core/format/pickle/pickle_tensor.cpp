@@ -183,7 +183,7 @@ void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
     const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
     if (name == "conj")
-      tensor.flips.conjugate = set;  // if a key is repeated, the last value counts
+      tensor.flips.conjugate = set;  // if a key is repeated, the last value applies
     if (name == "neg") tensor.flips.negate = set;
     if (!set) return;
     if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {

@@ -20,8 +20,8 @@ using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
 /// Upper limit on the number of copies of shared parts. A limit is needed because a pickle can
-/// share one part any number of times, and the tree of values has a copy for each. Parts that are
-/// not shared cannot outnumber the pickle's bytes.
+/// refer to one part any number of times, and the tree of values has a copy for each reference.
+/// Parts that are not shared cannot outnumber the pickle's bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
 /// Thrown if the pickle is valid, but must not be interpreted.
@@ -301,7 +301,7 @@ Value ValueReader::read_tensor(NodeId node) {
                      tensor.requires_grad};
 }
 
-/// Reads a tensor that is of another class or has attributes.
+/// Reads a tensor that has attributes or a class other than torch.Tensor.
 Value ValueReader::read_typed_tensor(NodeId node) {
   const Instance& instance = graph_.instance(node);
   Value tensor = read_tensor(node);  // this checks the arguments of the call

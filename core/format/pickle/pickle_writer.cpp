@@ -75,8 +75,8 @@ TensorForm form_of(const TensorValue& value) {
   return {value.dtype, value.shape, value.requires_grad};
 }
 
-/// True for the object that the reader makes from a tensor of another class or with attributes. Its
-/// arguments are class, tensor and attributes.
+/// True for the object that the reader makes from a tensor that has attributes or a class other
+/// than torch.Tensor. Its arguments are the class, the tensor and the attributes.
 bool is_typed_tensor(const Object& object) {
   return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
          object.args[1].as<TensorValue>() != nullptr;

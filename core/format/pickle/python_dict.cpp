@@ -72,7 +72,7 @@ bool add_form(std::string& form, const Value& key) {
 }
 
 /// Appends text that identifies the set to `form`, whatever the order of the items. Returns false
-/// if add_form() does so for an item.
+/// if add_form() returns false for an item.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -12,7 +12,7 @@ namespace reprise {
 
 namespace {
 
-// A read fetches at least this many bytes. The head and the tail of a usual tensor item are
+// A read fetches at least this many bytes. The head and the tail of a typical tensor item are
 // shorter.
 constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;

@@ -51,8 +51,9 @@ struct Record {
 /// The validated central directory of an item: every record lies within the slice, none overlap,
 /// all are stored uncompressed under one prefix, and no name occurs twice (ignoring case) or
 /// contains "..". Refuses an archive that PyTorch's reader or Python's zipfile refuses, or from
-/// which the two read different bytes. Reads a usual item in two steps, its tail and its head, and
-/// a small item in one. Never allocates as much memory as an unchecked size in the file claims.
+/// which the two read different bytes. Reads a typical item in two steps (its tail, then its head),
+/// and a small item in one step. Never allocates as much memory as an unchecked size in the file
+/// claims.
 class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the
@@ -85,7 +86,7 @@ class Archive {
     std::uint32_t value = 0;
   };
   /// Returns patches, sorted by position, that replace checksums stored as 0 by the checksums of
-  /// the contents. Reads the contents of these records in bounded steps.
+  /// the contents. Reads the contents of the records concerned in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }
@@ -122,7 +123,7 @@ class Archive {
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;
-  std::vector<Checksum> checksums_;  ///< checksums, one per record
+  std::vector<Checksum> checksums_;  ///< one per record
 };
 
 }  // namespace reprise

@@ -47,7 +47,7 @@ class ScatteredCrc32 {
   std::uint64_t size_;
   std::uint64_t seen_ = 0;
   std::uint64_t end_ = 0;  ///< offset at which the last piece ended
-  /// Remainder of the latest pieces that came in order, as if the data ended at end_.
+  /// Remainder of the latest run of consecutive pieces, as if the data ended at end_.
   std::uint32_t run_ = 0;
   std::uint32_t total_ = 0;  ///< remainder of all earlier pieces, as if the data ended at size_
   std::array<Factor, 2> known_ = {};

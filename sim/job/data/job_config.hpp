@@ -43,7 +43,7 @@ struct TrainingSettings {
 /// The form of a job's checkpoints.
 struct CheckpointForm {
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
-  std::size_t shard_dim = 0;          ///< dimension along which the optimizer's boxes are cut
+  std::size_t shard_dim = 0;          ///< dimension along which the optimizer's boxes are split
   bool plain_first = false;           ///< true if an optimizer's plain parameter group comes first
   KeyForm keys = KeyForm::kPrefixed;  ///< form of the modules' keys
   std::string rng_prefix = {};        ///< prefix of the keys of random states

@@ -24,7 +24,7 @@ JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);
 /// Returns the basis with which judges compare jobs. It always has the job's own groups, even if
-/// its saves and loads are given other groups.
+/// the job's saves and loads are given other groups.
 Basis own_basis(const JobData& job, KeyForm keys);
 /// Collective over the world. Takes groups from `given`, and missing ones from the registry; all
 /// ranks agree on the result. `common` is the common state of the checkpoint to load.

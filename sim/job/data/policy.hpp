@@ -44,9 +44,9 @@ struct RefreshStep {
 
 /// Returns the steps from the loaded state to the state that the next forward pass uses:
 ///
-///   convert          cuts slots that were stored under another sharding into this job's shares
-///   check_masters    compares bf16(master) with the stored weight on every rank; if they differ,
-///                    throws STALE_DERIVED on all
+///   convert          splits slots that were stored under another sharding into this job's shares
+///   check_masters    compares bf16(master) with the stored weight on every rank; throws
+///                    STALE_DERIVED on all ranks if a weight differs on any rank
 ///   install_own      copies this rank's share into the compute copy
 ///   gather           gathers the other shares, over the group that shares the optimizer
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
@@ -66,7 +66,7 @@ struct Holding {
   GroupRank member;                         ///< this rank in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
-  Placement placement;                      ///< splits of the model and of the optimizer's sharing
+  Placement placement;                      ///< splits by model parallelism and optimizer shares
   bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
   std::span<const Share> shares;            ///< shares of all ranks; empty without sharing
@@ -94,7 +94,8 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  /// Streams of this rank; those of all ranks of its dp x cp group if its ranks' streams differ.
+  /// Streams of this rank. If the streams in its dp x cp group differ, those of all ranks of the
+  /// group.
   std::span<const HostRng> host;
   const HostRng* expert = nullptr;  ///< null if the model has no experts
   const CheckpointGroups& groups;
@@ -103,9 +104,9 @@ struct RandomStates {
 };
 
 /// Returns `rng_state` in a grid over (pp, tp), and `expert_rng_state` in a grid over (pp, ep,
-/// etp). The groups give the grids' sizes and this rank's place in them. The replica index of
-/// `rng_state` is this rank's index in the metadata's dp_cp_group; that of `expert_rng_state` is
-/// its index in the experts' DP group. Keys begin with the groups' prefix.
+/// etp). The groups determine the sizes of the grids and this rank's coordinates. The replica index
+/// of `rng_state` is this rank's index in the metadata's dp_cp_group; that of `expert_rng_state` is
+/// this rank's index in the experts' DP group. Keys begin with the groups' prefix.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
@@ -118,17 +119,16 @@ struct LeafLayer {
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule to use after a load, which is the stored one. The sample count of `own` is
-/// dropped.
+/// Returns the schedule to use after a load: `stored`, with its sample count. The sample count of
+/// `own` is dropped.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// Returns the sharding to assume for the optimizer state that a load reads, which is that of the
-/// checkpoint.
+/// Returns the sharding by which a load reads the optimizer state: that of the checkpoint.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
 /// Inputs of same_streams(): a module's layout in the checkpoint and its layout in this job. They
-/// determine how the module's random states are arranged, or with `of_experts`, those of its
-/// experts.
+/// determine the arrangement of the module's random states, or of its experts' random states if
+/// `of_experts` is true.
 struct StreamGrids {
   const Layout& stored;
   const Layout& own;
@@ -178,11 +178,11 @@ struct Moved {
   ArrayMemory old;
 };
 
-/// Returns the address from which to save a leaf. A correct job takes its current address.
+/// Returns the address from which to save a leaf. A correct job uses the leaf's current address.
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
-  /// Rule by which a placement cuts dimensions. It must be the same as in the plan of a save.
+  /// Rule by which a placement splits dimensions. It must be the same as in the plan of a save.
   ChunkRule slice = ceil_chunk;
   /// Returns the rules that map a key to its placement in a checkpoint.
   const PartitionRules& (*names)() = partition_rules;

@@ -22,7 +22,7 @@ std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
 }  // namespace
 
 double StepAgreement::gradient_norm() const {
-  std::int64_t squares = 0;  // sums integers, so the order of modules does not matter
+  std::int64_t squares = 0;  // an integer sum: the order of modules does not matter
   for (const auto& module : modules) squares += module.squares;
   return std::sqrt(static_cast<double>(squares) / kUnit);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Defines the results of an iteration: its numbers, its samples, and whether the job must leave.
+// Defines the results of an iteration: its numbers, its samples, and whether the job must exit.
 
 #include <cstdint>
 #include <optional>
@@ -30,8 +30,8 @@ struct StepRecord {
 
 /// Result of an attempt to run an iteration.
 struct StepOutcome {
-  std::optional<StepRecord> record;  ///< empty if the job leaves before the update
-  std::optional<RerunExit> exit;     ///< set if the job must leave
+  std::optional<StepRecord> record;  ///< empty if the job exits before the update
+  std::optional<RerunExit> exit;     ///< set if the job must exit
   std::vector<std::string> notes;    ///< messages for the operator
 };
 

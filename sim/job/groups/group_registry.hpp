@@ -34,7 +34,7 @@ class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// Returns all groups to a caller that was not given the groups in `not_given`. Throws
+  /// Returns all groups, for a caller to which the groups in `not_given` were not passed. Throws
   /// GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
   /// LAYOUT_MISMATCH on a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;

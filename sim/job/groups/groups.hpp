@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// The groups that a caller passes. A group that it does not pass is empty.
+/// The groups that a caller passes to a save or a load. Groups that are not passed are empty.
 struct CheckpointGroups {
   std::optional<Group> tp;
   std::optional<Group> pp;
@@ -66,8 +66,8 @@ std::vector<std::string_view> arguments_of(const GroupSet& groups);
 /// edp_replicate.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
 
-/// Returns the rank within the group. Throws LAYOUT_MISMATCH, with rank and group, if it is not a
-/// member or there is no such group.
+/// Returns the rank's index within the group. Throws LAYOUT_MISMATCH, with rank and group, if the
+/// rank is not a member or if `group` is empty.
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 
 /// Returns a rank's index in a mesh. Computes it from the rank's groups: the rank's position in the
@@ -81,12 +81,12 @@ GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank 
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
-/// Selects which of its own groups a job passes to its saves and loads.
+/// Selects which of the job's own groups are passed to its saves and loads.
 struct GroupSource {
   GroupSet lacks = {};
 
   static const GroupSource kExplicit;  ///< all groups
-  static const GroupSource kFallback;  ///< no groups, like code from before groups were arguments
+  static const GroupSource kFallback;  ///< no groups, as before groups became arguments
   static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;

@@ -119,7 +119,7 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
 }
 
 /// Returns the axes along which ranks hold copies; without `copies`, the axes along which ranks
-/// hold different parts. Includes only axes that have ranks of their own.
+/// hold different parts. Includes only axes that take ranks (kOwnRanks).
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
@@ -133,7 +133,7 @@ std::vector<std::string_view> axes_of_ranks(bool copies) {
   return axes;
 }
 
-/// True for an axis that has ranks of its own and divides both dense tensors and experts.
+/// True for an axis that takes ranks and splits both dense tensors and experts.
 bool cuts_all_on_ranks(const LayoutField& field) {
   return field.takes_ranks() && field.cuts == Cuts::kAll;
 }
@@ -362,7 +362,7 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
   if (layout.stage_layers.empty() && layer < layers) {
-    // Distributes layers evenly: if there is a remainder, the first chunks take one more.
+    // Distributes layers evenly: if there is a remainder, each of the first chunks takes one more.
     const std::int64_t each = layers / chunks;
     const std::int64_t larger = layers % chunks;
     const std::int64_t in_larger = larger * (each + 1);

@@ -91,15 +91,15 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Says if a size needs ranks of its own.
+/// Says whether a size takes ranks.
 enum class Spread : std::uint8_t {
   kOwnRanks,     ///< takes ranks: multiplies the world by the size
   kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
   kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
 };
 
-/// The tensors that a size cuts into parts. The ranks along an axis that cuts nothing hold copies
-/// of the same weights, and share one optimizer state among them.
+/// The tensors that a size splits into parts. The ranks along an axis that splits nothing hold
+/// copies of the same weights, and share one optimizer state among them.
 enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -140,8 +140,8 @@ static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSize
 /// Returns the size that a field has in effect: an etp of 0 means the size of tp.
 std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 
-/// True if `a` and `b` cut the model into the same parts: each model-parallel rank has the same
-/// elements.
+/// True if `a` and `b` split the model into the same parts: each model-parallel rank has the same
+/// elements under both.
 bool same_parts(const Layout& a, const Layout& b);
 /// True if each rank finds its own random stream under both layouts. This requires that the ranks
 /// with different parts are arranged in the same way. With `by_copy`, streams also differ by copy,
@@ -158,8 +158,8 @@ std::int32_t copies_of_parts(const Layout& layout);
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.
-/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion on anything
-/// else.
+/// Sizes that are not given are 1. Checks the result. Throws USAGE with a suggestion for malformed
+/// text and unknown names.
 Layout parse_layout(std::string_view text);
 
 /// Returns the ranks of a job in the layout's order. They may be permuted, start anywhere and have
@@ -183,8 +183,8 @@ const std::vector<std::string_view>& expert_part_axes();
 /// edp_shard, edp_replicate and pp in the layout's order.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the pipeline stage of a layer among `layers` layers. The layers are cut into pp x vpp
-/// chunks; the stages take one chunk each in turn, vpp times around. Throws LAYOUT_MISMATCH if
+/// Returns the pipeline stage of a layer among `layers` layers. The layers are split into pp x
+/// vpp chunks; the stages take one chunk each in turn, vpp times around. Throws LAYOUT_MISMATCH if
 /// stage_layers do not add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1

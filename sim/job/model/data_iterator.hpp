@@ -1,7 +1,7 @@
 #pragma once
 // Returns the batches of training in order, and returns them again if an iteration is run again.
-// Keeps the batches read since the start of the iteration; after a rewind it returns those and does
-// not read the source.
+// Keeps the batches read since the start of the iteration; after a rewind, it returns the kept
+// batches without reading the source.
 //
 //   source   0 .. 7 | 8 .. 15 | 16 ..          cursor: the next sample that the source gives
 //                     kept: [8, 16)            rewind() returns 8 .. 15 again; advance() drops them

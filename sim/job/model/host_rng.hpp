@@ -1,8 +1,8 @@
 #pragma once
-// Defines the random streams of one rank: host, device and tracker. A checkpoint has one state per
-// (pipeline, tensor) coordinate if all data-parallel replicas start with the same streams;
-// otherwise, it has a list of the replicas' states per coordinate. Drawing from a stream changes
-// only the stream's own tally, so the training state is the same under every layout.
+// Defines the random streams of one rank: host, device and tracker. For each (pipeline, tensor)
+// coordinate, a checkpoint has one state if all data-parallel replicas start with the same streams,
+// and otherwise a list of the replicas' states. Drawing from a stream changes only the stream's own
+// tally, so the training state is the same under every layout.
 
 #include <cstdint>
 #include <span>

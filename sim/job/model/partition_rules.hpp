@@ -30,7 +30,7 @@ const PartitionRules& partition_rules();
 /// Returns the first rule that matches; nullptr if none does.
 const PartitionRule* rule_for(std::string_view key, const PartitionRules& rules);
 
-/// Model-parallel splits of a parameter and the mesh of their axes.
+/// Model-parallel splits of a parameter, and the mesh whose axes split it.
 struct Partition {
   Placement placement;
   MeshKind mesh = MeshKind::kDense;

@@ -42,8 +42,8 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
-/// The state of an optimizer except its tensors. Several optimizers may store one such state
-/// together.
+/// The state of an optimizer except its tensors. Several optimizers may share one stored copy of
+/// it.
 struct OptimizerSettings {
   std::vector<GroupSettings> groups;
   LossScale loss_scale;

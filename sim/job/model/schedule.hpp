@@ -1,7 +1,7 @@
 #pragma once
 // Learning rate and weight decay as functions of consumed samples, like Megatron's
-// OptimizerParamScheduler: linear warm-up, then a decay; weight decay from start to end. Uses no
-// libm, so every machine gets the same bits.
+// OptimizerParamScheduler: after a linear warm-up, the rate decays; the weight decay rises from
+// start_wd to end_wd. Uses no libm, so every machine gets the same bits.
 
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
-// Defines the metadata that a save records about its leaves, as Megatron's content_metadata. Copy
-// indices of leaves are counted in the metadata's group only. The group belongs to the running job:
-// a save removes it before writing the metadata, and a load adds its own group.
+// Defines the metadata that a save records about its leaves, like Megatron's content_metadata. Copy
+// indices of leaves are counted only within the group in the metadata. The group belongs to the
+// running job: a save removes it before writing the metadata, and a load adds its own group.
 
 #include <optional>
 #include <string>
@@ -39,8 +39,8 @@ ContentMetadata built_metadata(const MetadataCall& call);
 /// Returns the entry for the common state, without the group.
 Value stripped(const ContentMetadata& metadata);
 
-/// Returns `own` with the sharding from a loaded common state. If the checkpoint records no
-/// sharding, returns `own` unchanged.
+/// Returns `own` with its sharding replaced by the one in a loaded common state. If the checkpoint
+/// records no sharding, returns `own` unchanged.
 ContentMetadata put_back(const Value& common, ContentMetadata own);
 
 /// Returns the metadata of a load: the checkpoint's sharding and the group that the load was given.

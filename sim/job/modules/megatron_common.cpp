@@ -185,7 +185,7 @@ void decode_identity(const DictReader& in, RunIdentity& identity) {
   decode_optional(in, identity.optional);
 }
 
-/// Returns the sharding of all modules; nothing if they have different ones.
+/// Returns the sharding that all modules have; nothing if their shardings differ.
 std::optional<Sharding> sharding_of_all(const std::vector<ModuleConfig>& modules) {
   const Sharding first = modules.front().optimizer_sharding;
   const bool same = std::all_of(modules.begin(), modules.end(), [first](const auto& module) {

@@ -23,7 +23,7 @@ struct Streams {
     host.advance();
     expert.advance();
   }
-  /// Restores one kind of streams from `before`.
+  /// Restores the streams of one kind from `before`.
   void put_back(const Streams& before, RandomStream HostRng::*kind) {
     host.*kind = before.host.*kind;
     expert.*kind = before.expert.*kind;

@@ -50,8 +50,8 @@ ModuleKeys keys_of(KeyForm form, std::string_view module,
 /// bare bucket key does not say to which module the bucket belongs.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
-/// Returns the form of the keys in a checkpoint with modules; nothing if it has no key of either
-/// form. Throws UNSUPPORTED, with one key of each form, if it has both.
+/// Returns the form of the keys in a checkpoint with modules; nothing if no key has either form.
+/// Throws UNSUPPORTED, with one key of each form, if the checkpoint has keys of both forms.
 std::optional<KeyForm> stored_form(const Catalog& catalog);
 
 /// Returns the module that owns a stored key of a tensor, or of an object without coordinates. Bare

@@ -24,8 +24,8 @@
 
 namespace reprise::sim {
 
-/// Key of the common state's entry with the parts of optimizers that are not stored as objects, by
-/// module and by index in the module's chain.
+/// Key in the common state. Its entry holds the parts of optimizers that are not stored as objects,
+/// by module and by index in the module's chain.
 inline constexpr const char* kOptimizerOfModules = "optimizer";
 
 /// Returns the key without the module's prefix.
@@ -39,8 +39,8 @@ struct ChainPlace {
 };
 
 /// Moves the parts of an optimizer's `entry` into objects. If this leaves the wrapper of the
-/// parameter groups empty, removes the wrapper, too. Nothing may depend on it, because the common
-/// state that is written can come from another rank. A load creates the wrapper again.
+/// parameter groups empty, removes the wrapper, too. No reader may depend on the wrapper, because
+/// the common state that is written can come from another rank. A load creates the wrapper again.
 std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
 
 /// Under dp_reshardable, moves the parts of an optimizer's `entry` into objects: the groups with

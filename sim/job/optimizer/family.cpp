@@ -64,7 +64,7 @@ std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std
 /// The ranks that hold a parameter, as coordinates along two axes of its mesh.
 struct HeldBy {
   std::vector<std::int32_t> stages;
-  std::vector<std::int32_t> expert_ranks;  ///< coordinates on ep; if empty, all of them
+  std::vector<std::int32_t> expert_ranks;  ///< coordinates on ep; empty means all
 
   friend bool operator<(const HeldBy& a, const HeldBy& b) {
     return std::tie(a.stages, a.expert_ranks) < std::tie(b.stages, b.expert_ranks);

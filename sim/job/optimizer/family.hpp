@@ -1,6 +1,6 @@
 #pragma once
-// Defines a family: the dense parameters on one rank, or its expert parameters, and the optimizer
-// that updates them. A job with experts has two families, whose optimizers form a chain.
+// Defines a family: either the dense or the expert parameters of one rank, with the optimizer that
+// updates them. A job with experts has two families, whose optimizers form a chain.
 
 #include <memory>
 #include <optional>
@@ -31,7 +31,7 @@ struct Family {
   std::optional<OptimizerShard> foreign;
 };
 
-/// Returns the family of one kind on `rank`. It has the parameters that are on this rank's stages,
+/// Returns the family of one kind on `rank`. The family has the parameters of the rank's stages,
 /// but no group, optimizer or buffers yet. `slice` is the rule that splits dimensions. `ranks` are
 /// the job's ranks in the layout's order, as for members_of, and include `rank`. Throws
 /// LAYOUT_MISMATCH if the layout can't split the model.
@@ -45,7 +45,7 @@ std::vector<MeshKind> kinds_of(const ModelSpec& model);
 Group sharing_group(const Family& family);
 
 /// Returns the splits of a parameter whose optimizer state is kept tensor by tensor. The model's
-/// splits come first, then those that share the state among ranks.
+/// splits come first, then the splits that divide the state among the sharing ranks.
 Placement shared_placement(const Placement& model, const Dims& shape, const Mesh& sharing,
                            const ShareRule& rule);
 

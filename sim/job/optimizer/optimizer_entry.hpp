@@ -1,6 +1,6 @@
 #pragma once
-// Encodes and decodes an optimizer's entry in a checkpoint, in Megatron's form. It has everything
-// except the optimizer's tensors:
+// Encodes and decodes an optimizer's entry in a checkpoint, in Megatron's form. The entry holds
+// everything except the optimizer's tensors:
 //
 //   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
 //    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
@@ -49,8 +49,9 @@ struct GroupMatch {
 /// Matches stored groups with the job's own groups by their identifiers. Returns the stored
 /// settings in the order of the job's groups, with the parameters of the job's groups. A group is
 /// identified by its multipliers and by whether it holds experts, as in Megatron's
-/// param_group_identifier_keys. Throws UNSUPPORTED, with module and counts, if the number of groups
-/// differs or a group is unknown. Throws GROUP_COLLISION if two groups have the same identifiers.
+/// param_group_identifier_keys. Throws UNSUPPORTED, naming the owner, if the number of groups
+/// differs or a group of the job is not stored. Throws GROUP_COLLISION if two groups have the same
+/// identifiers.
 std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
 
 }  // namespace reprise::sim

@@ -25,8 +25,8 @@ struct UpdateInputs {
 /// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
   std::int64_t squares = 0;  ///< sum of squares of all gradients, in units of 2^-20
-  std::int64_t counted = 0;  ///< the same sum for gradients that this rank contributes
-  std::int64_t zeros = 0;    ///< number of zeros among the gradients that this rank contributes
+  std::int64_t counted = 0;  ///< the same sum, without gradients that another copy counts
+  std::int64_t zeros = 0;    ///< number of zeros, without gradients that another copy counts
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 
@@ -66,7 +66,7 @@ class OptimizerShard {
   const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
   const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
 
-  /// Sets masters to start values, moments to zero.
+  /// Sets the masters to start values, and the moments to zero.
   void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
   /// Sets only the masters of one parameter.
   void start_masters(const ParameterSpec& spec, std::size_t parameter, std::uint64_t seed);
@@ -79,7 +79,8 @@ class OptimizerShard {
   /// Copies this rank's share of the compute copies to stored(), for a save that shards the weights
   /// like the optimizer's state.
   void pack_stored(std::span<const LocalParameter> parameters);
-  /// Sets masters to the stored weights and moments to zero, for a load without optimizer.
+  /// Sets the masters to the stored weights, and the moments to zero. Used by a load without
+  /// optimizer state.
   void rebuild_slots();
   /// Compares a parameter's stored weights with its masters rounded to bf16. Returns the global
   /// index of the first weight that differs; nothing if none does.
@@ -88,7 +89,7 @@ class OptimizerShard {
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes over the slots of `other`, which shards the same parameters
+  /// Collective over the group: copies the slots from `other`, which shards the same parameters
   /// over the same group by a different rule.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);

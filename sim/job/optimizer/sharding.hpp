@@ -25,13 +25,13 @@ enum class Sharding : std::uint8_t {
 
 std::span<const std::string_view> sharding_names();
 std::string_view name_of(Sharding sharding);
-/// Returns the sharding of that name. Throws UNSUPPORTED for Megatron's older ones
-/// (fully_sharded_bucket_space, dp_zero_gather_scatter), USAGE with a suggestion for any other
+/// Returns the sharding of that name. Throws UNSUPPORTED for Megatron's older shardings
+/// (fully_sharded_bucket_space, dp_zero_gather_scatter), and USAGE with a suggestion for any other
 /// name.
 Sharding sharding_named(std::string_view name);
 
-/// Name of the entry in a bucket group's objects that holds the lengths of the group's buckets
-/// without padding.
+/// In the objects of a bucket group, the name of the entry with the unpadded lengths of the
+/// buckets.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
 /// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);

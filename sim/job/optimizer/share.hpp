@@ -21,7 +21,7 @@ struct Share {
 /// Rule by which ranks share the state.
 struct ShareRule {
   Sharding sharding = Sharding::kFullyReshardable;
-  std::size_t dim = 0;  ///< dimension to split; a tensor that lacks it splits its last one
+  std::size_t dim = 0;  ///< dimension to split; the last dimension if a tensor has fewer
   ChunkRule slice = ceil_chunk;
   BucketSizes buckets;
   std::vector<Bucket> (*layout)(std::span<const std::int64_t>, const BucketGroup&,
@@ -35,8 +35,8 @@ struct ShareTable {
 };
 
 /// Computes the shares of all ranks. `group` is a mesh of only the sharding axes; its i-th member
-/// is rank i of the group that shares. `instances` is the number of such groups, which hold copies
-/// of each other's shares.
+/// is rank i of the sharing group. `instances` is the number of such groups, which hold copies of
+/// each other's shares.
 ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
                      std::int32_t instances, const ShareRule& rule);
 

@@ -23,9 +23,9 @@ class ErrorInjector {
   /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// Decides at random whether to reject this result. All ranks draw the same number, which selects
-  /// one of `rate` places; only a rank at that place rejects. If the job has at most `rate` ranks,
-  /// at most one rank rejects.
+  /// Decides at random whether to reject this result. All ranks draw the same random number. It
+  /// selects one remainder modulo `rate`; only ranks whose index in the job has this remainder
+  /// reject. If the job has at most `rate` ranks, at most one rank rejects.
   bool inject(GroupRank place);
   /// True if the result is to be treated as reproduced. If an injected error is pending, decides by
   /// its kind; otherwise returns `really`.

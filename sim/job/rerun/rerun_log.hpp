@@ -30,7 +30,7 @@ struct RejectedResult {
 };
 std::string line_of(const RejectedResult& rejected);
 
-/// Returns a line that says that an iteration is run again from a checkpoint.
+/// Returns the log line for an iteration that is run again from a checkpoint.
 std::string restart_line(std::string_view device, std::string_view job_id, GlobalRank rank,
                          std::int64_t iteration);
 /// Counts the restart lines of an iteration.

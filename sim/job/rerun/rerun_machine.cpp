@@ -40,7 +40,7 @@ const T& typed(const Value& value, std::string_view what) {
   return *found;
 }
 
-// --- calls and results: named tuples, and tensors without dimensions, as Megatron compares them -
+// --- calls and results, encoded in the types that Megatron compares ------------------------------
 
 Value encode(const std::optional<ValidationCall>& call) {
   if (!call) return NoneType{};

@@ -126,11 +126,12 @@ class RerunMachine {
   /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless it is NOT_RUNNING_YET or
   /// WILL_RERUN_FROM_CHECKPOINT.
   RerunSnapshot snapshot() const;
-  /// Returns this rank's object to save. Between iterations, the object says only that the machine
-  /// is idle.
+  /// Returns this rank's object to save. Between iterations, the object records only that the
+  /// machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
-  /// Restores a stored state; called if RerunPolicy::restored decides so. Takes mode and iteration
-  /// from the checkpoint. Throws LOAD_REJECTED for an object that does not have the right form.
+  /// Restores a stored state. Called only if RerunPolicy::restored decides to restore the state.
+  /// Takes the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
+  /// does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
   // --- messages and statistics ------------------------------------------------------------------

@@ -23,7 +23,7 @@ RunEnd end_from_checkpoint(RerunVotes world) {
 
 std::string quoted(RerunState state) { return std::string(name_of(state)); }
 
-/// Names the saving job's grids and this job's, for messages.
+/// Describes the saving job's grids and this job's grids, for messages.
 std::string change(const std::vector<ModuleConfig>& stored, const std::vector<ModuleConfig>& own) {
   return "it was saved under " + to_string(stored) + " and this job is " + to_string(own);
 }

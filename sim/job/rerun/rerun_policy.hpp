@@ -92,8 +92,8 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 /// True for NOT_RUNNING_YET and WILL_RERUN_FROM_CHECKPOINT. A checkpoint may have no other state.
 bool may_be_persisted(RerunState state);
-/// True if saves include rerun objects. They do so in every state if the machine is enabled and the
-/// format is torch_dist.
+/// True if a save includes the rerun objects: in every state, provided that the machine is enabled
+/// and the format is torch_dist.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
 /// True if the object must contain the batches of the iteration, because the iteration is run again
 /// after a load. Only wrapped iterators keep these batches. Between iterations none are needed.
@@ -139,11 +139,11 @@ struct Restoring {
   std::string note;  ///< message for the operator; may be empty
 };
 /// Decides if a stored state is restored. A pending state is restored if the grids are the same and
-/// the job's machine is not disabled; otherwise it is ignored, with a note. An idle state is not
-/// restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
+/// the job's machine is not disabled; otherwise the state is ignored, and `note` gives the reason.
+/// An idle state is not restored. Throws ILLEGAL_STATE_PERSISTED for a state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// Inputs of the decision which batches the first run after a load uses.
+/// Inputs for deciding which batches the first run after a load uses.
 struct LoadedData {
   bool restored = false;              ///< true if the machine was restored
   const Value* object = nullptr;      ///< this rank's object; null if not loaded

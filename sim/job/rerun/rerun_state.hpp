@@ -58,8 +58,8 @@ enum class RerunStatus : std::uint8_t {
   kSecondRerunReproducible
 };
 
-/// Return names such as "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (or
-/// "none") and "first_rerun_reproducible".
+/// Each overload returns a name, such as "validate_results", "WILL_RERUN_FROM_CHECKPOINT",
+/// "transient_error" (or "none") and "first_rerun_reproducible".
 std::string_view name_of(RerunMode mode);
 std::string_view name_of(RerunState state);
 std::string_view name_of(RerunDiagnosis diagnosis);
@@ -98,7 +98,7 @@ class RerunVotes {
   void add(Vote vote) {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
-  /// Returns the union: the votes of any rank.
+  /// Returns the union: every vote that is in `a` or `b`.
   friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;
@@ -110,7 +110,7 @@ class RerunVotes {
 };
 
 /// Formats of a job's checkpoints, by Megatron's names. Every checkpoint is written as torch_dist;
-/// the format only decides what it contains.
+/// the format only decides what the checkpoint contains.
 enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
 std::span<const std::string_view> checkpoint_formats();
 std::string_view name_of(CheckpointFormat format);

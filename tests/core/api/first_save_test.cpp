@@ -70,8 +70,8 @@ struct Trained {
   State state;
 };
 
-/// Runs a first save in a process that is killed just before change number `change`. True if it was
-/// killed.
+/// Runs a first save in a process that is killed just before change number `change`. Returns true
+/// if the process was killed.
 bool killed_at(const std::string& root, int change) {
   const pid_t child = fork();
   if (child == 0) {

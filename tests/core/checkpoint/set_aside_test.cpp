@@ -54,7 +54,7 @@ TEST_F(SetAside, what_carries_no_mark_is_read_and_neither_moved_nor_removed) {
     EXPECT_EQ(loaded("run"), content);
   }
   remove_first();
-  save(2, options_of(2, 1));  // only the copies of the first iteration could be removed
+  save(2, options_of(2, 1));  // retention can remove only copies of the first iteration
   for (const auto& path : own) EXPECT_EQ(loaded(path), 7) << path;
 }
 

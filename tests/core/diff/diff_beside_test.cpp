@@ -1,5 +1,5 @@
-// Tests diff of the files next to the payload. It compares values if it can read the files, and
-// bytes otherwise. It never silently calls different files the same.
+// Tests diff of the files next to the payload. If diff can read the files, it compares their
+// values, otherwise their bytes. It never silently reports different files as the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -171,7 +171,7 @@ TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
   }
 }
 
-/// An item with one record of zeros that is larger than the reader takes into memory.
+/// An item with one record of zeros, which is larger than the reader's limit for content in memory.
 class LargeSource final : public ItemSource {
  public:
   LargeSource() : ItemSource({}) {

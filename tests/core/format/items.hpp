@@ -31,7 +31,7 @@ struct SpoiledItem {
   std::size_t wide_end_record() const { return wide_locator() - 56; }
   std::size_t directory() const;
   /// entry() returns the offset of the n-th record's entry in the central directory; local()
-  /// returns the offset of its local header.
+  /// returns the offset of the record's local header.
   std::size_t entry(std::size_t n) const;
   std::size_t local(std::size_t n) const;
   /// Returns the offset of the first occurrence of `text`.

@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // counts a tensor once even if each rank stored its own
+    std::set<std::string> names;  // counts a tensor once even if each rank stored it separately
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {

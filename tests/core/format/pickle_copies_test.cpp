@@ -1,6 +1,6 @@
-// Some opcodes make Python copy a state or an argument, or compute a value from it, while the
-// decoded graph only refers to it. So the reader refuses a pickle that changes the state or the
-// argument after such an opcode.
+// Tests opcodes at which Python copies a state or an argument, or computes a value from it. The
+// reader's decoded graph only refers to the state or argument, so the reader refuses a pickle that
+// changes either one later.
 
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(PickleCopies, what_is_shared_and_not_copied_may_change) {
   const PickledValue list = decode("(]q\1" + from('\1') + "K\1a" + "t");
   ASSERT_FALSE(list.opaque) << list.reason;
   EXPECT_EQ(list.value, (Value(Tuple{{List{1}, List{1}}})));
-  // The list is held in two places before BUILD uses it.
+  // Two objects already refer to the list before BUILD uses the state.
   const PickledValue state = decode("(]q\1K\1a" + global("argparse", "Namespace") + ")\x81}" +
                                     text("a") + from('\1') + "sbt");
   EXPECT_FALSE(state.opaque) << state.reason;

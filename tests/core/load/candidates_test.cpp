@@ -95,7 +95,7 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// Derives from the description of the root what found() must return. "!" means that the tracker's
+/// Derives what found() must return from the description of the root. "!" means that the tracker's
 /// checkpoint is passed over. " beside 3" means that the note names the newer checkpoint 3.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";

@@ -93,7 +93,8 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// A change to one byte of a small file during a save over step 1, and the moment of the change.
+/// A change to one byte of a small file during a save that replaces step 1, and the moment of the
+/// change.
 struct Flip {
   const char* when;
   bool swapped;    ///< true if the byte changes after the new directory is in place

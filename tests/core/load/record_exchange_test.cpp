@@ -105,8 +105,8 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Returns small, large and empty tensors. Some are held by all ranks, others are cut along one
-/// axis or two.
+/// Returns small, large and empty tensors. Some are held by all ranks, others are split along one
+/// or two axes.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -125,7 +125,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // One object that all ranks want, and one object for each rank.
+    // An object that every rank holds as a copy and loads.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
@@ -265,7 +265,7 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // by one rank; so all three loaders need each record
+  save_under(kMeshes[0], directory.path());  // one rank saves; all three loaders need each record
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;

@@ -34,7 +34,7 @@ const std::vector<World> kWorlds = {
 };
 
 /// Returns tensors of every element width: with uneven parts, without elements, and without
-/// dimensions. Two axes split some of them, either along one dimension or along two.
+/// dimensions. Some of them are split over two axes, along one dimension or along two.
 std::vector<TensorSpec> specs() {
   const Placement rows({{"tp", 0}});
   const Placement columns({{"tp", 1}});

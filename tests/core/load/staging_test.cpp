@@ -78,7 +78,7 @@ StateDict state_over(std::vector<float>& values) {
 TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
   struct Row {
     std::uint64_t batch_bytes;  // batch size that the device sets
-    std::size_t batches;        // batches expected for some 200,000 bytes
+    std::size_t batches;        // batches expected for about 200,000 bytes
   };
   for (const Row row : {Row{0, 25}, Row{40'000, 6}, Row{1U << 20U, 1}}) {
     const contracts::TemporaryDirectory directory;

@@ -1,6 +1,6 @@
 // Tests metadata whose chunks overlap and leave a gap of the same volume. A check that only counts
-// elements then passes, even for one rank's request, although elements are missing. No command may
-// accept such a checkpoint as whole.
+// elements accepts this metadata, even for one rank's request, although elements are missing. No
+// command may accept such a checkpoint as whole.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ bool is_wrong_cover(std::optional<Code> code) {
   return code == Code::kChunkOverlap || code == Code::kCoverageGap;
 }
 
-/// Adds a tensor with equal elements, so that the content of its chunks does not differ.
+/// Adds a tensor whose elements are all equal, so that overlapping chunks have the same content.
 void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<Box>& boxes) {
   std::vector<std::pair<Box, Bytes>> parts;
   for (const Box& box : boxes) {

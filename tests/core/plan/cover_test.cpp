@@ -79,7 +79,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
 
-  // Gives the sweep 0 steps, so that only corners are compared.
+  // Allows the sweep 0 steps, so that only corners are compared.
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
   if (defect && defect->code == Code::kExtentMismatch) return;
   const auto fault = tiling_fault(Box::whole(shape), boxes, 0);

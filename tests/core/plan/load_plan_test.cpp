@@ -56,8 +56,9 @@ Box box_at_random(const Dims& shape, Stream& random) {
   return box;
 }
 
-/// Follows the plan element by element. Records which bytes each wanted element receives, and which
-/// stored elements are read. Elements are identified by their row-major number in the tensor.
+/// Follows the plan element by element. Counts how often each wanted element is delivered, and
+/// records which stored elements are read. Elements are identified by their row-major number in the
+/// tensor.
 struct Delivery {
   std::map<std::pair<std::uint32_t, std::int64_t>, int> times;   ///< by piece and element
   std::set<std::tuple<std::uint32_t, std::int64_t>> bytes_read;  ///< by chunk and element

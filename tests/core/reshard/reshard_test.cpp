@@ -1,5 +1,5 @@
-// Tests reshard on every fixture and under several cuts: diff must find the same content, and bytes
-// that are not interpreted must not change.
+// Tests reshard on every fixture, with several rules for cutting tensors into chunks: diff must
+// find the same content, and bytes that are not interpreted must not change.
 
 #include "core/reshard/reshard.hpp"
 #include "core/ports/whole_file.hpp"

@@ -146,8 +146,8 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Returns the replica number that a copy has after the main copy moved: the copies of rank 0 and
-/// rank `at` swap their numbers. If `at` is 0, those of ranks 0 and 1 do.
+/// Returns the replica number of a copy after the copies of rank 0 and rank `at` swapped their
+/// numbers, so that the main copy moved. If `at` is 0, the copies of ranks 0 and 1 swap.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -515,7 +515,7 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
 }
 
 /// Saves `stored`. Then runs two lives that save `live`: one loads the checkpoint and starts from
-/// its plan, the other has no cache.
+/// the plan of that checkpoint, the other has no cache.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;
@@ -594,7 +594,7 @@ TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan)
 // --- metadata in the cache ----------------------------------------------------------------------
 
 struct Loads {
-  std::vector<std::size_t> reused;  ///< numbers of the loads that used the cached metadata
+  std::vector<std::size_t> reused;  ///< indices of the loads that used the cached metadata
   std::vector<std::size_t> wrong;   ///< for each load: number of wrong elements
   std::optional<Error> error;
 };

@@ -161,7 +161,7 @@ class LateTasks final : public Tasks {
   std::vector<std::string>& events_;
 };
 
-/// Records when a lock is given back.
+/// Records when a lock is released.
 class ToldLocks final : public PassingStore {
  public:
   ToldLocks(Store& inner, std::vector<std::string>& events)

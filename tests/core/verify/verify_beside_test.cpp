@@ -91,7 +91,7 @@ TEST(Verify, DamagedFilesOfMegatronAreNotTakenForTheUsersOwn) {
   }
 }
 
-/// Rewrites the `.metadata` of a fixture, edited by `change`.
+/// Rewrites a fixture's `.metadata` after `change` has edited its content.
 template <class Change>
 void rewrite_metadata(test::FixtureCopy& copy, Change&& change) {
   Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");

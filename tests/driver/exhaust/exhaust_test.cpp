@@ -1,5 +1,5 @@
-// Tests that all pairs of small layouts are loaded and compared, that a wrong pair is named, and
-// that pairs that were not run do not count.
+// Tests that all pairs of small layouts are loaded and compared, that a wrong pair is reported, and
+// that pairs that did not run are not counted.
 
 #include "driver/exhaust/exhaust.hpp"
 

@@ -20,7 +20,7 @@ class PairTallyTest : public testing::Test {
     stored_ = job_.live_state();
   }
 
-  /// Returns the result for one rank to which the load delivered `stored_`, and which has `model_`
+  /// Returns the result if the load delivers `stored_` to the only rank, and the rank has `model_`
   /// afterwards.
   PairResult result(const PairRule& rule = {}) {
     PairTally tally(saved(), rule, 1);

@@ -23,7 +23,7 @@ class Runs {
  public:
   Recorded told;
 
-  /// Writes the present content of `told` to files, and judges them.
+  /// Writes the current content of `told` to files, and judges them.
   reports::ScenarioResult prove() {
     write("a", 0, told.control);
     write("b", 0, told.first);
@@ -89,7 +89,7 @@ TEST(ResumeProof, FindsAnObjectThatWasNotLoaded) {
 TEST(ResumeProof, RefusesARunThatLoadsNothing) {
   Runs runs;
   // Even the cold life, which should lack the loaded state, is at step 2 and has the state of that
-  // step. So comparing with it would prove nothing.
+  // step. So a comparison with the cold life would prove nothing.
   runs.write("cold", 1, runs.told.second);
   runs.folders.cold = runs.path("cold");
   const auto result = runs.prove();

@@ -184,7 +184,8 @@ TEST(ProgramJudge, ListsAllUntoldKeysByTheirCommonPrefix) {
     run.stored[0].objects.insert(key);
   }
   EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank told of: optim (2), sched;"));
-  // Keys that no rank told of are not summed up by a prefix under which some rank told of a key.
+  // A key that no rank told of is listed in full if some rank told of another key under the same
+  // prefix.
   run.stored[0].tensors["w.rest.a"] = run.stored[0].tensors["w"];
   EXPECT_THAT(run.first(), HasSubstr("optim (2), sched, w.rest.a"));
 }
@@ -314,7 +315,7 @@ TEST(ProgramJudge, WantsTheRankThatWasStarted) {
   EXPECT_THAT(run.first(), StartsWith("LAYOUT_MISMATCH: "));
 }
 
-// --- what was not told, and is no pass -------------------------------------------------------
+// --- missing evidence, which must not pass ---------------------------------------------------
 
 /// Replaces every occurrence of `from` in all texts.
 void put_all(std::vector<std::string>& texts, const std::string& from, const std::string& to) {
@@ -345,7 +346,7 @@ TEST(ProgramJudge, WantsEachPlannedStep) {
   RecordedRun run;
   run.plan.lives[1].steps = {{ProgramDoes::kTrain, 2}};
   EXPECT_THAT(run.first(), HasSubstr("the plan has 2 steps, and rank 0 tells of 1"));
-  run.plan.lives[1].exit = 16;  // ends within its last steps; what is missing then is the exit
+  run.plan.lives[1].exit = 16;  // the life may end before its last step, but must exit with 16
   EXPECT_THAT(run.first(), HasSubstr("was to end with 16"));
 }
 
@@ -549,7 +550,8 @@ TEST(ProgramJudge, ComparesHoldersOverRanks) {
 
 // --- a run that loads nothing ------------------------------------------------------------------
 
-/// Returns the findings about this run in place of the second life.
+/// Judges a cold life with the plan of the second life and these witness files. Returns the first
+/// finding.
 std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& files) {
   std::vector<LifeEvidence> lives = {evidence_of(run.plan.lives[0], run.files.first),
                                      evidence_of(run.plan.lives[1], run.files.second)};

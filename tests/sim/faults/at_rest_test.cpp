@@ -1,5 +1,5 @@
-// Flips bits and cuts off ends of files while nobody has them open. Then either all ranks refuse
-// the load with one named error, or the content that they read is unchanged.
+// Flips bits in files, and truncates files, while nobody has them open. Then either all ranks
+// refuse the load with one named error, or the content that they read is unchanged.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 

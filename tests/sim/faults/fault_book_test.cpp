@@ -1,4 +1,4 @@
-// Tests the descriptions of faults, and the places at which faults take effect.
+// Tests the descriptions of faults, and the points at which faults take effect.
 #include "sim/faults/fault_book.hpp"
 
 #include <gmock/gmock.h>
@@ -126,7 +126,7 @@ TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begin
   book.arm(0, kRank);
   book.begins(kRank, "commit", "");
   book.begins(kRank, "commit", "metadata");
-  // As if an error left the phase: ends() is not called for it.
+  // As if an exception had ended the phase: ends() is not called.
   EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   book.begins(kRank, "plan", "");
   EXPECT_EQ(book.strikes(kRank, kGather), nullptr);

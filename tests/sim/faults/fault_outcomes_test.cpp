@@ -1,4 +1,4 @@
-// Tries every kind of fault at every place of a save and of a load, on two ranks with the real
+// Tries every kind of fault at every point of a save and of a load, on two ranks with the real
 // engine. There are three permitted outcomes: the operation succeeds; it fails in the same way on
 // all ranks and the previous state remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>

@@ -34,7 +34,7 @@ Seen look(Store& store) {
   return seen;
 }
 
-/// Runs two ranks that look at saves of these steps. Rank 1 has a fault of this kind.
+/// Saves these steps. Then runs `program` on two ranks; rank 1 has a fault of this kind.
 LifeEnd life_with(FaultKind kind, const std::vector<std::int64_t>& steps,
                   const std::function<void(Store& store, GroupRank rank)>& program) {
   SimStore store;

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr int kBefore = 4;  // steps before the job continues as another; the last one overflows
+constexpr int kBefore = 4;  // steps before the handover to the other job; the last one overflows
 constexpr int kAfter = 2;
 
 std::vector<ModuleConfig> modules(const std::vector<std::string>& names) {

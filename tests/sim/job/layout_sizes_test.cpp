@@ -1,5 +1,5 @@
 // Tests every size in the list of layout names. Each size is parsed, printed, assigned to ranks,
-// stored and shown. It must split the model and the model's random streams as its row in the list
+// stored and shown. Each must split the model and the model's random streams as its row in the list
 // says. A new axis needs no change in this file.
 
 #include "core/state/layout_sizes.hpp"
@@ -35,8 +35,8 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout in which the size of this name is 4. Other sizes exceed 1 only where the model
-/// of some size requires it.
+/// Returns a layout in which the size of this name is 4. Of the other sizes only dp and pp exceed
+/// 1, because some rows of the list require it.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // must be divisible by etp, ep and dp_replicate

@@ -28,7 +28,8 @@ Family family_on(const char* model, const char* layout, std::int32_t rank,
   return family_of(kind, model_named(model), parse_layout(layout), {rank}, ceil_chunk);
 }
 
-/// Returns the splits of one parameter: those of the model combined with those of the sharing.
+/// Returns the splits of one parameter: those of the model, combined with those of the family's
+/// sharing.
 Placement wrapped(const Family& family, const LocalParameter& parameter) {
   return shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing, kRows);
 }

@@ -30,7 +30,7 @@ struct Lives {
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
   std::vector<std::int32_t> ranks = {};         ///< ranks of both jobs; if empty, 0 .. n-1
-  std::vector<ModuleConfig> modules = {};       ///< modules of both jobs; replace model and layout
+  std::vector<ModuleConfig> modules = {};       ///< of both jobs, in place of model and layout
   std::vector<ModuleConfig> load_modules = {};  ///< modules of the loading job, if they differ
   /// True if the loading job's parameter groups are in reverse order.
   bool plain_first_at_load = false;

@@ -98,8 +98,8 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Everything that each rank showed in a story, as text. Each key begins with the code of the
-/// defect that makes this text differ.
+/// Maps a code and a rank to what the rank showed in a story, as text. If the text is wrong, the
+/// code names the defect.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 

@@ -64,7 +64,7 @@ class SavingRank {
     });
   }
 
-  /// Changes the job's elements, and reads the state that background work changes.
+  /// Changes the job's elements, and reads state that background work may change at the same time.
   void train() {
     testing_job::each_element(job_.state, [](const TensorLeaf&, std::byte* element, std::uint64_t) {
       element[0] ^= std::byte{0x25};

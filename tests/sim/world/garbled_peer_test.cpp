@@ -17,7 +17,7 @@ namespace reprise::sim {
 namespace {
 
 constexpr std::int32_t kWorldSize = 2;
-constexpr std::size_t kPlaces = 24;  // number of places in each message that are garbled
+constexpr std::size_t kPlaces = 24;  // number of positions at which each message is garbled
 
 /// Changes the message that a rank sends in its nth call.
 using Garble = std::function<void(std::size_t nth, Bytes& wire)>;
@@ -104,8 +104,8 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Garbles each message of rank 1 at kPlaces places, and also truncates it at each of them.
-  /// Counts the errors that result.
+  /// Garbles each message of rank 1 at kPlaces positions, and also truncates it at each of them.
+  /// Counts the resulting errors.
   std::map<std::string, int> run_all(const Program& program) {
     std::vector<std::size_t> sizes;
     run(program, [&](std::size_t, Bytes& wire) { sizes.push_back(wire.size()); });

@@ -54,7 +54,7 @@ bool is_change_of_names(const std::string& call) {
   return call == "publish" || call == "replace" || call == "put_aside";
 }
 
-/// True if this end can happen at this place.
+/// True if this kind of end is possible at this place.
 bool possible(End end, const MortalPlace& place) {
   const bool call = place.what != "begins" && place.what != "ends";
   if (end == End::kError) return call;
@@ -81,7 +81,8 @@ void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// Saves of a job that changes its state right after it begins a save, and then polls.
+/// The saves of a job that, after it begins each save, immediately changes its state and then
+/// polls.
 struct Beside {
   std::vector<SaveOf> saves = {};
   std::size_t in_flight = 1;
@@ -133,7 +134,7 @@ struct History {
   std::optional<SaveOf> saves = {};
   /// Permitted generations; 0 permits that there is no checkpoint.
   std::set<std::int64_t> allowed = {};
-  /// Steps that must remain after the last save. Those of them that were saved earlier must be
+  /// Steps that must remain after the last save. A step in this list that was saved earlier must be
   /// whole after every crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
@@ -308,8 +309,8 @@ struct CutOff {
   bool finished = false;            ///< true if all ranks reached the end
 };
 
-/// Runs the program until the victim reaches place number `last`. There the event `setting.end`
-/// happens. If the victim never gets there, runs until all ranks have ended.
+/// Runs the program until the victim reaches place number `last`, where the event `setting.end`
+/// happens. If the victim never reaches that place, runs until all ranks have ended.
 CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
                  const Program& program) {
   CutOff run;
@@ -486,8 +487,8 @@ class ProtocolCrash {
   }
 
   /// Returns the names that a removal left behind. If lists lag, the save may not have seen some
-  /// files; in that case first makes one more save, which removes these files. Marks stay until a
-  /// list shows that nothing else is left.
+  /// files; in that case first makes one more save, which removes these files. The marks of a
+  /// removal stay until a list shows that nothing else is left.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
@@ -609,8 +610,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A mutant of the protocol, the history and the number of ranks with which its error shows, and
-/// the complaint.
+/// A mutant of the protocol; the history and the number of ranks with which its error shows; and
+/// the expected complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
