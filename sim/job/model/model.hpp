@@ -148,7 +148,8 @@ ModelSpec moe(std::string name, const MoeSizes& sizes);
 
 /// Returns the model of that name. Throws USAGE with a suggestion if there is none. There are, for
 /// scenarios, "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
-/// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
+/// "moe-tiny-experts" with a tensor per expert, "moe-twelve" with 12 layers of 12 such experts; for
+/// modules "vision-tiny", "audio-tiny",
 /// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
 /// vocabulary; "every-kind", which has every kind of parameter in small dimensions; and, for plans,
 /// real ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
