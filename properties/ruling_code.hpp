@@ -66,7 +66,7 @@ inline constexpr RulingCode kRngDrift{kFirst + 14};
 inline constexpr RulingCode kLastGoodDeleted{kFirst + 15};
 /// A save succeeded, but no tracker refers to its checkpoint.
 inline constexpr RulingCode kCommitMissing{kFirst + 16};
-/// Ranks resumed from different checkpoints.
+/// Ranks resumed from different checkpoints, or a checkpoint holds files of two saves.
 inline constexpr RulingCode kMixedGeneration{kFirst + 17};
 /// Samples were lost or seen twice.
 inline constexpr RulingCode kDataStreamSkip{kFirst + 18};

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/base/codes.hpp"
+#include "core/base/print.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
@@ -12,6 +13,7 @@
 #include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
 #include "properties/ruling_code.hpp"
+#include "properties/slot_keys.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/rerun/rerun_machine.hpp"
 
@@ -47,6 +49,20 @@ bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) 
   });
 }
 
+/// Returns the payload files that hold something and that the metadata does not name. A rank with
+/// nothing to write may leave an empty file.
+std::vector<std::string> unnamed_payload(Store& store, const Checkpoint& checkpoint) {
+  std::vector<std::string> unnamed;
+  const auto& named = checkpoint.catalog().files;
+  for (const Entry& entry : store.list(checkpoint.location().directory)) {
+    if (entry.directory || entry.size == 0 || !entry.name.ends_with(".distcp")) continue;
+    if (std::find(named.begin(), named.end(), entry.name) == named.end()) {
+      unnamed.push_back(entry.name);
+    }
+  }
+  return unnamed;
+}
+
 class StoreJudge {
  public:
   StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
@@ -62,6 +78,7 @@ class StoreJudge {
       judge_tracker();
       judge_kept();
     }
+    judge_stored();
     judge_rerun();
     return std::move(rulings_);
   }
@@ -168,6 +185,44 @@ class StoreJudge {
     if (beyond == 0) return;
     rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
                                          std::to_string(plan_.keep) + " that are to be kept");
+  }
+
+  void judge_stored() {
+    for (const Generation& one : generations(store_, kCheckpointRoot)) {
+      const SavePoint* save = save_of(past_.saves, one.step);
+      if (!one.committed || (save != nullptr && may_be_damaged(past_.saves, *save))) continue;
+      try {
+        const Checkpoint checkpoint = Checkpoint::open(store_, one.directory);
+        judge_payload(checkpoint, one.step);
+        judge_keys(checkpoint, one.step);
+      } catch (const Error&) {
+        continue;  // the other rules report a checkpoint that is not whole
+      }
+    }
+  }
+
+  /// Requires that the checkpoint holds the payload of one save alone. Nothing else would show the
+  /// rest of another save: each of its files is intact, and no load of the named ones reads it.
+  void judge_payload(const Checkpoint& checkpoint, Step step) {
+    const auto unnamed = unnamed_payload(store_, checkpoint);
+    if (unnamed.empty()) return;
+    rule(judged::kMixedGeneration, "the checkpoint of step " + printed(step) +
+                                       " holds payload of another save, which its metadata does "
+                                       "not name: " +
+                                       join_first(unnamed));
+  }
+
+  void judge_keys(const Checkpoint& checkpoint, Step step) {
+    std::vector<std::string> keys;
+    for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
+    const Rulings found = judge_slot_keys(keys);
+    if (found.empty()) return;
+    rulings_.push_back(
+        {found.front().code,
+         found.front().key,
+         "the checkpoint of step " + printed(step) + " has " + std::to_string(found.size()) +
+             " keys that break the law of slots; the first: " + found.front().message,
+         {}});
   }
 
   void judge_rerun() {

@@ -15,6 +15,9 @@ namespace reprise::driver {
 ///   LAST_GOOD_DELETED       a checkpoint that had to be kept is missing or not whole
 ///   RETENTION_EXCEEDED      a checkpoint still exists although `keep` are newer
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
+///   KEYSET_ASYMMETRY        the optimizer's stored keys are not the model's times the slots
+///   MIXED_GENERATION        a checkpoint holds payload that its metadata does not name: it is
+///                           from another save
 ///
 /// A checkpoint had to be kept if it is newer than the tracker's, or if fewer than `keep` newer
 /// checkpoints are counted. Two kinds are not counted: checkpoints newer than the tracker's, and

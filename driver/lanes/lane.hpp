@@ -55,7 +55,8 @@ class Lane {
   virtual void finish() = 0;
 };
 
-/// Runs ranks as fibers on one thread, over a store that loses unsynced writes in a crash.
+/// Runs ranks as fibers on one thread, over a store that loses unsynced writes between incarnations
+/// (or keeps them: see CrashModel).
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
 /// Runs ranks as processes of a launcher, over a real directory; `lane` is kMpi or kGpu.
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,

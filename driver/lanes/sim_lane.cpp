@@ -135,7 +135,7 @@ class SimLane final : public Lane {
     // changes.
     store_.pass_term();
     store_.settle();
-    store_.crash();  // the worst end of an incarnation: unsynced changes are lost
+    crash(incarnation);
     return record;
   }
 
@@ -148,6 +148,19 @@ class SimLane final : public Lane {
   }
 
  private:
+  /// Ends the incarnation's hold on the store. By default this is the hardest end: all unsynced
+  /// changes are lost.
+  void crash(std::size_t incarnation) {
+    switch (scenario_.checkpoint.crash) {
+      case CrashModel::kPowerCut:
+        return store_.crash();
+      case CrashModel::kKilled:
+        return;
+      case CrashModel::kAnySubset:
+        return store_.crash_keeping_some(mix64(mix64(options_.seed, scenario_.seed), incarnation));
+    }
+  }
+
   const Scenario& scenario_;
   LaneOptions options_;
   MemoryOf memory_;

@@ -185,6 +185,14 @@ struct IncarnationPlan {
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
 };
 
+/// What the end of a life leaves in the store of the simulated lane.
+enum class CrashModel : std::uint8_t {
+  kPowerCut,   ///< only what was synced
+  kKilled,     ///< everything that was written, synced or not
+  kAnySubset,  ///< what was synced, and of the rest a subset that the seeds decide
+};
+std::string_view name_of(CrashModel model);
+
 /// Options for writing and reading the checkpoints of a scenario.
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
@@ -203,6 +211,7 @@ struct CheckpointPlan {
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
   std::int64_t batch_bytes = 0;    ///< limit per batch; 0 for the default
+  CrashModel crash = CrashModel::kPowerCut;
   /// Capabilities of the simulated lane's store.
   StoreCapabilities store = {.exchange = true};
 
@@ -278,6 +287,8 @@ struct Scenario {
   /// Number of results that must precede a result that counts as a spike; 0 for the default.
   std::int64_t rerun_samples = 0;
   sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
+  /// The field in which the two parameter groups of an optimizer differ.
+  sim::GroupField groups_differ_in = sim::GroupField::kWdMult;
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   /// The plan of a trainer; if set, it replaces the job and its incarnations.

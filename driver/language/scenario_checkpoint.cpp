@@ -54,6 +54,18 @@ void read_store(YamlMap map, StoreCapabilities& store) {
 
 }  // namespace
 
+std::string_view name_of(CrashModel model) {
+  switch (model) {
+    case CrashModel::kPowerCut:
+      return "power_cut";
+    case CrashModel::kKilled:
+      return "killed";
+    case CrashModel::kAnySubset:
+      return "any_subset";
+  }
+  return "";
+}
+
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   if (const auto strict = checkpoint.text("strictness")) {
     const auto mode = strictness_named(*strict);
@@ -68,6 +80,10 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
   plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
   read_async(checkpoint, plan);
+  plan.crash =
+      checkpoint
+          .one_of("crash", {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset})
+          .value_or(plan.crash);
   if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
   static_cast<void>(checkpoint.node("store"));
   checkpoint.refuse_unknown();

@@ -154,6 +154,11 @@ void read_job(YamlMap job, Scenario& scenario) {
   scenario.incarnations.push_back(std::move(first));
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
   scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
+  using sim::GroupField;
+  scenario.groups_differ_in =
+      job.one_of("groups_differ_in",
+                 {GroupField::kWdMult, GroupField::kLrMult, GroupField::kOfExperts})
+          .value_or(scenario.groups_differ_in);
   scenario.rerun_samples = job.integer_in("rerun_samples", 1, kWorldMax).value_or(0);
   if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
   static_cast<void>(job.node("schedule"));

@@ -170,6 +170,9 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   }
   if (scenario.rerun_samples > 0) put(out, "rerun_samples", scenario.rerun_samples);
   if (scenario.random_by_dp) put_flag(out, "random_by_dp", true);
+  if (scenario.groups_differ_in != Scenario{}.groups_differ_in) {
+    put(out, "groups_differ_in", std::string(name_of(scenario.groups_differ_in)));
+  }
   put_schedule(out, scenario.schedule);
   put_life_of_one(out, scenario, first);
   put_forms_of_one(out, scenario, first);
@@ -356,6 +359,7 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan.in_flight != CheckpointPlan{}.in_flight) put(out, "in_flight", plan.in_flight);
   if (plan.staging_bytes > 0) put(out, "staging_bytes", plan.staging_bytes);
   if (plan.batch_bytes > 0) put(out, "batch_bytes", plan.batch_bytes);
+  if (plan.crash != CheckpointPlan{}.crash) put(out, "crash", std::string(name_of(plan.crash)));
   if (plan.store != CheckpointPlan{}.store) put_store(out, plan.store);
   out << YAML::EndMap;
 }

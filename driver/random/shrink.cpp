@@ -323,6 +323,7 @@ void drop_options(const Scenario& from, Variants& variants) {
     for (auto& plan : scenario.incarnations) plan.keys = sim::KeyForm::kPrefixed;
   });
   variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
+  variants.add([](Scenario& scenario) { scenario.groups_differ_in = sim::GroupField::kWdMult; });
   drop_rerun(variants);
 }
 
@@ -463,6 +464,7 @@ void shrink_job(Variants& variants) {
   variants.add([](Scenario& scenario) { scenario.checkpoint.late = false; });
   variants.add([](Scenario& scenario) { scenario.checkpoint.reads_once = false; });
   variants.add([](Scenario& scenario) { scenario.checkpoint.in_flight = 1; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.crash = CrashModel::kPowerCut; });
   variants.add([](Scenario& scenario) {
     scenario.checkpoint.batch_bytes = scenario.checkpoint.staging_bytes = 0;
   });
@@ -477,13 +479,14 @@ void shrink_job(Variants& variants) {
 std::uint64_t weight_of(const Scenario& scenario) {
   std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
   weight += scenario.random_by_dp ? 1U : 0U;
+  weight += scenario.groups_differ_in != sim::GroupField::kWdMult ? 1U : 0U;
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
   weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
   weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
   const CheckpointPlan& plan = scenario.checkpoint;
   weight += (plan.async ? 4U : 0U) + (plan.late ? 1U : 0U) + (plan.staging_bytes > 0 ? 1U : 0U) +
-            (plan.reads_once ? 1U : 0U);
+            (plan.reads_once ? 1U : 0U) + (plan.crash == CrashModel::kPowerCut ? 0U : 1U);
   weight += static_cast<std::uint64_t>(plan.in_flight);
   return weight + (scenario.seed == 1 ? 0 : 1);
 }

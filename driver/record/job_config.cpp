@@ -25,6 +25,7 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   if (!config.makeup.modules.empty()) config.training.clip_grad = kClipGrad;
   config.load = plan.load;
   config.training.random_by_dp = scenario.random_by_dp;
+  config.training.groups_differ_in = scenario.groups_differ_in;
   config.checkpoint.plain_first = plan.plain_first;
   config.checkpoint.keys = plan.keys;
   config.identity.run = plan.run.empty() ? scenario.name : plan.run;

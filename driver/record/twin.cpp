@@ -15,6 +15,7 @@ sim::JobConfig on_one_rank(const sim::JobConfig& config) {
   alone.training.seed = config.training.seed;
   alone.checkpoint.optimizer_sharding = config.checkpoint.optimizer_sharding;
   alone.training.schedule = config.training.schedule;
+  alone.training.groups_differ_in = config.training.groups_differ_in;
   alone.checkpoint.shard_dim = config.checkpoint.shard_dim;
   alone.training.clip_grad = config.training.clip_grad;
   alone.load = config.load;
@@ -67,6 +68,7 @@ bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) con
          other.training.seed == config_.training.seed &&
          other.checkpoint.optimizer_sharding == config_.checkpoint.optimizer_sharding &&
          other.training.schedule == config_.training.schedule &&
+         other.training.groups_differ_in == config_.training.groups_differ_in &&
          other.makeup.modules == config_.makeup.modules &&
          other.training.clip_grad == config_.training.clip_grad &&
          other.rerun.options.skip == config_.rerun.options.skip && start == start_ &&

@@ -26,13 +26,12 @@ void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
               {.rank = fabric.rank()});
 }
 
-/// Gives each parameter group the indices of the parameters that use its settings.
+/// Gives each parameter group the indices of the parameters that use its settings. `groups` are in
+/// the order of ParameterGroup.
 void deal_out(const Family& family, std::vector<GroupSettings>& groups) {
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    const bool plain = family.parameters[p].spec.group == ParameterGroup::kPlain;
-    for (auto& group : groups) {
-      if ((group.wd_mult == 0) == plain) group.params.push_back(static_cast<std::int64_t>(p));
-    }
+    const auto group = static_cast<std::size_t>(family.parameters[p].spec.group);
+    groups[group].params.push_back(static_cast<std::int64_t>(p));
   }
 }
 
@@ -117,14 +116,14 @@ JobData started(JobConfig config, Fabric& fabric, const JobPolicy& policy) {
 }
 
 OptimizerSettings fresh_settings(const JobData& job, const Module& module, const Family& family) {
-  OptimizerSettings settings = initial_settings(job.progress.schedule, module.config.loss_scale);
+  OptimizerSettings settings = initial_settings(job.progress.schedule, module.config.loss_scale,
+                                                job.config.training.groups_differ_in);
+  const bool of_experts = !module.is_whole_job() && family.kind == MeshKind::kExpert;
+  for (auto& group : settings.groups) group.of_experts = group.of_experts != of_experts;
+  deal_out(family, settings.groups);
   if (job.config.checkpoint.plain_first) {
     std::reverse(settings.groups.begin(), settings.groups.end());
   }
-  for (auto& group : settings.groups) {
-    group.of_experts = !module.is_whole_job() && family.kind == MeshKind::kExpert;
-  }
-  deal_out(family, settings.groups);
   return settings;
 }
 

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "core/save/retention.hpp"
 #include "core/seams/save_seams.hpp"
 #include "properties/ruling_code.hpp"
@@ -32,6 +35,28 @@ Steps tracker_first(Store& store, CommitTarget& target, const CommitContent& con
   return steps;
 }
 
+/// Renames the tracker first and makes its content and its name durable after that.
+void move_tracker_unsynced(Store& store, const CommitTarget& target) {
+  const std::string root = parent_path(target.directory);
+  const std::string path = join_path(root, std::string(kTrackerFile));
+  const std::string beside = aside_path(path, kNextSuffix, target.claim.token);
+  const auto file = store.create(beside);
+  file->write_at(0, write_tracker(Tracker{target.step}));
+  store.publish({beside, path, target.claim.root.get()});
+  file->sync();
+  file->close();
+  store.sync_directory(root);
+}
+
+Steps tracker_synced_late(Store& store, CommitTarget& target, const CommitContent& content,
+                          Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  const auto tracker = named(steps, "tracker");
+  if (tracker == steps.end()) return steps;
+  tracker->run = [&store, &target] { move_tracker_unsynced(store, target); };
+  return steps;
+}
+
 ProtocolStep tracker_step(Store& store, CommitTarget& target) {
   return {"tracker", [&store, &target] { move_tracker(store, target); }};
 }
@@ -52,6 +77,45 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
                          Part part) {
   Steps steps = commit_part(store, target, content, part);
   if (part == Part::kMember && target.step) steps.push_back(tracker_step(store, target));
+  return steps;
+}
+
+// --- leftovers ----------------------------------------------------------------------------------
+
+/// Content of payload files, by name.
+using Payload = std::map<std::string, Bytes>;
+
+/// Returns the payload in directories that other saves of the same step never finished.
+Payload payload_left(Store& store, const CommitTarget& target) {
+  constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30U;
+  Payload files;
+  for (const Aside& aside : asides_of(store, target.directory)) {
+    if (aside.suffix != kSavingSuffix || aside.token == target.claim.token) continue;
+    for (const Entry& entry : store.list(aside.path)) {
+      if (!entry.name.ends_with(".distcp")) continue;
+      files[entry.name] = read_all(store, join_path(aside.path, entry.name), kBytesMax);
+    }
+  }
+  return files;
+}
+
+/// Writes into a directory that holds the payload of an earlier save, as a writer does that uses
+/// one directory for each step and does not empty it.
+Steps directory_used_again(Store& store, CommitTarget& target) {
+  Steps steps = prepare_protocol(store, target);
+  const auto left = std::make_shared<Payload>();
+  const auto clear = named(steps, "clear");
+  clear->run = [&store, &target, left, run = std::move(clear->run)] {
+    *left = payload_left(store, target);
+    run();
+  };
+  const auto make_saving = named(steps, "make_saving");
+  make_saving->run = [&store, &target, left, run = std::move(make_saving->run)] {
+    run();
+    for (const auto& [name, content] : *left) {
+      write_durably(store, join_path(target.saving(), name), content);
+    }
+  };
   return steps;
 }
 
@@ -151,6 +215,14 @@ class WholeForMe {
 
 /// Writes the tracker before the checkpoint has its final name.
 void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
+/// Makes the tracker durable only after its rename.
+void tracker_synced_after_rename(Policies& policies) {
+  policies.save.commit = asked<tracker_synced_late>;
+}
+/// Saves into a directory that an unfinished save has left.
+void use_directory_again(Policies& policies) {
+  policies.save.prepare = asked<directory_used_again>;
+}
 /// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
 /// Writes the tracker on no rank, because each rank relies on another rank to write it.
@@ -188,6 +260,13 @@ std::span<const Mutant> commit_mutants() {
        "2 ranks, 2 checkpoints, one payload file of the newest damaged",
        {judged::kMixedGeneration, judged::kStaleBytes},
        choose_alone},
+      {"payload-of-another-save-kept",
+       "A save writes into the directory that a save of the same step has left, and keeps what "
+       "stands there: the payload of a larger world stays beside its own.",
+       "SaveSeams::prepare",
+       "a save that is killed in the commit, the same step saved by fewer ranks",
+       {judged::kMixedGeneration},
+       use_directory_again},
       {"retention-before-durable",
        "Older checkpoints are removed when the commit begins: a crash in it leaves none.",
        "SaveSeams::commit, retention",
@@ -232,6 +311,13 @@ std::span<const Mutant> commit_mutants() {
        "a crash anywhere in the save",
        {Code::kTrackerDangling},
        tracker_at_schedule},
+      {"tracker-synced-after-rename",
+       "The tracker is renamed first and synced then: a power cut between the two may keep the "
+       "name and lose the content.",
+       "SaveSeams::commit",
+       "a crash between the two that any subset of what was not synced survives",
+       {judged::kCommitMissing, Code::kTrackerDangling},
+       tracker_synced_after_rename},
       {"tracker-written-by-nobody",
        "Everybody leaves the tracker to somebody else.",
        "SaveSeams::commit",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/hash.hpp"
+#include "core/base/random.hpp"
 #include "core/ports/store_path.hpp"
 #include "sim/world/sim_file.hpp"
 
@@ -24,6 +25,7 @@ Entry entry_of(std::string name, const Inode& node) {
 void sync_tree(Inode& node) {
   node.durable_content = node.content;
   node.durable_names = node.names;
+  node.unsynced.clear();
   for (const auto& [name, child] : node.names) sync_tree(*child);
 }
 
@@ -33,7 +35,19 @@ SimStore::SimStore(std::string name, StoreCapabilities capabilities, std::uint64
     : name_(std::move(name)), capabilities_(capabilities), seed_(seed) {}
 
 void SimStore::crash() {
-  if (capabilities_.renames) root_ = after_crash(*root_);
+  if (capabilities_.renames) root_ = after_crash(*root_, [](const auto&) { return false; });
+}
+
+void SimStore::crash_keeping_some(std::uint64_t seed) {
+  if (!capabilities_.renames) return;
+  Stream fate(seed);
+  root_ = after_crash(*root_, [&fate](const auto&) { return fate.below(2) == 1; });
+}
+
+SimStore SimStore::crashed(const Survives& survives) const {
+  SimStore left(name_, capabilities_, seed_);
+  left.root_ = after_crash(*root_, survives);
+  return left;
 }
 
 void SimStore::sync_all() { sync_tree(*root_); }
@@ -77,11 +91,19 @@ void SimStore::set_name(const InodePtr& directory, const std::string& name, cons
     changes_.push_back({directory, name, before == names.end() ? nullptr : before->second});
     if (changes_.size() > kListLag) changes_.pop_front();
   }
+  if (capabilities_.renames) directory->unsynced.push_back({{name, node}});
   if (node) {
     names[name] = node;
   } else {
     names.erase(name);
   }
+}
+
+void SimStore::join_last(const InodePtr& a, const InodePtr& b) {
+  if (a != b || !capabilities_.renames) return;
+  const NameStep last = std::move(a->unsynced.back());
+  a->unsynced.pop_back();
+  a->unsynced.back().insert(a->unsynced.back().end(), last.begin(), last.end());
 }
 
 Names SimStore::listed(const InodePtr& directory) {
@@ -176,8 +198,10 @@ void SimStore::move(const std::string& from, const std::string& to) {
   if ((to + "/").starts_with(from + "/") && to != from) {
     fail(Code::kIo, "rename: Invalid argument", to);
   }
-  set_name(existing_directory("rename", parent_path(from)), name_in(from), nullptr);
+  const auto source = existing_directory("rename", parent_path(from));
+  set_name(source, name_in(from), nullptr);
   set_name(target, name_in(to), node);
+  join_last(source, target);
 }
 
 void SimStore::publish(const NameChange& change) {
@@ -206,8 +230,11 @@ void SimStore::replace(const NameChange& change) {
     fail(Code::kIo, "exchange: Invalid argument", a);
   }
   const InodePtr staged = find(a);
-  set_name(find(parent_path(a)), name_in(a), find(b));
-  set_name(find(parent_path(b)), name_in(b), staged);
+  const InodePtr above_a = find(parent_path(a));
+  const InodePtr above_b = find(parent_path(b));
+  set_name(above_a, name_in(a), find(b));
+  set_name(above_b, name_in(b), staged);
+  join_last(above_a, above_b);
 }
 
 void SimStore::remove(const std::string& path) {
@@ -238,6 +265,7 @@ std::unique_ptr<StoreLock> SimStore::lock(const std::string& path) {
 void SimStore::sync_directory(const std::string& directory) {
   const auto node = existing_directory("fsync", directory);
   node->durable_names = node->names;
+  node->unsynced.clear();
 }
 
 }  // namespace reprise::sim

@@ -36,6 +36,12 @@ class SimStore final : public Store {
   /// those of its last sync_directory. Open files continue to work on nodes that are no longer in
   /// the tree. Without `renames` only objects that were never put are lost.
   void crash();
+  /// Cuts the power so that each unsynced change survives by itself, or not, as the seed decides.
+  /// A rename within a directory survives as a whole.
+  void crash_keeping_some(std::uint64_t seed);
+  /// Returns the store as a crash at this moment would leave it: with the unsynced changes that
+  /// survive. Nobody holds a lock in it. This store stays as it is.
+  SimStore crashed(const Survives& survives) const;
   /// Makes everything durable, like an orderly shutdown.
   void sync_all();
   /// Advances time by more than the term of a lease.
@@ -70,6 +76,9 @@ class SimStore final : public Store {
   void require_allowed(const char* call, const NameChange& change) const;
   /// Puts a name into a directory, or removes it if `node` is null.
   void set_name(const InodePtr& directory, const std::string& name, const InodePtr& node);
+  /// Makes the last change of `a` and the last change of `b` one change, if both are of one
+  /// directory.
+  void join_last(const InodePtr& a, const InodePtr& b);
   /// Returns the names that a listing of the directory shows; they may be outdated.
   Names listed(const InodePtr& directory);
 

@@ -184,6 +184,30 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
       {"it did not end, and the tracker names it",
        [](auto&, auto&, auto& past) { past.saves.back().certain = false; },
        {}},
+      {"payload that the metadata does not name stands in the newest",
+       [](auto& store, auto&, auto&) {
+         write_durably(store, kNewest + "/__7_0.distcp", as_bytes("of a larger world"));
+       },
+       {"MIXED_GENERATION"}},
+      {"it stands in an old one",
+       [](auto& store, auto&, auto&) {
+         write_durably(store, kOldest + "/__7_0.distcp", as_bytes("of a larger world"));
+       },
+       {"MIXED_GENERATION"}},
+      {"it is empty, as that of a rank with nothing to write",
+       [](auto& store, auto&, auto&) { write_durably(store, kNewest + "/__7_0.distcp", {}); },
+       {}},
+      {"it stands in one that was damaged on purpose",
+       [](auto& store, auto&, auto& past) {
+         write_durably(store, kNewest + "/__7_0.distcp", as_bytes("of a larger world"));
+         past.saves.back().damaged = true;
+       },
+       {}},
+      {"another file stands beside the payload, of which nobody says that it is payload",
+       [](auto& store, auto&, auto&) {
+         write_durably(store, kNewest + "/notes.txt", as_bytes("of a user"));
+       },
+       {}},
       {"nothing was ever saved", [](auto&, auto&, auto& past) { past.saves.clear(); }, {}},
       {"a rerun waits",
        [](auto& store, auto&, auto&) { put_rerun_state(store, sim::RerunState::kNotRunningYet); },

@@ -38,6 +38,8 @@ struct TrainingSettings {
   Schedule schedule = {};
   double clip_grad = 0;       ///< limit on the norm of gradients over all modules; 0 for none
   bool random_by_dp = false;  ///< true if random streams differ by rank of dp x cp
+  /// The field in which the two parameter groups of an optimizer differ.
+  GroupField groups_differ_in = GroupField::kWdMult;
 };
 
 /// The form of a job's checkpoints.

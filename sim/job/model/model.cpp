@@ -10,10 +10,10 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 15> kModelNames = {
-    "gpt-tiny",    "moe-tiny",      "moe-tiny-mtp", "moe-tiny-experts", "vision-tiny",
-    "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
-    "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3",      "every-kind"};
+constexpr std::array<std::string_view, 16> kModelNames = {
+    "gpt-tiny",   "moe-tiny",      "moe-tiny-mtp", "moe-tiny-experts", "moe-twelve", "vision-tiny",
+    "audio-tiny", "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",  "llama3-405b",
+    "gpt3-175b",  "mixtral-8x7b",  "deepseek-v3",  "every-kind"};
 
 /// Adds parameters to a model, at the places that the last call of at() set.
 class Builder {
@@ -196,6 +196,17 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
+/// Twelve layers of twelve experts: as text, the tenth of each comes before the second.
+constexpr MoeSizes kTwelve = {.layers = 12,
+                              .dense_layers = 1,
+                              .hidden = 12,
+                              .ffn = 14,
+                              .experts = 12,
+                              .expert_ffn = 7,
+                              .shared_ffn = 0,
+                              .vocabulary = 61,
+                              .streams = 0,
+                              .own_tensors = true};
 /// Small in every dimension, so that meshes of 2 to 8 ranks split some dimensions unevenly and
 /// leave shards of others empty.
 constexpr MoeSizes kEveryKind = {.layers = 2,
@@ -338,6 +349,7 @@ ModelSpec model_named(std::string_view name) {
   if (name == "moe-tiny") return moe("moe-tiny", {});
   if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
   if (name == "moe-tiny-experts") return moe("moe-tiny-experts", {.own_tensors = true});
+  if (name == "moe-twelve") return moe("moe-twelve", kTwelve);
   if (name == "vision-tiny") return encoder("vision-tiny", {});
   if (name == "audio-tiny") return encoder("audio-tiny", {2, 6, 10, 9, 5, 12});
   if (name == "language-tiny") return gpt("language-tiny", kLanguage);

@@ -150,7 +150,8 @@ struct MoeSizes {
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
 /// Returns the model with that name. Throws USAGE with a suggestion if there is none.
-/// For scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp", "moe-tiny-experts" (a tensor per expert).
+/// For scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp", "moe-tiny-experts" (a tensor per expert),
+/// "moe-twelve" (12 layers of 12 such experts).
 /// For modules: "vision-tiny", "audio-tiny", "language-tiny", "hybrid-tiny", "language-moe". If one
 /// of these has a vocabulary, the vocabulary is padded for the module's tp.
 /// "every-kind" has every kind of parameter, in small dimensions.

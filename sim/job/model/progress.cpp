@@ -25,9 +25,25 @@ void OptimizerSettings::after_step(bool overflow, bool stepped) {
   for (auto& group : groups) ++group.step;
 }
 
-OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale) {
-  OptimizerSettings settings{.groups = {GroupSettings{}, GroupSettings{.wd_mult = 0}},
-                             .loss_scale = loss_scale};
+std::string_view name_of(GroupField field) {
+  switch (field) {
+    case GroupField::kWdMult:
+      return "wd_mult";
+    case GroupField::kLrMult:
+      return "lr_mult";
+    case GroupField::kOfExperts:
+      return "is_expert_parallel";
+  }
+  return "";
+}
+
+OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale,
+                                   GroupField field) {
+  GroupSettings plain;
+  if (field == GroupField::kWdMult) plain.wd_mult = 0;
+  if (field == GroupField::kLrMult) plain.lr_mult = 0.5;
+  plain.of_experts = field == GroupField::kOfExperts;
+  OptimizerSettings settings{.groups = {GroupSettings{}, plain}, .loss_scale = loss_scale};
   settings.apply(schedule);
   return settings;
 }

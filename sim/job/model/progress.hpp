@@ -4,6 +4,7 @@
 // next steps.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/job/model/model.hpp"
@@ -12,6 +13,15 @@
 namespace reprise::sim {
 
 /// Settings of a parameter group of Adam.
+/// The one identifier in which an optimizer's two parameter groups differ.
+enum class GroupField : std::uint8_t {
+  kWdMult,     ///< plain parameters have no weight decay
+  kLrMult,     ///< plain parameters have half the rate, and weight decay like the others
+  kOfExperts,  ///< plain parameters count as experts' parameters; they train like the others
+};
+/// Returns the name of the field in a checkpoint, such as "lr_mult".
+std::string_view name_of(GroupField field);
+
 struct GroupSettings {
   double lr = 0;  ///< rate of the next step; the schedule sets it after each step
   double weight_decay = 0;
@@ -59,7 +69,8 @@ struct OptimizerSettings {
 };
 
 /// Returns fresh settings with two groups: matrices, and vectors and scalars without weight decay.
-OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {});
+OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {},
+                                   GroupField field = GroupField::kWdMult);
 
 struct TrainingProgress {
   std::uint64_t seed = 0;  ///< seed of data and gradients

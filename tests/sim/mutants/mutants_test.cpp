@@ -263,6 +263,7 @@ bool has_own_test(std::string_view name) {
                                        "same-step-",
                                        "retention-",
                                        "store-",          // in tests/sim/world
+                                       "payload-of-",     // in tests/driver/crash_models_test
                                        "mimo-bare-keys",  // in module_keys_mutants_test
                                        "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "sim/world/copy_tree.hpp"
 #include "tests/contracts/error_of.hpp"
 
@@ -131,6 +133,77 @@ TEST_F(Crash, move_between_directories_with_one_side_synced_leaves_two_trees_tha
   EXPECT_EQ(get(store, "to/d/f"), "x");
   store.remove("to/d/f");
   EXPECT_EQ(get(store, "from/d/f"), "x");
+}
+
+/// Returns what is at the two names of an unsynced rename over an old file, for many seeds.
+std::set<std::string> left_of_a_rename(bool is_synced) {
+  std::set<std::string> left;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SimStore store;
+    write_atomically(store, "tracker", as_bytes("old"));
+    (is_synced ? put_synced : put)(store, "tracker.tmp", "newer");
+    store.publish({"tracker.tmp", "tracker"});
+    store.crash_keeping_some(seed);
+    left.insert(get(store, "tracker") + ", " + get(store, "tracker.tmp"));
+  }
+  return left;
+}
+
+TEST_F(Crash, of_what_was_not_synced_any_subset_survives_and_a_rename_as_a_whole) {
+  EXPECT_THAT(left_of_a_rename(true),
+              testing::UnorderedElementsAre("old, (nothing)", "old, newer", "newer, (nothing)"));
+  const std::string zeros(5, '\0');
+  EXPECT_THAT(
+      left_of_a_rename(false),
+      testing::UnorderedElementsAre("old, (nothing)", "old, ", "old, " + zeros, "old, newer",
+                                    ", (nothing)", zeros + ", (nothing)", "newer, (nothing)"));
+}
+
+TEST_F(Crash, blocks_of_a_file_survive_one_by_one_and_what_was_synced_always_does) {
+  const std::string old(3 * kCrashBlock, 'a');
+  std::set<std::string> left;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SimStore fresh;
+    write_atomically(fresh, "f", as_bytes(old));
+    put(fresh, "f", std::string(3 * kCrashBlock, 'b'));
+    put(fresh, "g", "unsynced");
+    fresh.crash_keeping_some(seed);
+    const std::string now(as_text(read_all(fresh, "f", 10000)));
+    ASSERT_EQ(now.size(), old.size());
+    left.insert({now[0], now[kCrashBlock], now[2 * kCrashBlock]});
+    fresh.crash();
+    EXPECT_EQ(as_text(read_all(fresh, "f", 10000)), now) << "what survived is durable";
+  }
+  EXPECT_EQ(left.size(), 8U);
+}
+
+TEST_F(Crash, the_subset_that_survives_is_the_seeds_alone) {
+  const auto after = [](std::uint64_t seed) {
+    SimStore fresh;
+    for (const char* name : {"a", "b", "c", "d", "e"}) put_synced(fresh, name, name);
+    fresh.crash_keeping_some(seed);
+    std::string names;
+    for (const Entry& entry : fresh.list("")) names += entry.name;
+    return names;
+  };
+  EXPECT_EQ(after(3), after(3));
+  std::set<std::string> all;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) all.insert(after(seed));
+  EXPECT_EQ(all.size(), 32U);
+}
+
+TEST_F(Crash, a_store_can_be_looked_at_as_a_crash_would_leave_it_and_goes_on) {
+  put_synced(store, "a", "x");
+  std::vector<std::string> asked;
+  SimStore none = store.crashed([&asked](const UnsyncedChange& change) {
+    asked.push_back(change.path);
+    return false;
+  });
+  SimStore all = store.crashed([](const UnsyncedChange&) { return true; });
+  EXPECT_EQ(asked, std::vector<std::string>{""});
+  EXPECT_EQ(get(none, "a"), "(nothing)");
+  EXPECT_EQ(get(all, "a"), "x");
+  EXPECT_EQ(get(store, "a"), "x");
 }
 
 TEST_F(Crash, orderly_shutdown_keeps_everything) {

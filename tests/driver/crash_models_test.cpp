@@ -1,0 +1,74 @@
+// Tests what the end of a life may leave on the simulated lane, and that each model shows a defect
+// that the others hide.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "driver/lanes/lane.hpp"
+#include "driver/language/scenario.hpp"
+#include "driver/language/scenario_writer.hpp"
+#include "driver/runs/run.hpp"
+#include "tests/contracts/error_of.hpp"
+
+namespace reprise::driver::crash_models_test {
+namespace {
+
+using contracts::error_of;
+
+/// Two saves, the second of which dies at `fault`; then two ranks save the same step and load it.
+Scenario crashing(const std::string& crash, const std::string& fault, int seed = 1) {
+  return parse_scenario(
+      "proves: something\njob: {model: gpt-tiny, layout: dp4, optimizer: {kind: adam, sharding: "
+      "fully_reshardable}, seed: " +
+          std::to_string(seed) + "}\ncheckpoint: {crash: " + crash +
+          "}\nsteps:\n  - train: 1\n  - save\n  - train: 1\n  - fault: {kind: crash, rank: 0, " +
+          "phase: commit, " + fault +
+          "}\n  - save\n  - restart: {layout: dp2}\n  - train: 1\n  - save\n  - restart\n"
+          "  - train: 1\nexpect: {max_delta: 0}\n",
+      "x.yaml");
+}
+
+std::string code_of(const Scenario& scenario, const std::string& mutant) {
+  LaneOptions options;
+  options.mutant = mutant;
+  return run_scenario(scenario, LaneKind::kSim, options).code;
+}
+
+TEST(CrashModels, each_is_read_and_written_back_and_the_power_cut_is_the_usual_one) {
+  const std::string fault = "step: metadata";
+  for (const auto model : {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset}) {
+    const Scenario scenario = crashing(std::string(name_of(model)), fault);
+    EXPECT_EQ(scenario.checkpoint.crash, model);
+    EXPECT_EQ(parse_scenario(to_yaml(scenario), "y.yaml").checkpoint, scenario.checkpoint);
+  }
+  EXPECT_EQ(CheckpointPlan().crash, CrashModel::kPowerCut);
+  const auto error = error_of([&fault] { crashing("any_subest", fault); });
+  ASSERT_TRUE(error);
+  EXPECT_NE(std::string(error->what()).find("any_subset"), std::string::npos) << error->what();
+}
+
+TEST(CrashModels, what_a_killed_save_left_is_met_only_where_it_survives__dp4_to_dp2) {
+  const std::string mutant = "payload-of-another-save-kept";
+  const std::string fault = "step: metadata";
+  EXPECT_EQ(code_of(crashing("killed", fault), ""), "");
+  EXPECT_EQ(code_of(crashing("killed", fault), mutant), "MIXED_GENERATION");
+  EXPECT_EQ(code_of(crashing("power_cut", fault), mutant), "");
+}
+
+TEST(CrashModels, a_name_that_is_durable_before_its_content_shows_under_some_subset_alone) {
+  const std::string mutant = "tracker-synced-after-rename";
+  const std::string fault = "step: tracker, moment: during, nth: 3";
+  EXPECT_EQ(code_of(crashing("power_cut", fault), mutant), "");
+  EXPECT_EQ(code_of(crashing("killed", fault), mutant), "");
+  int seen = 0;
+  for (int seed = 1; seed <= 16; ++seed) {
+    EXPECT_EQ(code_of(crashing("any_subset", fault, seed), ""), "") << seed;
+    seen += code_of(crashing("any_subset", fault, seed), mutant).empty() ? 0 : 1;
+  }
+  EXPECT_GT(seen, 2);
+  EXPECT_LT(seen, 16) << "in some subsets nothing is lost";
+}
+
+}  // namespace
+}  // namespace reprise::driver::crash_models_test
