@@ -133,7 +133,9 @@ TEST_F(MpiLane, rank_that_is_killed_on_its_way_into_mpi_ends_the_launch_with_a_n
     const TemporaryDirectory kept;
     LaneOptions options = lane_options();
     options.keep = kept.path();
-    const Scenario scenario = with_fault("{kind: crash, rank: 1, phase: commit, moment: before}");
+    // Without the kill, rank 1 would keep the launch alive for another two seconds.
+    const Scenario scenario =
+        with_fault("{kind: lost, rank: 1, phase: plan, moment: before, delay_ms: 20000}");
     auto killed = std::async(std::launch::async, kill_one, kept.path() + "/" + scenario.name,
                              std::chrono::milliseconds(after_ms));
     const Life life = first_life(scenario, options);
