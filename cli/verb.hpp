@@ -29,7 +29,9 @@ using Verbs = std::vector<std::unique_ptr<Verb>>;
 
 std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_replay();
+std::unique_ptr<Verb> make_shrink();
 std::unique_ptr<Verb> make_properties();
+std::unique_ptr<Verb> make_explore();
 std::unique_ptr<Verb> make_mutants();
 std::unique_ptr<Verb> make_exhaust();
 std::unique_ptr<Verb> make_inspect();

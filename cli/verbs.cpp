@@ -6,7 +6,9 @@ Verbs all_verbs() {
   Verbs verbs;
   verbs.push_back(make_run());
   verbs.push_back(make_replay());
+  verbs.push_back(make_shrink());
   verbs.push_back(make_properties());
+  verbs.push_back(make_explore());
   verbs.push_back(make_mutants());
   verbs.push_back(make_exhaust());
   verbs.push_back(make_inspect());

@@ -35,6 +35,9 @@ Json to_json_value(const LaneFloor& lane) {
                  {"skipped", totals.skipped},
                  {"elements", totals.elements}}}};
   if (!lane.exhaustive.empty()) json["exhaustive"] = lane.exhaustive;
+  if (lane.timelines > 0) {
+    json["coverage"] = {{"runs", lane.timelines}, {"marks", lane.marks}};
+  }
   return json;
 }
 
@@ -75,6 +78,10 @@ LaneFloor floor_at(const JsonField& node) {
     for (const auto& [sharding, pairs] : node.at("exhaustive").entries()) {
       lane.exhaustive[sharding] = pairs.count();
     }
+  }
+  if (node.has("coverage")) {
+    lane.timelines = node.at("coverage").at("runs").count();
+    for (const auto& name : node.at("coverage").at("marks").texts()) lane.marks.insert(name);
   }
   lane.runs_doubled = node.at("runs_doubled").count();
   lane.seed = node.has("seed") ? node.at("seed").count() : 1;
@@ -119,7 +126,7 @@ void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {
     const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
-                         !floor.mutants.empty() || !floor.exhaustive.empty();
+                         !floor.mutants.empty() || !floor.exhaustive.empty() || floor.timelines > 0;
     if (!demands) throw ReadError(file + ": lanes[" + name_of(lane) + "]: demands nothing");
   }
 }
@@ -167,6 +174,12 @@ LaneFloor floor_of(const Report& report) {
   for (const auto& property : report.properties) lane.properties[property.name] = property.cases;
   for (const auto& mutant : report.mutants) lane.mutants.insert(mutant.name);
   if (const auto& tried = report.exhaustive) lane.exhaustive[tried->sharding] = tried->passed();
+  if (const auto& searched = report.coverage) {
+    lane.timelines = searched->runs;
+    for (const auto& mark : searched->marks) {
+      if (mark.count > 0) lane.marks.insert(mark.name);
+    }
+  }
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;
   lane.project = report.project;

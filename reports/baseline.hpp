@@ -35,6 +35,8 @@ struct LaneFloor {
   std::set<std::string> mutants;
   /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
+  std::uint64_t timelines = 0;       ///< random timelines that were searched
+  std::set<std::string> marks = {};  ///< marks that they reached
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
   /// Commit and build of the run. If the baseline file has no commit, no report counts as made by

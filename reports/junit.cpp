@@ -82,6 +82,17 @@ void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
   }
 }
 
+void add_coverage(const Coverage& coverage, Suite& suite) {
+  const auto test = suite.add("explore", "timelines");
+  const auto flaws = flaws_of(coverage);
+  if (flaws.empty()) return;
+  if (has_findings(coverage)) {
+    suite.fail(test, "", flaws.front(), join(flaws, "\n"));
+  } else {
+    suite.skip(test, Verdict::kInconclusive, flaws.front());
+  }
+}
+
 void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   const MutantsFinding finding = judge_mutants(mutants);
   for (const auto& mutant : mutants) {
@@ -106,6 +117,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   for (const auto& property : report.properties) add_property(property, suite);
   add_mutants(report.mutants, suite);
   if (report.exhaustive) add_exhaustive(*report.exhaustive, suite);
+  if (report.coverage) add_coverage(*report.coverage, suite);
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");

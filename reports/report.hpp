@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/coverage.hpp"
 #include "reports/exhaustive.hpp"
 
 namespace reprise::reports {
@@ -199,6 +200,7 @@ struct Report {
   std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
   std::optional<Exhaustive> exhaustive = {};  ///< empty if no pairs of layouts were tried
+  std::optional<Coverage> coverage = {};      ///< empty if no random timelines were searched
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;
@@ -209,8 +211,9 @@ struct Report {
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// Returns the verdict on the whole report. A property counts like a scenario. A mutant passes if
 /// it was caught and fails if it survived. Pairs of layouts fail if one is wrong, and are
-/// inconclusive if some are missing. A doubled run that took another course is a failure, and
-/// an interrupted run is inconclusive.
+/// inconclusive if some are missing. A search of timelines fails if it found a failure, and is
+/// inconclusive if it never reached some mark. A doubled run that took another course is a failure,
+/// and an interrupted run is inconclusive.
 Verdict overall(const Report& report);
 
 /// Says if mutants survived.

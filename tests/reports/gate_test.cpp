@@ -210,7 +210,10 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.properties.clear();
          r.mutants.clear();
          r.exhaustive.reset();
+         r.coverage.reset();
        }},
+      {"its own entries make it fail", [](Report& r) { r.coverage->findings[0].status = "new"; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.coverage->marks[0].count = 0; }},
       {"its own entries make it fail", [](Report& r) { r.exhaustive->parts[0].wrong = 1; }},
       {"its own entries make it inconclusive", [](Report& r) { r.exhaustive->parts.pop_back(); }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
@@ -429,6 +432,26 @@ TEST(Gate, less_than_the_baseline) {
        [](Report& r) { r.exhaustive.reset(); }},
       {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
        [](Report& r) { r.exhaustive->sharding = "fully_reshardable"; }},
+      {"coverage: 0 timelines searched, the baseline has 100",
+       [](Report& r) { r.coverage.reset(); }},
+      {"coverage: 99 timelines searched, the baseline has 100",
+       [](Report& r) { --r.coverage->runs; }},
+      {"coverage: the baseline reached the mark 'load: refused', the report did not",
+       [](Report& r) { r.coverage->marks.pop_back(); }},
+  });
+}
+
+TEST(Gate, a_search_that_does_not_show_that_nothing_fails) {
+  expect_all_refused({
+      {"coverage: a timeline fails: TORN_FILE: rank #",
+       [](Report& r) { r.coverage->findings[0].status = "ongoing"; }},
+      {"coverage: 1 marks were never reached: load: refused",
+       [](Report& r) { r.coverage->marks[1].count = 0; }},
+      {"coverage: it has no marks", [](Report& r) { r.coverage->marks.clear(); }},
+      {"coverage: it has more branches than timelines",
+       [](Report& r) { r.coverage->branches = 101; }},
+      {"coverage: more timelines than ran reached load: continued",
+       [](Report& r) { r.coverage->marks[0].count = 101; }},
   });
 }
 
