@@ -137,8 +137,14 @@ class ExploreVerb final : public Verb {
     request.mutant = mutant_;
     request.first_only = !mutant_.empty();
     request.interrupted = [&interrupts] { return interrupts.came(); };
-    request.progress = [&](std::uint64_t runs) {
-      line.advance("timelines", runs, timed ? 0 : request.runs_max);
+    request.progress = [&](std::uint64_t runs, double seconds) {
+      const auto second = static_cast<std::uint64_t>(seconds);
+      const std::string what = with_commas(runs) + " timelines";
+      if (timed) {
+        line.advance(what, second, static_cast<std::uint64_t>(request.seconds_max));
+      } else {
+        line.advance(what, runs, request.runs_max);
+      }
     };
     return driver::explore(request);
   }

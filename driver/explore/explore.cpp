@@ -60,7 +60,10 @@ class Search {
     const auto elapsed = [start] {
       return std::chrono::duration<double>(SteadyClock::now() - start).count();
     };
-    while (!ends(elapsed())) run_batch();
+    while (!ends(elapsed())) {
+      run_batch();
+      request_.progress(result_.coverage.runs, elapsed());
+    }
     result_.interrupted = request_.interrupted();
     result_.seconds = elapsed();
     add_point();
@@ -86,7 +89,6 @@ class Search {
     run_jobs(batch.size(), request_.jobs,
              [&](std::size_t i) { seen[i] = request_.run(batch[i].recipe, request_.mutant); });
     for (std::size_t i = 0; i < batch.size(); ++i) take(batch[i], seen[i]);
-    request_.progress(result_.coverage.runs);
   }
 
   // --- planning

@@ -31,7 +31,8 @@ struct ExploreRequest {
   bool first_only = false;  ///< true to end the search with the first batch that has a failure
   std::string mutant = {};
   std::function<bool()> interrupted = [] { return false; };
-  std::function<void(std::uint64_t runs)> progress = [](std::uint64_t) {};
+  /// Called after each batch.
+  std::function<void(std::uint64_t runs, double seconds)> progress = [](std::uint64_t, double) {};
   /// Runs one timeline; tests may pass another world.
   std::function<TimelineResult(const Recipe&, const std::string& mutant)> run = run_timeline;
   std::vector<std::string> marks = {};  ///< those to report; if empty, all_marks()

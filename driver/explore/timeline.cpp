@@ -276,14 +276,14 @@ LaneOptions options_of(const Recipe& recipe, const std::string& mutant) {
   return options;
 }
 
-TimelineResult run_timeline(const Recipe& recipe, const std::string& mutant) {
-  const Scenario scenario = scenario_of(recipe);
-  const LaneOptions options = options_of(recipe, mutant);
+namespace {
+
+/// Runs the lives and reads off what was seen.
+void run_lives_of(const Scenario& scenario, const LaneOptions& options, TimelineResult& seen) {
   const auto lane = make_sim_lane(scenario, options);
   std::vector<IncarnationRecord> lives;
   std::vector<StoreView> stores;
   Past past;
-  TimelineResult seen;
   bool asked = false;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     lives.push_back(lane->run(i, past));
@@ -302,7 +302,20 @@ TimelineResult run_timeline(const Recipe& recipe, const std::string& mutant) {
   seen.verdict = result.verdict;
   seen.code = result.code;
   seen.reason = result.reason;
-  seen.unasked = !mutant.empty() && !asked;
+  seen.unasked = !options.mutant.empty() && !asked;
+}
+
+}  // namespace
+
+TimelineResult run_timeline(const Recipe& recipe, const std::string& mutant) {
+  TimelineResult seen;
+  try {
+    run_lives_of(scenario_of(recipe), options_of(recipe, mutant), seen);
+  } catch (const Error& error) {
+    seen.verdict = reports::Verdict::kFail;
+    seen.code = name_of(error.code());
+    seen.reason = error.message();
+  }
   return seen;
 }
 
