@@ -13,8 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
-
 class ShrinkVerb final : public Verb {
  public:
   std::string_view name() const override { return "shrink"; }
@@ -75,7 +73,7 @@ class ShrinkVerb final : public Verb {
   }
 
   driver::LaneOptions options_for(const driver::Scenario& scenario) const {
-    driver::LaneOptions options{.seed = kSeed};
+    driver::LaneOptions options;
     if (scenario.recorded) {
       options.seed = scenario.recorded->seed;
       options.mutant = scenario.recorded->mutant;
