@@ -31,6 +31,7 @@ std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_replay();
 std::unique_ptr<Verb> make_shrink();
 std::unique_ptr<Verb> make_properties();
+std::unique_ptr<Verb> make_explore();
 std::unique_ptr<Verb> make_mutants();
 std::unique_ptr<Verb> make_exhaust();
 std::unique_ptr<Verb> make_inspect();

@@ -8,6 +8,7 @@ Verbs all_verbs() {
   verbs.push_back(make_replay());
   verbs.push_back(make_shrink());
   verbs.push_back(make_properties());
+  verbs.push_back(make_explore());
   verbs.push_back(make_mutants());
   verbs.push_back(make_exhaust());
   verbs.push_back(make_inspect());

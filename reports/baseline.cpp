@@ -38,6 +38,9 @@ Json to_json_value(const LaneFloor& lane) {
     json["matrix"] = {{"mutants", lane.matrix}, {"scenarios", lane.matrix_scenarios}};
   }
   if (!lane.exhaustive.empty()) json["exhaustive"] = lane.exhaustive;
+  if (lane.timelines > 0) {
+    json["coverage"] = {{"runs", lane.timelines}, {"marks", lane.marks}};
+  }
   return json;
 }
 
@@ -84,6 +87,10 @@ LaneFloor floor_at(const JsonField& node) {
       lane.exhaustive[space] = pairs.count();
     }
   }
+  if (node.has("coverage")) {
+    lane.timelines = node.at("coverage").at("runs").count();
+    for (const auto& name : node.at("coverage").at("marks").texts()) lane.marks.insert(name);
+  }
   lane.runs_doubled = node.at("runs_doubled").count();
   lane.seed = node.has("seed") ? node.at("seed").count() : 1;
   lane.project.commit = text_or_nothing(node, "commit");
@@ -129,7 +136,7 @@ void check_demands(const Baseline& baseline, const std::string& file) {
   for (const auto& [lane, floor] : baseline) {
     const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
                          !floor.mutants.empty() || !floor.matrix.empty() ||
-                         !floor.exhaustive.empty();
+                         !floor.exhaustive.empty() || floor.timelines > 0;
     if (!demands) throw ReadError(file + ": lanes[" + name_of(lane) + "]: demands nothing");
   }
 }
@@ -183,6 +190,12 @@ LaneFloor floor_of(const Report& report) {
     lane.matrix_scenarios = report.matrix->scenarios.size();
   }
   for (const auto& tried : report.exhaustive) lane.exhaustive[tried.space()] = tried.passed();
+  if (const auto& searched = report.coverage) {
+    lane.timelines = searched->runs;
+    for (const auto& mark : searched->marks) {
+      if (mark.count > 0) lane.marks.insert(mark.name);
+    }
+  }
   lane.runs_doubled = report.runs_doubled;
   lane.seed = report.seed;
   lane.project = report.project;

@@ -39,6 +39,8 @@ struct LaneFloor {
   std::uint64_t matrix_scenarios = 0;
   /// Pairs of layouts that passed, by space (Exhaustive::space); empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
+  std::uint64_t timelines = 0;       ///< random timelines that were searched
+  std::set<std::string> marks = {};  ///< marks that they reached
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
   /// Commit and build of the run. If the baseline file has no commit, no report counts as made by

@@ -320,6 +320,15 @@ void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
+void weigh_coverage(const Report& report, std::vector<Refusal>& refusals) {
+  if (!report.coverage) return;
+  for (const auto& flaw : flaws_of(*report.coverage)) {
+    refusals.push_back({"", "coverage", flaw,
+                        "'reprise explore --recipe R' shows a timeline again; more --runs reach "
+                        "more marks"});
+  }
+}
+
 void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
   if (report.determinism_mismatches != 0) {
     refusals.push_back({"", "determinism",
@@ -375,6 +384,7 @@ std::vector<Refusal> weigh(const Report& report) {
   weigh_mutants(report, refusals);
   weigh_matrix(report, refusals);
   weigh_exhaustive(report, refusals);
+  weigh_coverage(report, refusals);
   weigh_determinism(report, refusals);
   return refusals;
 }

@@ -213,6 +213,15 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
     if (passed >= pairs) continue;
     refusals.refuse("exhaustive", than(passed, "pairs passed with " + space, pairs), kShowAgain);
   }
+  if (shown.timelines < floor.timelines) {
+    refusals.refuse("coverage", than(shown.timelines, "timelines searched", floor.timelines),
+                    kShowAgain);
+  }
+  for (const auto& mark : floor.marks) {
+    if (shown.marks.contains(mark)) continue;
+    refusals.refuse("coverage", "the baseline reached the mark '" + mark + "', the report did not",
+                    kShowAgain);
+  }
   if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
     refusals.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),
                     kShowAgain);

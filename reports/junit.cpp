@@ -96,6 +96,17 @@ void add_matrix(const Matrix& matrix, Suite& suite) {
   }
 }
 
+void add_coverage(const Coverage& coverage, Suite& suite) {
+  const auto test = suite.add("explore", "timelines");
+  const auto flaws = flaws_of(coverage);
+  if (flaws.empty()) return;
+  if (has_findings(coverage)) {
+    suite.fail(test, "", flaws.front(), join(flaws, "\n"));
+  } else {
+    suite.skip(test, Verdict::kInconclusive, flaws.front());
+  }
+}
+
 void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   const MutantsFinding finding = judge_mutants(mutants);
   for (const auto& mutant : mutants) {
@@ -121,6 +132,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   add_mutants(report.mutants, suite);
   if (report.matrix) add_matrix(*report.matrix, suite);
   for (const auto& tried : report.exhaustive) add_exhaustive(tried, suite);
+  if (report.coverage) add_coverage(*report.coverage, suite);
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");

@@ -152,6 +152,32 @@ Json to_json_value(const Exhaustive& exhaustive) {
           {"parts", array_of(exhaustive.parts, to_json_value)}};
 }
 
+Json to_json_value(const Mark& mark) { return {{"name", mark.name}, {"count", mark.count}}; }
+
+Json to_json_value(const CurvePoint& point) {
+  return {{"runs", point.runs}, {"marks", point.marks}, {"tuples", point.tuples}};
+}
+
+Json to_json_value(const SearchFinding& finding) {
+  return {{"signature", finding.signature}, {"code", finding.code},     {"reason", finding.reason},
+          {"count", finding.count},         {"at_run", finding.at_run}, {"recipe", finding.recipe},
+          {"file", finding.file},           {"status", finding.status}};
+}
+
+Json to_json_value(const Coverage& coverage) {
+  return {{"seed", coverage.seed},
+          {"runs", coverage.runs},
+          {"branches", coverage.branches},
+          {"marks", array_of(coverage.marks, to_json_value)},
+          {"curve", array_of(coverage.curve, to_json_value)},
+          {"findings", array_of(coverage.findings, to_json_value)}};
+}
+
+Verdict verdict_of(const Coverage& coverage) {
+  if (has_findings(coverage)) return Verdict::kFail;
+  return flaws_of(coverage).empty() ? Verdict::kPass : Verdict::kInconclusive;
+}
+
 Verdict verdict_of(const Exhaustive& exhaustive) {
   if (is_wrong(exhaustive)) return Verdict::kFail;
   return flaws_of(exhaustive).empty() ? Verdict::kPass : Verdict::kInconclusive;
@@ -267,6 +293,7 @@ Verdict overall(const Report& report) {
   for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
   if (report.matrix) verdicts.push_back(verdict_of(*report.matrix));
   for (const auto& tried : report.exhaustive) verdicts.push_back(verdict_of(tried));
+  if (report.coverage) verdicts.push_back(verdict_of(*report.coverage));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
   if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
   return worst_of(verdicts);
@@ -327,7 +354,7 @@ std::string to_json(const Report& report) {
       {"matrix", report.matrix ? to_json_value(*report.matrix) : Json(nullptr)},
       {"exhaustive", std::move(first_tried)},
       {"exhaustive_more", std::move(tried)},
-      {"coverage", nullptr},
+      {"coverage", report.coverage ? to_json_value(*report.coverage) : Json(nullptr)},
       {"determinism",
        {{"runs_doubled", report.runs_doubled}, {"mismatches", report.determinism_mismatches}}},
       {"not_claimed", report.not_claimed}};

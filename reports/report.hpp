@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/coverage.hpp"
 #include "reports/exhaustive.hpp"
 #include "reports/matrix.hpp"
 
@@ -201,6 +202,7 @@ struct Report {
   std::vector<MutantResult> mutants;
   std::optional<Matrix> matrix = {};        ///< empty if no matrix of mutants was made
   std::vector<Exhaustive> exhaustive = {};  ///< one per space of layouts whose pairs were tried
+  std::optional<Coverage> coverage = {};    ///< empty if no random timelines were searched
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;
@@ -212,8 +214,9 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// Returns the verdict on the whole report. Properties are judged in the same way as scenarios. A
 /// mutant passes if it was caught and fails if it survived. A matrix of mutants fails if one
 /// survived, and is inconclusive if one was never called. Pairs of layouts fail if one is wrong,
-/// and are inconclusive if some are missing. The report fails if a run and its repetition differ,
-/// and is inconclusive if the run was interrupted.
+/// and are inconclusive if some are missing. A search of timelines fails if it found a failure, and
+/// is inconclusive if it never reached some mark. The report fails if a run and its repetition
+/// differ, and is inconclusive if the run was interrupted.
 Verdict overall(const Report& report);
 
 /// Says if mutants survived.

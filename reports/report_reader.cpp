@@ -232,6 +232,44 @@ ExhaustivePart part_at(const JsonField& node) {
   return part;
 }
 
+Mark mark_at(const JsonField& node) {
+  return {.name = node.at("name").text(), .count = node.at("count").count()};
+}
+
+CurvePoint curve_point_at(const JsonField& node) {
+  return {.runs = node.at("runs").count(),
+          .marks = node.at("marks").count(),
+          .tuples = node.at("tuples").count()};
+}
+
+SearchFinding finding_at(const JsonField& node) {
+  SearchFinding finding{.signature = node.at("signature").text(),
+                        .code = node.at("code").text(),
+                        .reason = node.at("reason").text(),
+                        .count = node.at("count").count(),
+                        .at_run = node.at("at_run").count(),
+                        .recipe = node.at("recipe").text(),
+                        .file = node.at("file").text(),
+                        .status = node.at("status").text()};
+  const std::string& status = finding.status;
+  if (status != "new" && status != "ongoing" && status != "resolved") {
+    node.at("status").refuse("is '" + status + "', and not new, ongoing or resolved");
+  }
+  return finding;
+}
+
+/// Reads the field `coverage`; nothing if it is null, or if the report is older than the field.
+std::optional<Coverage> coverage_at(const JsonField& root) {
+  if (!root.has("coverage") || root.at("coverage").is_null()) return std::nullopt;
+  const JsonField node = root.at("coverage");
+  return Coverage{.seed = node.at("seed").count(),
+                  .runs = node.at("runs").count(),
+                  .branches = node.at("branches").count(),
+                  .marks = all_of(node.at("marks"), mark_at),
+                  .curve = all_of(node.at("curve"), curve_point_at),
+                  .findings = all_of(node.at("findings"), finding_at)};
+}
+
 Exhaustive tried_at(const JsonField& node) {
   Exhaustive exhaustive{.model = node.at("model").text(),
                         .sharding = node.at("sharding").text(),
@@ -319,6 +357,7 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .mutants = all_of(root.at("mutants"), mutant_at),
                 .matrix = matrix_at(root),
                 .exhaustive = exhaustive_at(root),
+                .coverage = coverage_at(root),
                 .runs_doubled = determinism.at("runs_doubled").count(),
                 .determinism_mismatches = determinism.at("mismatches").count(),
                 .not_claimed = root.at("not_claimed").texts()};

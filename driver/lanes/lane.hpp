@@ -14,6 +14,7 @@
 #include "driver/record/record.hpp"
 #include "driver/record/twin.hpp"
 #include "reprise/store.hpp"
+#include "sim/fibers/fiber_chooser.hpp"
 #include "sim/mutants/seam_watch.hpp"
 
 namespace reprise::driver {
@@ -30,6 +31,8 @@ struct LaneOptions {
   std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the gpu lane
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
+  /// Returns the schedule of each life on the simulated lane; if null, all choices are uniform.
+  std::function<sim::SchedulePlan(std::size_t incarnation)> schedule = {};
   /// The control runs to which scenarios of trainers are compared. Several scenarios can share
   /// them. If null, each scenario makes its own control runs.
   std::shared_ptr<ControlBook> controls = {};

@@ -95,6 +95,7 @@ class SimLane final : public Lane {
     world.world_size = plan.world_size();
     world.deadline_ns = kCollectiveDeadlineS * kNanoseconds;
     world.devices = devices_of(scenario_, incarnation);
+    if (options_.schedule) world.schedule = options_.schedule(incarnation);
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
@@ -192,6 +193,8 @@ IncarnationRecord run_in_world(
     take_end(result.ranks[r], record.ranks[r]);
   }
   record.event_hash = hex(result.event_hash);
+  record.decisions = result.decisions;
+  record.fibers = result.fibers;
   return record;
 }
 

@@ -108,6 +108,8 @@ struct IncarnationRecord {
   std::int32_t world = 0;           ///< number of ranks of the world; 0 if all of them are members
   std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
   std::string event_hash;           ///< empty on lanes without event hashes
+  std::uint64_t decisions = 0;      ///< how often the simulated scheduler chose a fiber
+  std::uint64_t fibers = 0;         ///< fibers that it chose from: ranks and background tasks
   std::string launch_error;         ///< reason why the lane could not run the life at all
   std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
 };

@@ -28,8 +28,8 @@ struct Scheduler::Record {
   bool sleeping = false;  // true while the fiber is in sleep_until()
 };
 
-Scheduler::Scheduler(Stream choices, std::uint64_t switches_max)
-    : choices_(choices), switches_left_(switches_max) {}
+Scheduler::Scheduler(Stream choices, std::uint64_t switches_max, SchedulePlan plan)
+    : chooser_(choices, std::move(plan)), switches_left_(switches_max) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -66,7 +66,7 @@ void Scheduler::run() {
 }
 
 void Scheduler::run_next() {
-  const auto chosen = static_cast<std::size_t>(choices_.below(runnable_.size()));
+  const std::size_t chosen = chooser_.choose(runnable_);
   std::swap(runnable_[chosen], runnable_.back());
   const std::size_t fiber = runnable_.back();
   runnable_.pop_back();

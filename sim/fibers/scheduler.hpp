@@ -16,6 +16,7 @@
 #include "reprise/mesh.hpp"
 #include "reprise/types.hpp"
 #include "sim/fibers/fiber.hpp"
+#include "sim/fibers/fiber_chooser.hpp"
 
 namespace reprise::sim {
 
@@ -43,7 +44,7 @@ class Scheduler {
  public:
   /// A run that takes more than `switches_max` switches counts as a deadlock: some rank polls for
   /// an event that never comes.
-  explicit Scheduler(Stream choices, std::uint64_t switches_max);
+  Scheduler(Stream choices, std::uint64_t switches_max, SchedulePlan plan = {});
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -80,6 +81,10 @@ class Scheduler {
   void kill(GlobalRank rank);
   bool is_dead(GlobalRank rank) const { return dead_.contains(rank); }
   std::uint64_t now_ns() const { return now_ns_; }
+  /// Returns how often a fiber was chosen so far.
+  std::uint64_t decisions() const { return chooser_.decisions(); }
+  /// Returns the number of fibers so far, those that have ended included.
+  std::size_t fibers() const { return fibers_.size(); }
 
  private:
   struct Record;
@@ -97,7 +102,7 @@ class Scheduler {
   void give_up(const std::string& why);
   std::string describe_waits() const;
 
-  Stream choices_;
+  FiberChooser chooser_;
   std::uint64_t switches_left_;
   std::uint64_t now_ns_ = 0;
   std::vector<std::unique_ptr<Record>> fibers_;

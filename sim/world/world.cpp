@@ -76,7 +76,7 @@ std::string_view name_of(RankEnd end) {
 struct World::State {
   State(WorldOptions chosen, Store& shared_store)
       : options(std::move(chosen)),
-        scheduler(Stream(options.seed).split("schedule"), options.switches_max),
+        scheduler(Stream(options.seed).split("schedule"), options.switches_max, options.schedule),
         log(options.world_size),
         network(scheduler, options.deadline_ns) {
     CHECK(options.devices.empty() ||
@@ -112,6 +112,8 @@ struct World::State {
     }
     result.event_hash = log.digest();
     result.events = log.count();
+    result.decisions = scheduler.decisions();
+    result.fibers = scheduler.fibers();
     result.duration_ns = scheduler.now_ns();
     result.deadlock = scheduler.verdict();
     return result;

@@ -11,6 +11,7 @@
 #include "core/ports/clock.hpp"
 #include "reprise/error.hpp"
 #include "reprise/ports.hpp"
+#include "sim/fibers/fiber_chooser.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/sim_tasks.hpp"
 #include "sim/world/sim_trace.hpp"
@@ -28,6 +29,7 @@ struct WorldOptions {
   /// Name of each rank's device, "node:index". If empty, rank n has "node0:<n>".
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
+  SchedulePlan schedule = {};
 };
 
 enum class RankEnd : std::uint8_t {
@@ -51,6 +53,8 @@ struct RunResult {
   std::vector<RankOutcome> ranks;
   std::uint64_t event_hash = 0;  ///< hash of all ranks' events, in the order in which they happened
   std::uint64_t events = 0;
+  std::uint64_t decisions = 0;         ///< how often the scheduler chose a fiber
+  std::uint64_t fibers = 0;            ///< ranks and their background tasks
   std::uint64_t duration_ns = 0;       ///< virtual time that the run took
   std::optional<Error> deadlock = {};  ///< the verdict if there was a deadlock
 };

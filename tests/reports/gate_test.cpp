@@ -211,6 +211,7 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          r.mutants.clear();
          r.matrix.reset();
          r.exhaustive.clear();
+         r.coverage.reset();
        }},
       {"its own entries make it fail",
        [](Report& r) {
@@ -224,6 +225,8 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
        }},
       {"its own entries make it fail", [](Report& r) { r.exhaustive[0].parts[0].wrong = 1; }},
       {"its own entries make it inconclusive", [](Report& r) { r.exhaustive[0].parts.pop_back(); }},
+      {"its own entries make it fail", [](Report& r) { r.coverage->findings[0].status = "new"; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.coverage->marks[0].count = 0; }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
       {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
       {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},
@@ -460,6 +463,12 @@ TEST(Gate, less_than_the_baseline) {
        [](Report& r) { r.exhaustive.erase(r.exhaustive.begin()); }},
       {"exhaustive: 0 pairs passed with dp_reshardable hsdp, the baseline has 36",
        [](Report& r) { r.exhaustive.pop_back(); }},
+      {"coverage: 0 timelines searched, the baseline has 100",
+       [](Report& r) { r.coverage.reset(); }},
+      {"coverage: 99 timelines searched, the baseline has 100",
+       [](Report& r) { --r.coverage->runs; }},
+      {"coverage: the baseline reached the mark 'load: refused', the report did not",
+       [](Report& r) { r.coverage->marks.pop_back(); }},
   });
 }
 
@@ -473,6 +482,20 @@ TEST(Gate, a_matrix_that_does_not_show_every_mutant_caught) {
          r.matrix->rows[1].caught.clear();
          r.matrix->rows[1].cells = "n.";
        }},
+  });
+}
+
+TEST(Gate, a_search_that_does_not_show_that_nothing_fails) {
+  expect_all_refused({
+      {"coverage: a timeline fails: TORN_FILE: rank #",
+       [](Report& r) { r.coverage->findings[0].status = "ongoing"; }},
+      {"coverage: 1 marks were never reached: load: refused",
+       [](Report& r) { r.coverage->marks[1].count = 0; }},
+      {"coverage: it has no marks", [](Report& r) { r.coverage->marks.clear(); }},
+      {"coverage: it has more branches than timelines",
+       [](Report& r) { r.coverage->branches = 101; }},
+      {"coverage: more timelines than ran reached load: continued",
+       [](Report& r) { r.coverage->marks[0].count = 101; }},
   });
 }
 

@@ -1,0 +1,252 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/interrupts.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/output/table.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+#include "core/ports/whole_file.hpp"
+#include "driver/explore/explore.hpp"
+#include "driver/explore/finding.hpp"
+#include "driver/language/scenario_writer.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/property.hpp"
+#include "driver/runs/run.hpp"
+#include "driver/runs/shrink_file.hpp"
+#include "driver/yaml/text_file.hpp"
+#include "reprise/error.hpp"
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::int64_t kRuns = 1000;
+constexpr std::size_t kShrunkMost = 5;
+constexpr std::size_t kShrinkTries = 300;
+
+class ExploreVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "explore"; }
+  std::string_view summary() const override {
+    return "Search for failures in random timelines, branching where something new was seen";
+  }
+  std::string_view examples() const override {
+    return "  reprise explore --jobs 2                      the timelines of this commit\n"
+           "  reprise explore --minutes 20 --report out     what is reached, and how fast\n"
+           "  reprise explore --minutes 20 --report out --since last-night\n"
+           "  reprise explore --recipe 17/2:350:941         one timeline again\n"
+           "  reprise explore --mutant planted/tracker-first-after-removal --runs 5000 --seed 1\n";
+  }
+  void declare(Options& options) override {
+    options.number(seed_, "--seed", 0, "seed of the search; default: derived from the commit")
+        .number(runs_, "--runs", 1,
+                "number of timelines; default: 1000, or no limit with --minutes")
+        .number(minutes_, "--minutes", 1, "end the search after so many minutes")
+        .number(jobs_, "--jobs", 1, "number of threads")
+        .flag(alone_, "--alone", "seeds alone: never branch")
+        .text(mutant_, "--mutant", "NAME",
+              "switch on a historical or a planted defect; ends with the first failure")
+        .text(recipe_, "--recipe", "R", "run this one timeline")
+        .text(
+            report_, "--report", "DIR",
+            "write report.json and junit.xml there, and shrunk failures; adds to a report that is "
+            "there")
+        .text(since_, "--since", "DIR", "compare with the findings of the report there")
+        .flag(quiet_, "-q,--quiet", "no progress, no list of marks");
+  }
+
+  ExitCode run(const Console& console) override {
+    require_sense();
+    if (!recipe_.empty()) return replay(console);
+    reports::Report report;
+    if (!report_.empty()) {
+      driver::require_writable(report_);
+      report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
+    }
+    const auto earlier = findings_since();
+    driver::ExploreResult result = search(console);
+    auto& findings = result.coverage.findings;
+    keep_failures(findings);
+    const auto resolved = driver::resolved_since(earlier, findings);
+    findings.insert(findings.end(), resolved.begin(), resolved.end());
+    print(result, console);
+    if (!report_.empty() && !result.interrupted) {
+      report.coverage = result.coverage;
+      report.verdict = overall(report);
+      driver::write_report(report, report_);
+    }
+    return exit_code(result);
+  }
+
+ private:
+  void require_sense() const {
+    if (!mutant_.empty()) sim::mutant_named(mutant_);
+    if (!mutant_.empty() && !report_.empty()) {
+      throw Error(Code::kUsage,
+                  "a search with a mutant proves nothing of this program: leave out --report");
+    }
+  }
+
+  std::uint64_t seed() const {
+    return seed_ >= 0 ? static_cast<std::uint64_t>(seed_)
+                      : driver::seed_of_commit(build_info().commit);
+  }
+
+  ExitCode replay(const Console& console) const {
+    const driver::Recipe recipe = driver::parse_recipe(recipe_);
+    const auto seen = driver::run_timeline(recipe, mutant_);
+    console.out << to_yaml(driver::scenario_of(recipe));
+    for (const auto& mark : seen.marks) {
+      console.out << fmt::format("life {}: {}\n", mark.life, mark.name);
+    }
+    for (const auto& tuple : seen.tuples) {
+      console.out << fmt::format("life {}: {}\n", tuple.life, tuple.name);
+    }
+    console.out << fmt::format("{}{}{}\n", reports::name_of(seen.verdict),
+                               seen.code.empty() ? "" : ": " + seen.code,
+                               seen.reason.empty() ? "" : ": " + seen.reason);
+    if (seen.verdict == reports::Verdict::kFail) return ExitCode::kFail;
+    return seen.verdict == reports::Verdict::kPass && !seen.unasked ? ExitCode::kPass
+                                                                    : ExitCode::kInconclusive;
+  }
+
+  std::vector<reports::SearchFinding> findings_since() const {
+    if (since_.empty()) return {};
+    const std::string file = (std::filesystem::path(since_) / "report.json").string();
+    const reports::Report before = reports::parse_report(driver::text_of(file), file);
+    if (before.coverage) return before.coverage->findings;
+    throw Error(Code::kUsage, "the report has no coverage to compare with", {.file = file});
+  }
+
+  driver::ExploreResult search(const Console& console) const {
+    const Interrupts interrupts;
+    PosixClock clock;
+    ProgressLine line(console, clock, "explore",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+    driver::ExploreRequest request{.seed = seed()};
+    const bool timed = minutes_ > 0 && runs_ == 0;
+    request.runs_max = timed ? UINT64_MAX : static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns);
+    request.seconds_max = static_cast<double>(minutes_) * 60;
+    request.jobs = static_cast<std::size_t>(jobs_);
+    request.alone = alone_;
+    request.mutant = mutant_;
+    request.first_only = !mutant_.empty();
+    request.interrupted = [&interrupts] { return interrupts.came(); };
+    request.progress = [&](std::uint64_t runs, double seconds) {
+      const auto second = static_cast<std::uint64_t>(seconds);
+      const std::string what = with_commas(runs) + " timelines";
+      if (timed) {
+        line.advance(what, second, static_cast<std::uint64_t>(request.seconds_max));
+      } else {
+        line.advance(what, runs, request.runs_max);
+      }
+    };
+    return driver::explore(request);
+  }
+
+  /// Shrinks each finding to a scenario file. Some failures need their schedule, which a scenario
+  /// file can't describe; only their recipe shows them.
+  void keep_failures(std::vector<reports::SearchFinding>& findings) const {
+    if (report_.empty()) return;
+    for (std::size_t i = 0; i < findings.size() && i < kShrunkMost; ++i) {
+      const driver::Recipe recipe = driver::parse_recipe(findings[i].recipe);
+      const auto shrunk = driver::shrink_file(
+          driver::scenario_of(recipe), {.seed = recipe.seed, .mutant = mutant_}, kShrinkTries);
+      if (!shrunk.small || shrunk.first.code != findings[i].code) continue;
+      const std::string file =
+          "explored-" + hex(hash_of(findings[i].signature)).substr(0, 8) + ".yaml";
+      PosixStore store(report_);
+      const std::string text = to_yaml(*shrunk.small);
+      write_atomically(store, file, as_bytes(text));
+      findings[i].file = report_ + "/" + file;
+    }
+  }
+
+  void print(const driver::ExploreResult& result, const Console& console) const {
+    const auto& coverage = result.coverage;
+    auto& out = console.out;
+    if (!quiet_) print_marks(coverage, console);
+    out << "new behaviour: ";
+    for (const auto& point : coverage.curve) {
+      out << fmt::format("{}{} runs {}+{}", &point == coverage.curve.data() ? "" : ", ", point.runs,
+                         point.marks, point.tuples);
+    }
+    out << " (marks + tuples of place, fault, outcome)\n";
+    if (result.by_priority > 0) {
+      out << fmt::format(
+          "{} timelines with schedules by priority: depth 3, at most {} fibers and {} decisions in "
+          "a "
+          "life, so each finds such an order among the first {} decisions of a life with a "
+          "probability of at least {:.1e}\n",
+          with_commas(result.by_priority), result.largest.fibers, result.largest.decisions,
+          sim::SchedulePlan::kHorizon, driver::priority_bound(result.largest));
+    }
+    for (const auto& finding : coverage.findings) print_finding(finding, console);
+    if (result.interrupted) out << "interrupted\n";
+    if (!mutant_.empty()) {
+      out << fmt::format("{} of {} timelines called {}\n", with_commas(result.asked),
+                         with_commas(coverage.runs), mutant_);
+    }
+    out << fmt::format(
+        "seed {}: {} timelines, {} of them branches; {} of {} marks reached, {} tuples; {} "
+        "inconclusive; {:.1f} s\n",
+        coverage.seed, with_commas(coverage.runs), with_commas(coverage.branches),
+        coverage.marks.size() - unreached(coverage).size(), coverage.marks.size(), result.tuples,
+        with_commas(result.inconclusive), result.seconds);
+  }
+
+  static void print_marks(const reports::Coverage& coverage, const Console& console) {
+    Table table({{"mark"}, {"timelines", Align::kRight}, {""}});
+    for (const auto& mark : coverage.marks) {
+      const char* note = mark.count == 0                    ? "never reached"
+                         : mark.count < reports::kRareBelow ? "rare"
+                                                            : "";
+      table.add({mark.name, with_commas(mark.count), note});
+    }
+    table.print(console);
+  }
+
+  void print_finding(const reports::SearchFinding& finding, const Console& console) const {
+    if (finding.status == "resolved") {
+      console.out << fmt::format("resolved: {}\n", finding.signature);
+      return;
+    }
+    console.out << fmt::format(
+        "{}: {}: {}\n  in {} timelines, first in number {}; again: reprise explore --recipe "
+        "{}{}{}\n",
+        finding.status, finding.code, finding.reason, with_commas(finding.count),
+        with_commas(finding.at_run), finding.recipe, mutant_.empty() ? "" : " --mutant " + mutant_,
+        finding.file.empty() ? "" : "\n  shrunk to " + finding.file);
+  }
+
+  /// A mark that was never reached does not make a short search inconclusive; it does in a report.
+  ExitCode exit_code(const driver::ExploreResult& result) const {
+    if (has_findings(result.coverage)) return ExitCode::kFail;
+    const bool vacuous = result.coverage.runs == 0 || result.inconclusive == result.coverage.runs ||
+                         (!mutant_.empty() && result.asked == 0);
+    const bool judged = report_.empty() || flaws_of(result.coverage).empty();
+    return result.interrupted || vacuous || !judged ? ExitCode::kInconclusive : ExitCode::kPass;
+  }
+
+  std::int64_t seed_ = -1;  ///< -1 if not given
+  std::int64_t runs_ = 0;   ///< 0 if not given
+  std::int64_t minutes_ = 0;
+  std::int64_t jobs_ = 1;
+  bool alone_ = false;
+  std::string mutant_;
+  std::string recipe_;
+  std::string report_;
+  std::string since_;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_explore() { return std::make_unique<ExploreVerb>(); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,238 @@
+#include "driver/explore/explore.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "driver/explore/finding.hpp"
+#include "driver/explore/marks.hpp"
+#include "driver/random/draw.hpp"
+#include "driver/runs/run_jobs.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+/// Timelines that are planned at once. What one of them shows is known only to later batches, so
+/// the search takes the same course with any number of threads.
+constexpr std::uint64_t kBatch = 16;
+/// Of five timelines two begin anew, and three branch if there is something to branch from.
+constexpr std::uint64_t kOfTimelines = 5;
+constexpr std::uint64_t kAnew = 2;
+/// Of four branches one is from a tuple, the others from marks.
+constexpr std::uint64_t kOfBranches = 4;
+/// A behaviour that at most one of so many timelines has is worth branching from.
+constexpr std::uint64_t kRareOneIn = 50;
+constexpr std::size_t kParentsMax = 8;
+constexpr std::uint64_t kSeedMask = 0xffff'ffff;  // short seeds make recipes that people can type
+
+/// A timeline to branch from, and the life in which it reached the behaviour.
+struct Parent {
+  Recipe recipe;
+  std::size_t life = 0;
+  std::uint64_t decisions = 0;  ///< of that life
+};
+
+/// A mark or tuple that was seen.
+struct Behaviour {
+  std::uint64_t hits = 0;      ///< timelines that reached it by themselves, not by their parent
+  std::uint64_t branches = 0;  ///< timelines that branched from it
+  std::vector<Parent> parents = {};
+};
+using Behaviours = std::map<std::string, Behaviour>;
+
+struct Planned {
+  Recipe recipe;
+  std::size_t from_life = 0;  ///< the first life that is not a repetition of the parent's
+  bool branch = false;
+};
+
+class Search {
+ public:
+  explicit Search(const ExploreRequest& request) : request_(request) {
+    for (const auto& name : request.marks.empty() ? all_marks() : request.marks) counts_[name] = 0;
+    result_.coverage.seed = request.seed;
+  }
+
+  ExploreResult run() {
+    const auto start = SteadyClock::now();
+    const auto elapsed = [start] {
+      return std::chrono::duration<double>(SteadyClock::now() - start).count();
+    };
+    while (!ends(elapsed())) {
+      run_batch();
+      request_.progress(result_.coverage.runs, elapsed());
+    }
+    result_.interrupted = request_.interrupted();
+    result_.seconds = elapsed();
+    add_point();
+    for (const auto& [name, count] : counts_) result_.coverage.marks.push_back({name, count});
+    result_.tuples = tuples_.size();
+    return std::move(result_);
+  }
+
+ private:
+  bool ends(double seconds) const {
+    if (result_.coverage.runs >= request_.runs_max || request_.interrupted()) return true;
+    if (request_.first_only && !result_.coverage.findings.empty()) return true;
+    return request_.seconds_max > 0 && seconds >= request_.seconds_max;
+  }
+
+  void run_batch() {
+    const std::uint64_t left = request_.runs_max - result_.coverage.runs;
+    std::vector<Planned> batch;
+    for (std::uint64_t i = 0; i < std::min(kBatch, left); ++i) {
+      batch.push_back(plan(result_.coverage.runs + i));
+    }
+    std::vector<TimelineResult> seen(batch.size());
+    run_jobs(batch.size(), request_.jobs,
+             [&](std::size_t i) { seen[i] = request_.run(batch[i].recipe, request_.mutant); });
+    for (std::size_t i = 0; i < batch.size(); ++i) take(batch[i], seen[i]);
+  }
+
+  // --- planning
+
+  Planned plan(std::uint64_t number) {
+    Stream random = Stream(request_.seed).split("timeline").split(number);
+    const bool anew = request_.alone || number % kOfTimelines < kAnew;
+    Behaviour* from = nullptr;
+    if (!anew && chance(random, kOfBranches)) from = rarest(tuples_);
+    if (!anew && from == nullptr) from = rarest(marks_);
+    if (from == nullptr) {
+      return {.recipe = {.seed = random.next() & kSeedMask, .choosing = choosing(random)}};
+    }
+    ++from->branches;
+    const Parent& parent = one_of(random, from->parents);
+    const Split split = split_after(random, parent);
+    return {.recipe = parent.recipe.branch(split), .from_life = split.life, .branch = true};
+  }
+
+  static sim::Choosing choosing(Stream& random) {
+    return chance(random, 4) ? sim::Choosing::kPriority : sim::Choosing::kUniform;
+  }
+
+  /// Returns the behaviour with the least product of timelines that reached it and branches from
+  /// it, so that each rare one gets its share and the rarest most. Null if none is rare.
+  Behaviour* rarest(Behaviours& all) const {
+    Behaviour* found = nullptr;
+    const auto spent = [](const Behaviour& one) { return one.hits * (one.branches + 1); };
+    for (auto& [name, one] : all) {
+      if (one.parents.empty()) continue;
+      if (one.hits * kRareOneIn > std::max(result_.coverage.runs, kRareOneIn)) continue;
+      if (found == nullptr || spent(one) < spent(*found)) found = &one;
+    }
+    return found;
+  }
+
+  /// Splits after the life in which the parent reached the behaviour, or at some decision in it.
+  static Split split_after(Stream& random, const Parent& parent) {
+    Split split{.life = parent.life + 1, .seed = random.next() & kSeedMask};
+    split.choosing = choosing(random);
+    const bool room = split.life < kTimelineLives;
+    if (room && (parent.decisions < 2 || !chance(random, 4))) return split;
+    split.life = parent.life;
+    split.decision = 1 + random.below(std::max<std::uint64_t>(parent.decisions, 2) - 1);
+    return split;
+  }
+
+  // --- taking what was seen
+
+  void take(const Planned& planned, const TimelineResult& seen) {
+    auto& coverage = result_.coverage;
+    ++coverage.runs;
+    if (planned.branch) ++coverage.branches;
+    if (!request_.mutant.empty() && !seen.unasked) ++result_.asked;
+    note_size(planned, seen);
+    for (const auto& mark : seen.marks) {
+      const auto count = counts_.find(mark.name);
+      if (count == counts_.end()) continue;
+      ++count->second;
+      note(planned, seen, mark, marks_);
+    }
+    for (const auto& tuple : seen.tuples) note(planned, seen, tuple, tuples_);
+    if (seen.verdict == reports::Verdict::kFail) note_failure(planned, seen);
+    if (seen.verdict == reports::Verdict::kInconclusive) ++result_.inconclusive;
+    if (coverage.runs >= next_point_) add_point();
+  }
+
+  static void note(const Planned& planned, const TimelineResult& seen, const Sighting& sighting,
+                   Behaviours& all) {
+    Behaviour& behaviour = all[sighting.name];
+    const bool inherited = planned.branch && sighting.life < planned.from_life;
+    if (inherited) return;
+    ++behaviour.hits;
+    const std::uint64_t decisions =
+        sighting.life < seen.lives.size() ? seen.lives[sighting.life].decisions : 0;
+    auto& parents = behaviour.parents;
+    parents.push_back({planned.recipe, sighting.life, decisions});
+    // The earlier a behaviour came, the more lives are left to go on with.
+    std::stable_sort(parents.begin(), parents.end(),
+                     [](const Parent& a, const Parent& b) { return a.life < b.life; });
+    if (parents.size() > kParentsMax) parents.pop_back();
+  }
+
+  void note_size(const Planned& planned, const TimelineResult& seen) {
+    bool any = false;
+    for (std::size_t i = 0; i < seen.lives.size(); ++i) {
+      const auto schedule = planned.recipe.schedule_of(i);
+      const bool priority =
+          std::any_of(schedule.splits.begin(), schedule.splits.end(),
+                      [](const auto& split) { return split.choosing == sim::Choosing::kPriority; });
+      if (!priority) continue;
+      any = true;
+      LifeSize& largest = result_.largest;
+      largest.decisions = std::max(largest.decisions, seen.lives[i].decisions);
+      largest.fibers = std::max(largest.fibers, seen.lives[i].fibers);
+    }
+    if (any) ++result_.by_priority;
+  }
+
+  void note_failure(const Planned& planned, const TimelineResult& seen) {
+    const std::string signature = signature_of(seen.code, seen.reason);
+    auto& findings = result_.coverage.findings;
+    const auto known = std::find_if(findings.begin(), findings.end(), [&](const auto& finding) {
+      return finding.signature == signature;
+    });
+    if (known != findings.end()) {
+      ++known->count;
+      return;
+    }
+    findings.push_back({.signature = signature,
+                        .code = seen.code,
+                        .reason = seen.reason,
+                        .count = 1,
+                        .at_run = result_.coverage.runs,
+                        .recipe = to_string(planned.recipe)});
+  }
+
+  void add_point() {
+    const std::uint64_t runs = result_.coverage.runs;
+    auto& curve = result_.coverage.curve;
+    if (!curve.empty() && curve.back().runs == runs) return;
+    const auto reached = std::count_if(counts_.begin(), counts_.end(),
+                                       [](const auto& mark) { return mark.second > 0; });
+    curve.push_back({runs, static_cast<std::uint64_t>(reached), tuples_.size()});
+    next_point_ = runs + std::max<std::uint64_t>(runs / 4, 10);
+  }
+
+  const ExploreRequest& request_;
+  ExploreResult result_;
+  std::map<std::string, std::uint64_t> counts_;  ///< timelines by mark, also those by a parent
+  Behaviours marks_;
+  Behaviours tuples_;
+  std::uint64_t next_point_ = 10;
+};
+
+}  // namespace
+
+ExploreResult explore(const ExploreRequest& request) { return Search(request).run(); }
+
+double priority_bound(const LifeSize& largest) {
+  const sim::SchedulePlan plan;
+  const auto decisions = static_cast<double>(std::max(largest.decisions, plan.horizon));
+  return 1 / (static_cast<double>(std::max<std::uint64_t>(largest.fibers, 1)) *
+              std::pow(decisions, plan.depth - 1));
+}
+
+}  // namespace reprise::driver

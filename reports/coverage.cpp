@@ -1,0 +1,62 @@
+#include "reports/coverage.hpp"
+
+#include <algorithm>
+
+namespace reprise::reports {
+namespace {
+
+constexpr std::size_t kNamed = 6;
+
+std::string first_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kNamed) text += " and " + std::to_string(names.size() - kNamed) + " more";
+  return text;
+}
+
+bool is_open(const SearchFinding& finding) { return finding.status != "resolved"; }
+
+}  // namespace
+
+std::vector<std::string> unreached(const Coverage& coverage) {
+  std::vector<std::string> names;
+  for (const auto& mark : coverage.marks) {
+    if (mark.count == 0) names.push_back(mark.name);
+  }
+  return names;
+}
+
+std::vector<std::string> rare(const Coverage& coverage) {
+  std::vector<std::string> names;
+  for (const auto& mark : coverage.marks) {
+    if (mark.count > 0 && mark.count < kRareBelow) names.push_back(mark.name);
+  }
+  return names;
+}
+
+std::vector<std::string> flaws_of(const Coverage& coverage) {
+  std::vector<std::string> flaws;
+  for (const auto& finding : coverage.findings) {
+    if (is_open(finding)) flaws.push_back("a timeline fails: " + finding.signature);
+  }
+  const auto missed = unreached(coverage);
+  if (!missed.empty()) {
+    flaws.push_back(std::to_string(missed.size()) +
+                    " marks were never reached: " + first_of(missed));
+  }
+  if (coverage.marks.empty()) flaws.emplace_back("it has no marks");
+  if (coverage.runs == 0) flaws.emplace_back("no timeline ran");
+  if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");
+  for (const auto& mark : coverage.marks) {
+    if (mark.count > coverage.runs) flaws.push_back("more timelines than ran reached " + mark.name);
+  }
+  return flaws;
+}
+
+bool has_findings(const Coverage& coverage) {
+  return std::any_of(coverage.findings.begin(), coverage.findings.end(), is_open);
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,100 @@
+// Runs `reprise explore` and checks output, exit codes, reports and recipes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json report_in(const std::string& directory) {
+  return Json::parse(text_of(directory + "/report.json"));
+}
+
+TEST(ExploreVerb, says_marks_curve_bound_and_totals) {
+  const auto result = run_program({"explore", "--runs", "40", "--seed", "3", "--jobs", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("load: continued"));
+  EXPECT_THAT(result.out, HasSubstr("new behaviour: "));
+  EXPECT_THAT(result.out, HasSubstr("schedules by priority: depth 3"));
+  EXPECT_THAT(result.out, HasSubstr("seed 3: 40 timelines, "));
+}
+
+TEST(ExploreVerb, adds_its_coverage_to_a_report_and_is_inconclusive_while_marks_are_missing) {
+  const TemporaryDirectory out;
+  const auto result =
+      run_program({"explore", "--runs", "20", "--seed", "3", "--report", out.path()});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  const Json report = report_in(out.path());
+  EXPECT_EQ(report["verdict"], "inconclusive");
+  EXPECT_EQ(report["coverage"]["runs"], 20);
+  EXPECT_EQ(report["coverage"]["seed"], 3);
+  EXPECT_GE(report["coverage"]["marks"].size(), 60U);
+  EXPECT_TRUE(report["coverage"]["findings"].empty());
+}
+
+TEST(ExploreVerb, a_defect_is_found_and_its_recipe_shows_it_again) {
+  const std::vector<std::string> mutant = {"--mutant", "tracker-before-payload/at-schedule"};
+  const auto found =
+      run_program({"explore", "--runs", "400", "--seed", "1", "-q", mutant[0], mutant[1]});
+  EXPECT_EQ(found.exit_code, 1) << found.all();
+  const std::string words = "again: reprise explore --recipe ";
+  const auto at = found.out.find(words);
+  ASSERT_NE(at, std::string::npos) << found.all();
+  const auto begin = at + words.size();
+  const std::string recipe = found.out.substr(begin, found.out.find(' ', begin) - begin);
+  const auto again = run_program({"explore", "--recipe", recipe, mutant[0], mutant[1]});
+  EXPECT_EQ(again.exit_code, 1) << again.all();
+  const auto without = run_program({"explore", "--recipe", recipe});
+  EXPECT_EQ(without.exit_code, 0) << without.all();
+}
+
+TEST(ExploreVerb, findings_are_compared_with_an_earlier_report) {
+  const TemporaryDirectory before;
+  const TemporaryDirectory now;
+  run_program({"explore", "--runs", "10", "--seed", "3", "-q", "--report", before.path()});
+  Json report = report_in(before.path());
+  report["coverage"]["findings"] = {{{"signature", "IO: none"},
+                                     {"code", "IO"},
+                                     {"reason", "none"},
+                                     {"count", 1},
+                                     {"at_run", 1},
+                                     {"recipe", "1"},
+                                     {"file", ""},
+                                     {"status", "new"}}};
+  std::ofstream(before.path() + "/report.json") << report.dump();
+  const auto result = run_program({"explore", "--runs", "10", "--seed", "3", "-q", "--report",
+                                   now.path(), "--since", before.path()});
+  EXPECT_THAT(result.out, HasSubstr("resolved: IO: none"));
+  EXPECT_EQ(report_in(now.path())["coverage"]["findings"][0]["status"], "resolved");
+}
+
+TEST(ExploreVerb, refuses_what_makes_no_sense) {
+  const TemporaryDirectory out;
+  EXPECT_EQ(run_program({"explore", "--recipe", "x"}).exit_code, 2);
+  EXPECT_EQ(run_program({"explore", "--runs", "0"}).exit_code, 2);
+  EXPECT_EQ(run_program({"explore", "--mutant", "none"}).exit_code, 2);
+  const auto reported = run_program(
+      {"explore", "--mutant", "planted/tracker-first-after-removal", "--report", out.path()});
+  EXPECT_EQ(reported.exit_code, 2) << reported.all();
+  EXPECT_THAT(reported.err, HasSubstr("leave out --report"));
+  EXPECT_EQ(run_program({"explore", "--since", out.path(), "--runs", "1"}).exit_code, 2);
+}
+
+TEST(ExploreVerb, a_mutant_that_nothing_asked_is_inconclusive) {
+  const auto unasked =
+      run_program({"explore", "--runs", "1", "-q", "--mutant", "rerun-precedence-swapped"});
+  EXPECT_EQ(unasked.exit_code, 3) << unasked.all();
+}
+
+}  // namespace
+}  // namespace reprise::test
