@@ -17,6 +17,7 @@
 #include "driver/random/outcome_rules.hpp"
 #include "driver/random/shrink.hpp"
 #include "driver/record/build_info.hpp"
+#include "driver/runs/metamorphic.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
 #include "properties/ruling_code.hpp"
@@ -211,7 +212,75 @@ std::optional<Failure> check_survives(const Scenario& scenario, const LaneOption
   return failure_of(run_on_sim(scenario, options));
 }
 
-constexpr std::array kProperties = {
+// --- relations ----------------------------------------------------------------------------------
+
+/// Runs the scenario and keeps its checkpoints in <directory>/<name>.
+ScenarioResult run_kept(Scenario scenario, std::string name, const std::string& directory,
+                        LaneOptions options) {
+  scenario.name = std::move(name);
+  options.keep = directory;
+  return run_on_sim(scenario, options);
+}
+
+/// Returns how two checkpoints differ, by the first tensor.
+std::optional<Failure> judge_stored(const std::string& directory) {
+  PosixStore left_store(directory + "/left");
+  PosixStore right_store(directory + "/right");
+  Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
+  Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
+  HostDevice device("host", 0);
+  NoProgress progress;
+  return judge_diff(diff(left, right, device, {}, progress), {});
+}
+
+std::optional<Failure> check_relation(const Relation& relation, const Scenario& scenario,
+                                      const LaneOptions& options) {
+  Scenario changed = scenario;
+  if (!relation.change(changed)) return std::nullopt;
+  const ScratchDirectory scratch;
+  const ScenarioResult left = run_kept(scenario, "left", scratch.path(), options);
+  if (auto failure = failure_of(left)) return failure;
+  const ScenarioResult right = run_kept(changed, "right", scratch.path(), options);
+  if (auto failure = failure_of(right)) return failure;
+  if (left.content_digest != right.content_digest) {
+    return broken(judged::kContentDiffers, "the content's digest is '" + left.content_digest +
+                                               "', and after the change '" + right.content_digest +
+                                               "'");
+  }
+  return relation.keeps_keys ? judge_stored(scratch.path()) : std::nullopt;
+}
+
+/// Draws scenarios until the relation has something to change in one.
+Scenario draw_changeable(const Relation& relation, const Stream& random, const CaseLimits& limits) {
+  constexpr std::uint64_t kTries = 1000;
+  for (std::uint64_t i = 0; i < kTries; ++i) {
+    Scenario scenario = random_scenario(random.split(i), limits);
+    Scenario changed = scenario;
+    if (!scenario.expect.refusal && relation.change(changed)) return scenario;
+  }
+  throw Error(Code::kInternal,
+              "no case has anything that " + std::string(relation.name) + " could change");
+}
+
+template <std::size_t Number>
+std::optional<Failure> check_related(const Scenario& scenario, const LaneOptions& options) {
+  return check_relation(relations()[Number], scenario, options);
+}
+template <std::size_t Number>
+Scenario draw_related(Stream random, const CaseLimits& limits) {
+  return draw_changeable(relations()[Number], random, limits);
+}
+
+constexpr std::uint64_t kRelationCases = 10;
+
+template <std::size_t Number>
+Property related() {
+  const Relation& relation = relations()[Number];
+  return {relation.name, relation.says, check_related<Number>, draw_related<Number>,
+          kRelationCases};
+}
+
+const std::array kProperties = {
     Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
              check_continuity, random_scenario, 60},
     Property{"layout-free", "the content is the same under every layout", check_layout_free,
@@ -222,6 +291,10 @@ constexpr std::array kProperties = {
              random_scenario, 15},
     Property{"survives", "a job goes on from a committed checkpoint, whatever goes wrong",
              check_survives, random_faulty_scenario, 25},
+    related<0>(),
+    related<1>(),
+    related<2>(),
+    related<3>(),
 };
 
 std::string lower(std::string text) {

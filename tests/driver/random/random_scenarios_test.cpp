@@ -86,6 +86,10 @@ TEST(RandomScenarios, layout_free) { expect_holds("layout-free"); }
 TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike"); }
 TEST(RandomScenarios, deterministic) { expect_holds("deterministic"); }
 TEST(RandomScenarios, survives) { expect_holds("survives"); }
+TEST(RandomScenarios, ranks_renamed) { expect_holds("ranks-renamed"); }
+TEST(RandomScenarios, keys_renamed) { expect_holds("keys-renamed"); }
+TEST(RandomScenarios, saved_twice) { expect_holds("saved-twice"); }
+TEST(RandomScenarios, saved_in_two) { expect_holds("saved-in-two"); }
 
 }  // namespace
 }  // namespace reprise::driver

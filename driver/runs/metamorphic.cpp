@@ -1,0 +1,124 @@
+#include "driver/runs/metamorphic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "sim/job/modules/module_keys.hpp"
+
+namespace reprise::driver {
+namespace {
+
+// --- ranks --------------------------------------------------------------------------------------
+
+void rename_all(std::vector<std::int32_t>& ranks, std::int32_t world) {
+  for (auto& rank : ranks) rank = world - 1 - rank;
+}
+
+/// Counts the world's ranks from the other end.
+bool rename_ranks(Scenario& scenario) {
+  bool changed = false;
+  for (auto& plan : scenario.incarnations) {
+    const std::int32_t world = plan.world_size();
+    changed = changed || world > 1;
+    if (plan.modules.empty()) {
+      if (plan.ranks.empty()) {
+        plan.ranks.resize(static_cast<std::size_t>(world));
+        std::iota(plan.ranks.begin(), plan.ranks.end(), 0);
+      }
+      rename_all(plan.ranks, world);
+    }
+    for (auto& module : plan.modules) {
+      for (auto& rank : module.ranks) rank.value = world - 1 - rank.value;
+    }
+    for (auto& action : plan.actions) {
+      if (auto* bad = std::get_if<BadResultAction>(&action)) rename_all(bad->ranks, world);
+    }
+  }
+  return changed;
+}
+
+// --- keys ---------------------------------------------------------------------------------------
+
+bool has_two_buckets(const IncarnationPlan& plan) {
+  return std::count_if(plan.modules.begin(), plan.modules.end(), [](const auto& module) {
+           return module.optimizer_sharding == sim::Sharding::kDpReshardable;
+         }) > 1;
+}
+
+/// Gives the keys of all lives but the last the bare form. The last life names its state as before,
+/// so that both ends can be compared. Bare keys of buckets do not tell two modules apart.
+bool rename_keys(Scenario& scenario) {
+  bool changed = false;
+  for (std::size_t i = 0; i + 1 < scenario.incarnations.size(); ++i) {
+    IncarnationPlan& plan = scenario.incarnations[i];
+    if (plan.modules.empty() || plan.keys != sim::KeyForm::kPrefixed || has_two_buckets(plan)) {
+      continue;
+    }
+    plan.keys = sim::KeyForm::kBare;
+    changed = true;
+  }
+  return changed;
+}
+
+// --- saves --------------------------------------------------------------------------------------
+
+bool must_succeed(const Action& action) {
+  const auto* save = std::get_if<SaveAction>(&action);
+  return save != nullptr && save->fails.how == Failing::How::kNever;
+}
+
+bool save_twice(Scenario& scenario) {
+  bool changed = false;
+  for (auto& plan : scenario.incarnations) {
+    std::vector<Action> actions;
+    for (const auto& action : plan.actions) {
+      actions.push_back(action);
+      if (!must_succeed(action)) continue;
+      actions.push_back(action);
+      changed = true;
+    }
+    plan.actions = std::move(actions);
+  }
+  return changed;
+}
+
+/// Cuts training of two or more steps that a save follows at once.
+bool save_in_two(Scenario& scenario) {
+  bool changed = false;
+  for (auto& plan : scenario.incarnations) {
+    std::vector<Action> actions;
+    for (std::size_t i = 0; i < plan.actions.size(); ++i) {
+      const auto* train = std::get_if<TrainAction>(&plan.actions[i]);
+      const bool is_saved = i + 1 < plan.actions.size() && must_succeed(plan.actions[i + 1]);
+      if (train == nullptr || train->steps < 2 || !is_saved) {
+        actions.push_back(plan.actions[i]);
+        continue;
+      }
+      TrainAction first = *train;
+      TrainAction rest = *train;
+      first.steps = 1;
+      rest.steps -= 1;
+      actions.insert(actions.end(), {first, plan.actions[i + 1], rest});
+      changed = true;
+    }
+    plan.actions = std::move(actions);
+  }
+  return changed;
+}
+
+constexpr std::array kRelations = {
+    Relation{"ranks-renamed", "it does not matter which ranks of the world a job has", rename_ranks,
+             true},
+    Relation{"keys-renamed", "it does not matter in which form keys were stored", rename_keys,
+             false},
+    Relation{"saved-twice", "a second save of the same state changes nothing", save_twice, true},
+    Relation{"saved-in-two", "a save on the way changes nothing", save_in_two, true},
+};
+
+}  // namespace
+
+std::span<const Relation> relations() { return kRelations; }
+
+}  // namespace reprise::driver
