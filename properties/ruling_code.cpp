@@ -44,6 +44,7 @@ constexpr std::array kJudgedNames = {
     JudgedName{judged::kValidatorVacuous, "VALIDATOR_VACUOUS"},
     JudgedName{judged::kFalseReplica, "FALSE_REPLICA"},
     JudgedName{judged::kKeysetAsymmetry, "KEYSET_ASYMMETRY"},
+    JudgedName{judged::kProtocol, "PROTOCOL"},
 };
 
 constexpr bool is_in_order() {

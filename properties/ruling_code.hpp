@@ -96,8 +96,10 @@ inline constexpr RulingCode kValidatorVacuous{kFirst + 29};
 inline constexpr RulingCode kFalseReplica{kFirst + 30};
 /// Ranks disagree on the keys of the same save.
 inline constexpr RulingCode kKeysetAsymmetry{kFirst + 31};
+/// A rank took a step that its save, load or rerun machine does not allow in that state.
+inline constexpr RulingCode kProtocol{kFirst + 32};
 
-inline constexpr std::size_t kCount = 32;
+inline constexpr std::size_t kCount = 33;
 
 }  // namespace judged
 

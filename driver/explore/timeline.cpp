@@ -4,7 +4,9 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 
+#include "core/base/print.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/retention.hpp"
@@ -231,8 +233,9 @@ std::string outcome_text(const Scenario& scenario, std::size_t number,
                                : "none";
 }
 
-/// Returns the tuples of a life: phase and step of each fault that fired, its kind, how its life
-/// ended, and how the next one went.
+/// Returns the tuples of a life. For each fault that fired: its phase and step, its kind, how its
+/// life ended, and how the next one went. For a life that was cut short: the states of the
+/// protocols (properties/protocol.hpp) in which its ranks were, each once.
 std::vector<std::string> tuples_of(const Scenario& scenario, std::size_t number,
                                    std::span<const IncarnationRecord> lives) {
   std::vector<std::string> tuples;
@@ -244,6 +247,10 @@ std::vector<std::string> tuples_of(const Scenario& scenario, std::size_t number,
                        outcome_text(scenario, number + 1, lives));
     }
   }
+  std::set<std::string> unended;
+  for (const auto& rank : lives[number].ranks)
+    unended.insert(rank.unended.begin(), rank.unended.end());
+  if (!unended.empty()) tuples.push_back("left in: " + join(unended, " | "));
   return tuples;
 }
 

@@ -15,7 +15,9 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/saves_in_flight.hpp"
 #include "driver/record/job_config.hpp"
+#include "driver/record/protocol_trace.hpp"
 #include "properties/content_digest.hpp"
+#include "properties/protocol.hpp"
 #include "sim/faults/memory_meter.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/modules/megatron_common.hpp"
@@ -109,21 +111,24 @@ class ReadWatch final : public Trace {
 /// also cause the faults.
 class RankPorts {
  public:
-  RankPorts(const RankPart& part, RankRecord& record)
+  RankPorts(const RankPart& part, RankRecord& record, std::vector<std::string>& broken)
       : faulty_(part.ports, part.faults, part.powers),
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace, record.read_began),
+        protocol_(Protocol::kLoad, watch_, broken),
         ports_{meter_.ports().store, meter_.ports().fabric, meter_.ports().device,
-               meter_.ports().tasks, watch_} {}
+               meter_.ports().tasks, protocol_} {}
 
   const Ports& ports() const { return ports_; }
   const Ports& unmetered() const { return faulty_.ports(); }
   sim::MemoryMeter& meter() { return meter_; }
+  ProtocolTrace& load() { return protocol_; }
 
  private:
   sim::FaultyPorts faulty_;
   sim::MemoryMeter meter_;
   ReadWatch watch_;
+  ProtocolTrace protocol_;
   Ports ports_;
 };
 
@@ -135,14 +140,14 @@ class RankProgram {
         number_(part.incarnation),
         plan_(scenario_.incarnations[number_]),
         faults_(faults_of(plan_, part.past)),
-        rank_ports_(part, record),
+        rank_ports_(part, record, broken_),
         ports_(rank_ports_.ports()),
         record_(record),
         device_(device_of(scenario_, number_, part.ports.fabric.rank())),
         caches_(scenario_.checkpoint.plans),
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
-        in_flight_(rank_ports_.unmetered(), part.log),
+        in_flight_(rank_ports_.unmetered(), part.log, broken_),
         saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight),
                [this](const Ports& ports, std::shared_ptr<Communicator> group,
                       const StateDict& state, SaveSettings options) {
@@ -153,7 +158,19 @@ class RankProgram {
   }
 
   void run() {
+    try {
+      live();
+    } catch (...) {
+      keep_states();
+      throw;
+    }
+    keep_states();
+  }
+
+ private:
+  void live() {
     std::size_t next = 0;
+    if (number_ == 0) follow_rerun("start");
     while (next < plan_.actions.size() && is_fault(plan_.actions[next])) do_action(next++);
     if (number_ > 0) load();
     record_.first_step = job_.iteration().value;
@@ -163,7 +180,23 @@ class RankProgram {
     record_.content_digest = digest();
   }
 
- private:
+  /// Makes the move of the rerun machine's protocol from its last state to its present one.
+  void follow_rerun(const std::string& event) {
+    const std::string state(sim::name_of(job_.rerun().state()));
+    if (auto said = rerun_.take(event == "save" ? event : event + " " + state)) {
+      broken_.push_back(std::move(*said));
+    }
+  }
+
+  /// Keeps the states of what has not ended, and a ruling for each broken protocol.
+  void keep_states() {
+    for (const auto& state : in_flight_.states()) record_.unended.push_back("save " + state);
+    const std::string load = rank_ports_.load().state();
+    if (load != "new" && !rank_ports_.load().is_complete())
+      record_.unended.push_back("load " + load);
+    for (const auto& text : broken_) record_.rulings.push_back({judged::kProtocol, text});
+  }
+
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
 
   sim::JobConfig own_config() const {
@@ -264,6 +297,7 @@ class RankProgram {
   /// left the job unchanged.
   void load() {
     record_.read_began = false;
+    rank_ports_.load().begin();
     try {
       load_newest();
     } catch (const Error& error) {
@@ -307,6 +341,7 @@ class RankProgram {
     const LoadReport report =
         reprise::load(ports_, job_.world(), load_options(), ask, part_.policies.load);
     arrived_ = true;
+    rank_ports_.load().returned();
     if (interferes() && part_.interference->common) {
       part_.interference->common(request.wanted.common);
     }
@@ -315,6 +350,7 @@ class RankProgram {
     }
     judge_.filled(request.wanted);
     take(request.wanted);
+    follow_rerun("load");
     tell_step();
     note(report, request);
     judge_.loaded(
@@ -388,6 +424,7 @@ class RankProgram {
 
   void advance() {
     const sim::StepOutcome outcome = job_.advance();
+    follow_rerun(outcome.exit ? "exit " + std::to_string(outcome.exit->code) : "iteration");
     tell_step();
     say(outcome.notes);
     const auto diagnosis = job_.rerun().diagnosis();
@@ -440,6 +477,7 @@ class RankProgram {
       say({error.what()});
       return expect_code(plan.fails, error);
     }
+    follow_rerun("save");
     const std::size_t number = judge_.saving(job_, saved, plan);
     static_cast<void>(holds_nothing());
     keep_record();
@@ -491,6 +529,7 @@ class RankProgram {
   void ended(std::size_t number, const SaveAction& plan, const CommitTarget& target,
              const EndedSave& end) {
     const Held held{in_flight_.peaks(number), in_flight_.peaks_together()};
+    if (!end.error) in_flight_.returned(number);
     in_flight_.end(number);
     if (end.error) {
       judge_.save_failed(number, *end.error);
@@ -551,6 +590,8 @@ class RankProgram {
   std::size_t number_;
   const IncarnationPlan& plan_;
   LifeFaults faults_;
+  std::vector<std::string> broken_;  ///< messages on broken protocols
+  ProtocolWalk rerun_{Protocol::kRerun};
   RankPorts rank_ports_;
   const Ports& ports_;
   RankRecord& record_;

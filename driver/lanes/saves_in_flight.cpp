@@ -1,5 +1,7 @@
 #include "driver/lanes/saves_in_flight.hpp"
 
+#include "driver/record/protocol_trace.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -23,28 +25,39 @@ class TraceOfSave final : public Trace {
 }  // namespace
 
 struct SavesInFlight::OneSave {
-  OneSave(const Ports& inner, PhaseLog* log, Step step)
+  OneSave(const Ports& inner, PhaseLog* log, Step step, std::vector<std::string>& broken)
       : meter(inner),
         trace(meter.ports().trace, log, step),
+        protocol(Protocol::kSave, trace, broken),
         ports{meter.ports().store, meter.ports().fabric, meter.ports().device, meter.ports().tasks,
-              trace} {}
+              protocol} {}
 
   sim::MemoryMeter meter;
   TraceOfSave trace;
+  ProtocolTrace protocol;
   Ports ports;
 };
 
-SavesInFlight::SavesInFlight(const Ports& inner, PhaseLog* log) : inner_(inner), log_(log) {}
+SavesInFlight::SavesInFlight(const Ports& inner, PhaseLog* log, std::vector<std::string>& broken)
+    : inner_(inner), log_(log), broken_(broken) {}
 SavesInFlight::~SavesInFlight() = default;
 
 const Ports& SavesInFlight::begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                                   const StateDict& saved) {
-  OneSave& save = saves_.try_emplace(number, inner_, log_, step).first->second;
+  OneSave& save = saves_.try_emplace(number, inner_, log_, step, broken_).first->second;
   save.meter.set_own(own, saved);
   return save.ports;
 }
 
+void SavesInFlight::returned(std::size_t number) { saves_.at(number).protocol.returned(); }
+
 void SavesInFlight::end(std::size_t number) { saves_.erase(number); }
+
+std::vector<std::string> SavesInFlight::states() const {
+  std::vector<std::string> states;
+  for (const auto& [number, save] : saves_) states.push_back(save.protocol.state());
+  return states;
+}
 
 sim::MemoryPeaks SavesInFlight::peaks(std::size_t number) const {
   return saves_.at(number).meter.peaks();

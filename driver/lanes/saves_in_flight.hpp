@@ -1,10 +1,12 @@
 #pragma once
-// Measures the memory that each save in flight of a rank uses in addition to the job's own, and
-// marks each log line of a save with the save's step.
+// Measures the memory that each save in flight of a rank uses in addition to the job's own, marks
+// each log line of a save with the save's step, and holds its trace against the protocol.
 
 #include <cstddef>
 #include <map>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "core/state/state_dict.hpp"
 #include "driver/record/phase_log.hpp"
@@ -16,8 +18,9 @@ namespace reprise::driver {
 
 class SavesInFlight {
  public:
-  /// Both arguments must outlive this object. If `log` is null, nothing is logged.
-  SavesInFlight(const Ports& inner, PhaseLog* log);
+  /// All arguments must outlive this object. If `log` is null, nothing is logged. Adds a message to
+  /// `broken` for each save that breaks the protocol.
+  SavesInFlight(const Ports& inner, PhaseLog* log, std::vector<std::string>& broken);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
@@ -26,8 +29,12 @@ class SavesInFlight {
   /// `own` is the job's memory.
   const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                      const StateDict& saved);
+  /// Called when the save has ended without an error.
+  void returned(std::size_t number);
   /// Called after the engine released the save.
   void end(std::size_t number);
+  /// Returns the state of each save that has not ended, oldest first.
+  std::vector<std::string> states() const;
 
   sim::MemoryPeaks peaks(std::size_t number) const;
   /// Returns the memory peaks of all saves in flight together.
@@ -38,6 +45,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   PhaseLog* log_;
+  std::vector<std::string>& broken_;
   std::map<std::size_t, OneSave> saves_;  ///< keyed by the save's number
 };
 

@@ -157,6 +157,7 @@ std::string to_json(const RankRecord& record) {
       {"loads", put_all(record.loads)},
       {"read_began", record.read_began},
       {"absent", record.absent},
+      {"unended", record.unended},
       {"content_digest", record.content_digest},
       {"saves", put_all(record.saves)},
       {"outcome", record.outcome ? Json(name_of(*record.outcome)) : Json(nullptr)},
@@ -198,6 +199,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   record.loads = take_loads(json.at("loads"));
   json.at("read_began").get_to(record.read_began);
   json.at("absent").get_to(record.absent);
+  json.at("unended").get_to(record.unended);
   json.at("content_digest").get_to(record.content_digest);
   record.saves = take_saves(json.at("saves"));
   if (!json.at("outcome").is_null()) record.outcome = take_outcome(json.at("outcome"));

@@ -87,6 +87,9 @@ struct RankRecord {
   /// Keys that the uninterrupted job has, but this rank did not have when the two were compared.
   /// Sorted.
   Inventory absent;
+  /// States of the saves and of the load that had not ended when the rank did: "save
+  /// commit/swap_in".
+  std::vector<std::string> unended;
   std::string content_digest;  ///< digest of the whole job at the end, the same on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;

@@ -57,6 +57,19 @@ TEST(RankProgram, two_main_copies_are_ruled_on_although_the_engine_refuses_the_s
       << rulings[0];
 }
 
+TEST(RankProgram, a_step_of_the_commit_out_of_order_is_ruled_on_without_any_crash__dp2) {
+  Rig rig(scenario_of({{"dp2", {TrainAction{1}, SaveAction{}}}}));
+  sim::Policies policies;
+  sim::mutant_named("tracker-before-payload").apply(policies);
+  const auto lives = rig.run_all(policies);
+  const auto& rulings = lives[0].ranks[0].rulings;
+  ASSERT_FALSE(rulings.empty());
+  EXPECT_EQ(rulings.back().code, judged::kProtocol);
+  EXPECT_NE(rulings.back().text.find("'+commit/tracker' is not allowed"), std::string::npos)
+      << rulings.back().text;
+  EXPECT_TRUE(lives[0].ranks[1].rulings.empty()) << "only the leader runs the commit";
+}
+
 /// Changes one byte of one copy, so that the copies passed to the save differ.
 StateDict with_a_false_replica(StateDict state) {
   static const std::byte kWrong{0x5a};
