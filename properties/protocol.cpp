@@ -9,34 +9,34 @@ namespace {
 using Moves = std::vector<ProtocolMove>;
 
 /// A step that one rank runs within a phase.
-struct Step {
+struct NamedStep {
   std::string_view name;
   bool needed = true;  ///< false if some saves leave it out
 };
 
-constexpr Step kPrepareSteps[] = {{"make_root"}, {"lock"},  {"restore_replaced"},
-                                  {"sync_root"}, {"clear"}, {"make_saving"}};
-constexpr Step kCommitSteps[] = {{"payload", false},       // no payload: every rank is empty
-                                 {"common_state", false},  // plain DCP has none
-                                 {"metadata"},
-                                 {"backend_info", false},  // as common_state
-                                 {"manifest", false},      // only if requested
-                                 {"sync_directory"},
-                                 {"read_back"},
-                                 {"swap_in"},
-                                 {"sync_parent"},
-                                 {"confirm"},
-                                 {"tracker", false},  // a target without a step has no tracker
-                                 {"remove_replaced"}};
-constexpr Step kRetentionSteps[] = {{"clear_removing"}, {"choose"}, {"set_aside"},
-                                    {"sync_root"},      {"unmark"}, {"remove"}};
+constexpr NamedStep kPrepareSteps[] = {{"make_root"}, {"lock"},  {"restore_replaced"},
+                                       {"sync_root"}, {"clear"}, {"make_saving"}};
+constexpr NamedStep kCommitSteps[] = {{"payload", false},       // no payload: every rank is empty
+                                      {"common_state", false},  // plain DCP has none
+                                      {"metadata"},
+                                      {"backend_info", false},  // as common_state
+                                      {"manifest", false},      // only if requested
+                                      {"sync_directory"},
+                                      {"read_back"},
+                                      {"swap_in"},
+                                      {"sync_parent"},
+                                      {"confirm"},
+                                      {"tracker", false},  // a target without a step has no tracker
+                                      {"remove_replaced"}};
+constexpr NamedStep kRetentionSteps[] = {{"clear_removing"}, {"choose"}, {"set_aside"},
+                                         {"sync_root"},      {"unmark"}, {"remove"}};
 
 /// Says if a phase may end although its steps have not all run.
 enum class EarlyEnd : std::uint8_t { kForbidden, kAllowed };
 
 /// Adds the moves of a phase. A rank that runs none of its steps passes from the begin to the end.
-void add_phase(std::string phase, std::span<const Step> steps, std::string from, std::string to,
-               EarlyEnd early, Moves& moves) {
+void add_phase(std::string phase, std::span<const NamedStep> steps, std::string from,
+               std::string to, EarlyEnd early, Moves& moves) {
   moves.push_back({from, "+" + phase, phase});
   std::vector<std::string> before = {phase};  // states from which the next step may begin
   for (const auto& step : steps) {
