@@ -1,4 +1,4 @@
-// Reads the process's arguments, terminal and environment; no other file does.
+// This is the only file that reads the process's arguments, terminal and environment.
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -70,7 +70,7 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
 }
 
 /// Converts an exception to an Error. Running out of memory is not a defect of the program: the
-/// input needs more memory than there is.
+/// input needs more memory than is available.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
@@ -103,8 +103,8 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable,
-  /// except that kInternal is returned unchanged.
+  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable
+  /// instead, unless `code` is kInternal.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

@@ -29,8 +29,8 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// If OUT is missing because a crash interrupted a writer that had already moved the old checkpoint
-/// away, returns the old checkpoint's path.
+/// A writer of OUT moves the old checkpoint away before it writes the new one. If a crash at that
+/// moment left no checkpoint at OUT, returns the path of the old checkpoint.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);

@@ -27,8 +27,7 @@ struct [[gnu::visibility("hidden")]] StateAccess {
 };
 // clang-format on
 
-/// Hidden explicitly, because the public headers mention this type and it would otherwise be
-/// exported.
+/// Hidden explicitly: the public headers mention this type, so it would be exported otherwise.
 struct [[gnu::visibility("hidden")]] JobAccess {
   /// Returns the internals of a job. Throws USAGE if the job was moved from.
   static const std::shared_ptr<JobState>& state(const Job& job) {

@@ -1,6 +1,6 @@
 #pragma once
-// Makes text from files, paths and other ranks safe to print, so that a terminal obeys no part of
-// it.
+// Makes text from files, paths and other ranks safe to print, so that nothing in it can control a
+// terminal.
 
 #include <string>
 #include <string_view>

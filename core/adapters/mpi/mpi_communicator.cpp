@@ -48,8 +48,8 @@ MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // MPI_Comm_free is collective. After any communicator has failed, another rank may never call it,
-  // and this rank would wait forever.
+  // MPI_Comm_free is collective. Once any communicator has failed, another rank may never call
+  // MPI_Comm_free, and this rank would wait for it forever.
   if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
 }
 

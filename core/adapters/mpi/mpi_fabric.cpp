@@ -92,7 +92,8 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
   } catch (const std::exception&) {
-    // Other ranks may already have created the communicator and be waiting in it for this rank.
+    // Other ranks may already have created the communicator and be blocked in a call on it that
+    // waits for this rank.
     session_.abandon();
     throw;
   }
