@@ -1,5 +1,5 @@
 #pragma once
-// Decides by name alone which entries of a directory belong to its checkpoint.
+// Decides, by the name alone, whether an entry of a directory belongs to the checkpoint in it.
 
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-/// True for the names of metadata, common.pt, metadata.json, integrity.json and a writer's mark,
-/// unless the entry is a directory.
+/// True for the names of metadata, common.pt, metadata.json, integrity.json and the marks of
+/// writers, unless the entry is a directory.
 bool is_small_file(const Entry& entry);
 /// True for names that is_small_file() accepts and for names of payload files.
 bool belongs_to_checkpoint(const Entry& entry);
-/// Lists the names of all other entries of a directory.
+/// Lists the names of all entries of a directory that belongs_to_checkpoint() does not accept.
 std::vector<std::string> others_in(Store& store, const std::string& directory);
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ struct Location {
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
 /// or a root whose latest_checkpointed_iteration.txt names such a directory. If the directory is
-/// missing and a crash left `<directory>.replaced`, returns the latter. If there is no checkpoint,
+/// missing and a crash left `<directory>.replaced`, returns that copy. If there is no checkpoint,
 /// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata) or TRACKER_DANGLING (the
 /// tracker names a missing directory).
 Location locate(Store& store, const std::string& path);

@@ -18,8 +18,8 @@ namespace {
 /// engine is as fast as a kernel, and it occupies no multiprocessors.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
-/// Copying a batch of this size takes half a millisecond at 50 GB/s. Compared with that, the delay
-/// of about 10 us for each batch is negligible.
+/// Copying a batch of this size takes half a millisecond at 50 GB/s. Compared with that, the
+/// overhead of about 10 us per wait is negligible.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20U;
 
 bool goes_at_once(const StridedCopy& copy) {
