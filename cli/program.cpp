@@ -45,7 +45,7 @@ CLI::App& reached(CLI::App& app) {
   return used.empty() ? app : *used.front();
 }
 
-/// Explains why a command line cannot be parsed. Suggests a name if one is close.
+/// Explains why a command line cannot be parsed. Suggests a similar name if there is one.
 std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
   CLI::App& at = reached(app);
   std::string text = error.what();

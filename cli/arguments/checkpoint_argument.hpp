@@ -24,8 +24,8 @@ struct StoredPath {
 /// directory without search permission prevents the path from being resolved.
 StoredPath stored_path(const std::string& argument);
 
-/// Returns the path as an absolute path. Follows symbolic links as far as the path exists. Throws
-/// the same errors as stored_path().
+/// Returns the absolute path. Follows symbolic links as far as the path exists. Throws the same
+/// errors as stored_path().
 std::filesystem::path resolved(const std::string& path);
 
 }  // namespace reprise::cli

@@ -6,7 +6,7 @@
 
 namespace reprise::cli {
 
-/// Identifies part `number` of a work that is divided into `of` parts. Parts are numbered from 1.
+/// Says which part of the work to do: part `number` of `of` parts. Parts are numbered from 1.
 struct PartOfWork {
   std::size_t number = 1;
   std::size_t of = 1;

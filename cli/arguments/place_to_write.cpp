@@ -50,8 +50,8 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // If the checkpoint is damaged, nobody can tell which files are the user's. No file is listed
-    // then, and the checkpoint may be replaced.
+    // If the checkpoint is damaged, nobody can tell which files are the user's. In that case none
+    // are listed, and --force can replace the checkpoint.
   }
   return names;
 }

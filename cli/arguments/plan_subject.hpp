@@ -22,8 +22,8 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
 /// of planning depends on this sum. Throws if the layout does not fit the model.
 std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Describes the ranks that a layout leaves idle, such as "4 ranks hold no expert: ...". Empty if
-/// no rank is idle. The layout must fit the model.
+/// Returns notes about the ranks that a layout leaves idle, for example "4 ranks hold no expert:
+/// ...". Empty if no rank is idle. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// Returns one state per rank. Every tensor of the catalog is split into `ranks` parts along

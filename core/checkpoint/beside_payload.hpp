@@ -15,7 +15,7 @@ struct BesidePayload {
     std::string name;  ///< relative to the checkpoint's directory; may contain '/'
     std::uint64_t bytes = 0;
   };
-  /// Relative to the checkpoint's directory; parents come first.
+  /// Names relative to the checkpoint's directory. A parent comes before its children.
   std::vector<std::string> directories;
   std::vector<File> files;
   /// Names that are not copied, each with the reason: links, special files such as pipes, and

@@ -102,13 +102,13 @@ class Checkpoint {
   /// True if metadata.json says that the format is Megatron's, but the common state that this
   /// format requires is missing.
   bool lost_common() const;
-  /// Throws NOT_STORED if lost_common().
+  /// Throws NOT_STORED if lost_common() is true.
   void require_common_if_megatron() const;
 
-  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly: data read
-  /// meanwhile may come from either checkpoint. First checks that the metadata files still have the
-  /// content that was read. Then checks that each opened file is still the one at its path, if the
-  /// store can tell.
+  /// Throws STALE_METADATA if another save has replaced this checkpoint, even if only temporarily:
+  /// the data read so far may come from either checkpoint. First checks that the metadata files
+  /// still have the content that was read. Then checks that each opened file is still the one at
+  /// its path, if the store can tell.
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;

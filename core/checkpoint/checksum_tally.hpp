@@ -1,7 +1,7 @@
 #pragma once
 // Counts checksum results per file and judges each file only at the end. A writer may have been
-// configured not to compute checksums; only all records of a file together show this. In such a
-// file torch stores 0 for every record (seen in torch 2.15 with
+// configured not to compute checksums; this shows only if all records of a file are considered
+// together. In such a file torch stores 0 for every record (seen in torch 2.15 with
 // torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records with
 // elements, and correct checksums for all other records. Any other mismatch is damage. Each rank
 // writes its own files, so each file is judged separately.
@@ -27,12 +27,12 @@ class ChecksumTally {
   };
   struct Counts {
     Count all;
-    Count elements;  ///< counts of the records in `all` that hold elements
+    Count elements;  ///< counts of only those records that contain elements
 
     /// True if every record stores the checksum 0, or if every element record does and all other
     /// records match their checksums.
     bool may_be_switched_off() const;
-    /// True if may_be_switched_off() holds, there are several records, and at least one of them
+    /// True if may_be_switched_off() is true, there are several records, and at least one of them
     /// does not match its checksum.
     bool switched_off() const;
   };

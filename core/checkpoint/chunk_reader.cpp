@@ -58,9 +58,9 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Returns the frame (TensorFrame) that the item of such a chunk usually has; null if the item must
-/// be parsed. An item with a frame is read only once, so its bytes cannot change between check and
-/// delivery.
+/// Returns the frame (TensorFrame) that items of chunks with this shape usually have; null if this
+/// chunk's item must be parsed. An item with a frame is read only once, so its bytes cannot change
+/// between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
@@ -126,7 +126,7 @@ std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   return crc.value();
 }
 
-/// Reads all elements, delivers the requested ones and returns the checksum of all.
+/// Reads all elements, delivers the requested ones and returns the checksum of all elements.
 std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const RegionTarget> targets) {
   const auto width = static_cast<std::int64_t>(size_of(item.frame.dtype()));
   const auto room = static_cast<std::int64_t>(resources_.staging.size()) / width;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads parts of stored chunks: checks an item's header against the metadata, copies its regions to
-// their targets, and checks its checksums on request.
+// Reads parts of stored chunks: checks an item's header against the metadata, copies the requested
+// regions to their targets, and verifies the item's checksums on request.
 
 #include <cstdint>
 #include <deque>
@@ -42,7 +42,7 @@ class ChunkReader {
                      std::span<const RegionTarget> targets);
 
  private:
-  /// A chunk whose item should have the usual frame. Contains that frame and the open file too.
+  /// A chunk whose item should have the usual frame, together with this frame and the open file.
   struct Framed {
     const StoredTensor& tensor;
     const StoredChunk& chunk;

@@ -43,7 +43,7 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
               {.file = store.display(tracker)});
 }
 
-/// Puts "step-9" before "step-10".
+/// Sorts "step-9" before "step-10".
 bool in_natural_order(std::string_view a, std::string_view b) {
   const auto digits = [](std::string_view text) {
     return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
@@ -71,7 +71,7 @@ bool in_natural_order(std::string_view a, std::string_view b) {
 }
 
 /// True for the names of directories that are being written or removed. A writer that dies leaves
-/// such a directory.
+/// such a directory behind.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);

@@ -29,7 +29,8 @@ bool nothing_saved(Store& store, const std::string& path);
 
 /// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.
 bool holds_metadata(Store& store, const std::string& directory);
-/// Returns the names of the metadata files in `directory`; none if it has none or does not exist.
+/// Returns the names of the metadata files in `directory`. Empty if there are none or if the
+/// directory does not exist.
 std::vector<std::string> metadata_names(Store& store, const std::string& directory);
 
 }  // namespace reprise

@@ -142,7 +142,7 @@ class AtomReader {
         seen_(seen),
         direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
 
-  /// `first` and `strides` are in elements of the item's storage.
+  /// `first` and `strides` are counted in elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
             const std::vector<Target>& targets) {
     const Order order(strides, extents);
@@ -171,8 +171,8 @@ class AtomReader {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
       // Each further step along dimension d lengthens the span by strides[d] elements, and
-      // block.elements of these are wanted. The number of unwanted ones may be a twentieth of that;
-      // `loss` is 20 times the excess.
+      // block.elements of these are wanted. The number of unwanted ones should be at most a
+      // twentieth of that; `loss` is 20 times the number beyond this limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;

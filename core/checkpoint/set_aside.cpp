@@ -65,10 +65,10 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if `entries` contains only marks, among them the mark of an old checkpoint. The directory
-/// then contains no other files, even if the store's listings lag: that mark is created after all
-/// other files, so any listing that includes it includes them too. If the mark is missing, creates
-/// it, so that the listing of a later save can include it.
+/// True if `entries` contains only marks, among them the mark of an old checkpoint. This proves
+/// that the directory contains no other files, even if the store's listings lag: that mark is
+/// created after all other files, so a listing with the mark shows every other file too. If the
+/// mark is missing, creates it, so that the listing of a later save can include it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));

@@ -58,7 +58,7 @@ std::optional<Aside> own_replaced_copy(Store& store, const std::string& director
 std::string mark_of(const std::string& token);
 /// Returns the name of the file that marks an old checkpoint as moved away by the lock's holder.
 std::string old_mark_of(const std::string& token);
-/// True for mark file names of either kind with any token.
+/// True for the name of a mark file of either kind, with any token.
 bool is_mark(std::string_view name);
 /// True if `directory` has the mark of a directory being written.
 bool is_marked(Store& store, const std::string& directory, const std::string& token);

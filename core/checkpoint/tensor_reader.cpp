@@ -83,7 +83,7 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
 }
 
 /// Checks and counts all records of the item except the one with the elements. The checksums are
-/// computed from the bytes that were parsed, which are not read again.
+/// computed from the same bytes that were parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {

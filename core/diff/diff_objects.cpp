@@ -90,7 +90,7 @@ class ObjectDiffer {
   }
 
   /// False if both sides have the key, but with different grids: equal coordinates then refer to
-  /// different positions. The first such call for a key adds one entry to the report, which stands
+  /// different positions. For such a key, the first call adds one entry to the report, which stands
   /// for all shards of the key. If only one side has the key, returns true.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);

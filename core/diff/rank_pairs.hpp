@@ -14,7 +14,8 @@
 
 namespace reprise {
 
-/// An item that is in one or both checkpoints. If a checkpoint lacks the item, its pointer is null.
+/// An item that is in one or both checkpoints. The pointer for a checkpoint without the item is
+/// null.
 template <class Item>
 struct Both {
   const Item* left = nullptr;

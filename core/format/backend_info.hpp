@@ -24,7 +24,7 @@ struct BackendInfo {
   std::int64_t sharded_backend_version = 1;
   std::string common_backend = "torch";
   std::int64_t common_backend_version = 1;
-  /// Unknown keys. Megatron-Core up to 0.18 refuses a file that has any.
+  /// Unknown keys. Megatron-Core up to 0.18 refuses a file with unknown keys.
   std::vector<std::string> unknown_keys = {};
 
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;

@@ -40,8 +40,8 @@ class CopyBatch {
   void queue(CudaStreamRef stream);
   /// Blocks until the batch is done, makes the deliveries, and empties the batch.
   void finish();
-  /// Makes `stream` wait for the batch: work queued on it after this call runs once the batch is
-  /// done.
+  /// Makes `stream` wait for the batch: work queued on the stream from now on starts only when the
+  /// batch is done.
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:

@@ -179,7 +179,7 @@ struct CudaDevice::State {
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
-  Batch open;                ///< null or not empty
+  Batch open;                ///< no batch (null) or one that is not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };

@@ -51,8 +51,8 @@ class CudaEvent {
 
   /// Places the point after all work that has been queued on `stream` so far.
   void record(CudaStreamRef stream);
-  /// Makes `stream` wait for the point: work queued on it after this call runs once the point is
-  /// reached. Does not block.
+  /// Makes `stream` wait for the point: work queued on the stream from now on starts only when the
+  /// point has been reached. Does not block.
   void hold_back(CudaStreamRef stream) const;
   /// Blocks until the point is reached. Throws if work before the point failed.
   void wait() const;

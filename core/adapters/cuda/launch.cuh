@@ -31,8 +31,8 @@ inline std::int64_t blocks_for(int device, std::int64_t count) {
                   processors_of(device) * kBlocksPerProcessor);
 }
 
-/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. `what` is the name of
-/// the kernel in the error message if the launch is refused.
+/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. If the launch is
+/// refused, the error message calls the kernel `what`.
 template <class... Parameters, class... Args>
 void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
                    void (*kernel)(Parameters...), const Args&... args) {

@@ -122,7 +122,7 @@ std::vector<Bytes> MpiCommunicator::all_gather(ByteSpan mine) {
 }
 
 // Receives from one member after another. Receiving all parts in one call would need displacements
-// that exceed the integers of MPI.
+// that exceed the range of MPI's int.
 std::vector<Bytes> MpiCommunicator::gather_in_turn(Buffers& buffers) {
   std::vector<Bytes> parts;
   for (std::int32_t member = 0; member < group_.size(); ++member) {

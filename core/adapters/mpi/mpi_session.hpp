@@ -37,9 +37,9 @@ class MpiSession {
   /// ranks.
   NodePlace node_place() const;
 
-  /// Returns the session's own communicator of all ranks. It is separate from the program's, so it
-  /// never receives the program's messages, and its errors do not reach the program's error
-  /// handler.
+  /// Returns the session's own communicator of all ranks. It is separate from the program's
+  /// communicators, so it never receives the program's messages, and its errors do not reach the
+  /// program's error handler.
   const struct MpiWorld& world() const { return *world_; }
   /// True if the destructor will finalise MPI. Finalising waits for all ranks, without a deadline.
   bool finalizes() const { return own_ && !abandoned_; }

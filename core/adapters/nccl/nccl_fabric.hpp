@@ -17,8 +17,9 @@ class NcclLink;
 
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  /// Limit on the bytes that are sent at a time, at least 8. Larger buffers are sent in several
-  /// pieces. This limits the size of a communicator's staging in pinned memory and on the device.
+  /// Maximum number of bytes that are sent at a time; must be at least 8. Larger buffers are sent
+  /// in several pieces. This also limits the size of a communicator's staging in pinned memory and
+  /// on the device.
   std::uint64_t piece_bytes = 1U << 26U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };

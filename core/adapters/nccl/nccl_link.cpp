@@ -108,8 +108,8 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
   });
 }
 
-// ncclCommDestroy blocks, but it waits for no other rank. All ranks took part in ncclCommFinalize
-// before, and settle() waited until that was done.
+// ncclCommDestroy blocks, but it waits for no other rank. All ranks have already taken part in
+// ncclCommFinalize, and settle() waited until that was done.
 void NcclLink::close(CallDeadline& deadline) {
   check(ncclCommFinalize(comm_), deadline);
   settle(deadline);

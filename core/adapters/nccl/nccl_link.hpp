@@ -28,7 +28,7 @@ class NcclLink {
     int device;
   };
   /// Queues one operation, or several in one NCCL group. `device` is the device memory into which
-  /// staging was copied.
+  /// the staging memory was copied.
   using Start =
       std::function<ncclResult_t(std::byte* device, ncclComm_t comm, cudaStream_t stream)>;
 
@@ -60,7 +60,7 @@ class NcclLink {
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);
 
-  /// Tells NCCL to stop, but does not wait until it has.
+  /// Tells NCCL to stop, but does not wait until it has stopped.
   void abandon();
   bool abandoned() const { return abandoned_; }
 
