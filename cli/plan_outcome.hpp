@@ -30,8 +30,8 @@ struct PlannedSave {
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans how another job loads a planned save: which parts of the save each rank of that job reads.
-/// Throws the same errors as JobLoadPlan.
+/// Plans how the ranks of another job load a planned save, that is, which parts of the save each
+/// rank reads. Throws the same errors as JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Plans the load of each rank. Throws an Error if a state does not match the catalog; the error

@@ -82,7 +82,7 @@ Error error_of(const std::exception& caught, const CLI::App& parser) {
   return limit_from(*memory, join(named, " "));
 }
 
-/// True if the option `name` takes no value and is set.
+/// True if the option `name` is a flag and is set.
 bool is_set(const CLI::App& parser, const std::string& name) {
   const CLI::Option* option = parser.get_option_no_throw(name);
   return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;

@@ -29,8 +29,8 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// A writer of OUT moves the old checkpoint away before it writes the new one. If a crash at that
-/// moment left no checkpoint at OUT, returns the path of the old checkpoint.
+/// A writer of OUT may first move the old checkpoint away and then move the new one into its place.
+/// If a crash between these steps left no checkpoint at OUT, returns the path of the old one.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);

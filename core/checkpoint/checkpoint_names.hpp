@@ -14,7 +14,7 @@ namespace reprise {
 bool is_small_file(const Entry& entry);
 /// True for names that is_small_file() accepts and for names of payload files.
 bool belongs_to_checkpoint(const Entry& entry);
-/// Lists the names of all entries of a directory that belongs_to_checkpoint() does not accept.
+/// Lists the names of all entries in `directory` for which belongs_to_checkpoint() is false.
 std::vector<std::string> others_in(Store& store, const std::string& directory);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 #pragma once
 // Counts checksum results per file and judges each file only at the end. A writer may have been
 // configured not to compute checksums; this shows only if all records of a file are considered
-// together. In such a file torch stores 0 for every record (seen in torch 2.15 with
+// together. In a file of such a writer, torch stores 0 for every record (seen in torch 2.15 with
 // torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records with
 // elements, and correct checksums for all other records. Any other mismatch is damage. Each rank
 // writes its own files, so each file is judged separately.

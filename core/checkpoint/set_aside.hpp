@@ -67,9 +67,9 @@ bool is_marked(Store& store, const std::string& directory, const std::string& to
 bool is_unconfirmed(Store& store, const std::string& directory);
 /// If possible, marks a checkpoint that is about to be moved away. Never writes through a link.
 void mark_as_old(Store& store, const std::string& directory, const std::string& token);
-/// True if the directory contains either mark with the directory's own token. An empty directory is
-/// accepted too, because marks are added first and removed last. If the store's listings lag, an
-/// empty listing proves nothing and is not accepted.
+/// True if the directory contains a mark of either kind with the token in the directory's own name.
+/// An empty directory is accepted too, because marks are added first and removed last. If the
+/// store's listings lag, an empty listing proves nothing and is not accepted.
 bool is_own(Store& store, const Aside& aside);
 
 /// Durably removes the metadata of a directory, so that a half-removed checkpoint never looks

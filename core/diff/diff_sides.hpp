@@ -1,6 +1,6 @@
 #pragma once
-// Contains the two checkpoints of a diff, says how their layouts differ, and counts their checksums
-// as the comparison verifies them.
+// Contains the two checkpoints of a diff, the differences between their layouts, and the results of
+// verifying their checksums so far.
 
 #include <optional>
 

@@ -13,8 +13,8 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// A multiprocessor holds this many blocks of kThreadsPerBlock threads at once. Further blocks
-/// would only wait.
+/// A multiprocessor runs this many blocks of kThreadsPerBlock threads at the same time. Further
+/// blocks would only wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {
@@ -24,8 +24,8 @@ inline int processors_of(int device) {
   return count;
 }
 
-/// Returns how many blocks `count` threads need, limited to the number that the device can hold at
-/// once.
+/// Returns how many blocks `count` threads need, limited to the number that the device can run at
+/// the same time.
 inline std::int64_t blocks_for(int device, std::int64_t count) {
   return std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock,
                   processors_of(device) * kBlocksPerProcessor);
