@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-/// Reads all of an open file. Error messages call the file `name`.
+/// Reads all of an open file. Error messages use `name` as the name of the file.
 Bytes read_whole(ReadFile& file, const std::string& name);
 /// Reads the whole file. Throws LIMIT if it is larger than `size_max` bytes.
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max);
