@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
-/// Throws IO. Call it if the store reported success for an operation, but its result is missing.
+/// Throws IO, because the store reported success for an operation whose result is missing.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
   throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
               {.file = store.display(path)});
@@ -53,7 +53,7 @@ class SmallFiles {
     if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
   }
 
-  /// Throws unless the files in `directory` are as they were written.
+  /// Throws unless the files in `directory` still have the content that was written.
   void confirm(const std::string& directory) const {
     for (const Written& file : written_) {
       const std::string path = join_path(directory, file.name);
@@ -131,14 +131,13 @@ void swap_in(Store& store, const CommitTarget& target) {
   store.publish(saving_of(target));
 }
 
-/// Removes the mark from a checkpoint that stays under its name. Leaves the mark if this program is
-/// not allowed to remove it.
+/// Tries to remove the mark from a checkpoint that keeps its name.
 void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
   try {
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // It is harmless if the mark stays: on a checkpoint under its final name, it has no meaning.
+    // A remaining mark is harmless: on a checkpoint under its final name, it has no meaning.
   }
 }
 
@@ -208,7 +207,7 @@ void restore_replaced(Store& store, const CommitTarget& target) {
                  target.claim.directory.get()});
 }
 
-/// Notes in the log which files were kept because they belong to no checkpoint.
+/// Adds a message that lists the files that were kept because they belong to no checkpoint.
 void note_kept(Store& store, CommitTarget& target, const Aside& aside,
                const std::vector<std::string>& others) {
   if (others.empty()) return;
@@ -217,7 +216,7 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
-/// Removes the directory except for foreign files, and reports those.
+/// Removes the directory but keeps foreign files, and reports which files were kept.
 void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }

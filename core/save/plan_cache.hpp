@@ -1,6 +1,6 @@
 #pragma once
-// State that a saver keeps from save to save. With this state, a job whose structure does not
-// change makes its plan only once. See docs/cache.md.
+// State that a saver keeps between saves. With this state, a job whose structure does not change
+// makes its plan only once. See docs/cache.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused
@@ -8,9 +8,9 @@
 //   distribution  elected       reused                    reused
 //
 // A cache is only a hint. In each save, all ranks exchange signatures of what they save and of what
-// they remember, and reuse only what matches on every rank. Otherwise all ranks plan again and
-// report which keys appeared or vanished, and on which ranks. Data of a save is remembered only
-// once that save is committed.
+// they remember, and reuse only what matches on every rank. If the plan cannot be reused, all ranks
+// plan again and report which keys appeared or vanished, and on which ranks. Data of a save is
+// remembered only once that save is committed.
 
 #include <cstdint>
 #include <map>
@@ -49,8 +49,8 @@ enum class Planned : std::uint8_t {
 };
 std::string_view name_of(Planned planned);
 
-/// Identifies the content of a checkpoint's metadata, so that metadata of another checkpoint is not
-/// taken from the cache.
+/// Identifies a checkpoint's metadata. The cache uses it to avoid returning the metadata of another
+/// checkpoint.
 struct MetadataIdentity {
   std::string directory;
   std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes

@@ -54,7 +54,7 @@ class SaveCommit {
   std::shared_ptr<Communicator> group_;
   SaveSeams seams_;
   CommitTarget target_;
-  std::optional<Dict> common_;  ///< common state; set only on the leader
+  std::optional<Dict> common_;  ///< common state; only the leader has it
 };
 
 }  // namespace reprise

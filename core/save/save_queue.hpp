@@ -28,10 +28,10 @@ struct EndedSave {
   std::optional<Error> error;
 };
 
-/// Saves in flight, oldest first. All calls are collective over the groups of the saves in flight,
-/// and all ranks must begin the same saves. A save always ends within a call; a save that cannot
-/// start ends within begin. When a save ends, its `on_end` is called on the job's thread. If
-/// `on_end` throws, the call passes the exception on; the save has ended nevertheless.
+/// Saves in flight, oldest first. All calls are collective over the groups of these saves, and all
+/// ranks must begin the same saves. A save ends only during a call of this class; a save that
+/// cannot start ends during begin. When a save ends, its `on_end` is called on the job's thread. If
+/// `on_end` throws, the call passes the exception on, but the save has ended.
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
@@ -47,12 +47,12 @@ class SaveQueue {
   SaveQueue(const SaveQueue&) = delete;
   SaveQueue& operator=(const SaveQueue&) = delete;
 
-  /// Blocks until a slot is free and no save in flight targets the directory of `options`, then
-  /// begins a save as Save::begin does; on return the job may change its state.
+  /// Waits until a slot is free and no save in flight writes to the directory given in `options`.
+  /// Then begins a save as Save::begin does. After the call returns, the job can change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
-  /// Commits saves that are durable on all ranks, oldest first, without waiting for the others.
-  /// Call it after each iteration.
+  /// Commits saves that are durable on all ranks, oldest first. Does not wait for saves that are
+  /// not durable yet. Call it after each iteration.
   void poll();
   /// Waits for all saves and commits them. Call it before a load and before the job exits.
   void finalize();
