@@ -22,7 +22,7 @@ struct CacheSeams {
   bool (*fits)(const SaveScope& remembered, const SaveScope& live) = same_scope;
   /// Handles live keys that a reused plan does not contain. `keys` is not empty.
   void (*unplanned)(std::span<const std::string> keys) = refuse_unplanned;
-  /// Returns the key under which a cache stores owners (the ranks that write).
+  /// Returns the key under which a cache stores the owners, that is, the ranks that write.
   std::uint64_t (*distribution_key)(const SaveScope& scope) = signature;
   /// Throws if the owners found in the cache must not be used.
   void (*verify_distribution)(const SaveScope& made_for,

@@ -40,7 +40,7 @@ struct SaveSeams {
   /// anything is written. Once everything is durable, each rank runs `commit`; then the leader runs
   /// `retention`.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
-  /// `commit` is a std::function, so that a replacement can have state of its own.
+  /// `commit` is a std::function because a replacement may need its own state.
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;

@@ -119,8 +119,8 @@ std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // A key may contain two positions in the chain: one in "chained_<i>" and one in the part's name.
-  // The first is used if the second is missing or 0.
+  // A key can contain the position in the chain twice: in "chained_<i>" and in the part's name. The
+  // position in "chained_<i>" is used only if the part's name has none or has 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }

@@ -11,7 +11,7 @@
 //   mimo.<m>.rng_state, mimo.<m>.expert_rng_state, also <m>.rng_state
 //
 // <s> is empty for the first of a module's chained optimizers, then ".1", ".2". Before the prefix
-// existed, all optimizer keys were bare: optimizer.mimo.<m><s>.param_groups next to
+// was introduced, all optimizer keys were bare, for example optimizer.mimo.<m><s>.param_groups and
 // optimizer.state.<slot>.modality_submodules.<m>.<...>. A bare optimizer.distributed.<...> does not
 // say to which module it belongs.
 

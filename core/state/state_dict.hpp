@@ -54,8 +54,8 @@ struct StateDict {
 /// Returns a key such as "rng_state/shard_0.1_2.4".
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid);
 /// The parts of an object's key. parse_object_key() returns nothing for keys that do not have this
-/// form. In older files, an object may have one offset more than the grid has dimensions; the last
-/// dimension of the grid is then unknown and set to -1.
+/// form. In older files, the coordinate can have one more dimension than the grid. The grid's size
+/// in that last dimension is then unknown and set to -1.
 struct ObjectKey {
   std::string key;
   Dims coordinate;

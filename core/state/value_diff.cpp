@@ -117,7 +117,7 @@ class Differ {
 
   std::size_t most_;
   const Wanted& wanted_;
-  std::uint64_t seen_ = 0;  ///< number of differences found, kept or not
+  std::uint64_t seen_ = 0;  ///< number of differences found, including those not kept
   ValueIdentity identity_;
   std::vector<ValueDifference> found_;
 };

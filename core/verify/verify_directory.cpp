@@ -26,14 +26,14 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note that a file is ignored, because it has the name of a checkpoint file but
-/// different content.
+/// Returns a note that a file is ignored: it has the name of a checkpoint file, but not the
+/// content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
 }
 
-/// Checks one file of the manifest. If the file cannot be read, reports that, so that the other
+/// Checks one file of the manifest. An unreadable file becomes a finding, so that the remaining
 /// files are still checked.
 void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
@@ -68,8 +68,7 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// Says whether an entry next to a checkpoint belongs to this program, and whether it may be
-/// removed.
+/// Whether an entry next to a checkpoint belongs to this program, and whether it may be removed.
 enum class Leftover : std::uint8_t {
   kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed
