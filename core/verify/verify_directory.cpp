@@ -80,7 +80,7 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  // Retention decided to remove this entry, so nothing is lost.
+  // Retention decided to remove this entry, so nothing is lost if it is removed.
   if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
@@ -201,7 +201,7 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   try {
     siblings = store.list(parent);
   } catch (const Error&) {
-    return {};  // an unreadable directory is no fault of the checkpoint
+    return {};  // an unreadable directory does not make the checkpoint bad
   }
   for (const Entry& entry : siblings) {
     const std::string path = join_path(parent, entry.name);

@@ -40,9 +40,9 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Limits how much of a file is read again because items overlap: in total, at most the size of the
-/// file. Overlaps are reported elsewhere. The limit is needed because even a small metadata file
-/// can list very many overlapping items.
+/// Limits the number of bytes of a file that are read again because items overlap. The limit is the
+/// size of the file. It is needed because even a small metadata file can list very many overlapping
+/// items. Overlaps are reported elsewhere.
 class Rereads {
  public:
   /// True if the item may be read. Must be called in the order of visits_of().
