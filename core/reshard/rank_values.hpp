@@ -1,6 +1,7 @@
 #pragma once
-// Decides what a rewritten checkpoint keeps of the values that several ranks saved separately under
-// the same name. A `.metadata` shared by all ranks can hold only one value per key.
+// Decides which values a rewritten checkpoint keeps if several ranks saved separate values under
+// the same name. If all ranks share one `.metadata` in the new checkpoint, it can hold only one
+// value per key.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,8 @@ enum class PerRank : std::uint8_t {
 };
 
 struct RankChoice {
-  /// If empty and the number of ranks stays the same, each rank keeps its value. If empty and the
-  /// number changes, values that differ between ranks are refused.
+  /// If this is not set and the number of ranks stays the same, each rank keeps its value. If it is
+  /// not set and the number changes, values that differ between ranks are refused.
   std::optional<PerRank> per_rank = {};
   std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
 };

@@ -73,8 +73,8 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Returns patches that add checksums to the item's records that have none. Returns no patches if
-/// the item is not an archive.
+/// Returns patches that add the missing checksums to the item's records. Returns no patches if the
+/// item is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
   item.read_at(0, first);

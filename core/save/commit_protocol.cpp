@@ -42,7 +42,7 @@ class SmallFiles {
   void write_metadata_file() {
     const auto before = metadata_names(store_, target_.directory);
     if (before.empty()) return write_all(content_.metadata);
-    // Gives the save an id that differs from that of the save it replaces.
+    // Gives the save an id that differs from the id of the save that it replaces.
     const std::string old = join_path(target_.directory, before.front());
     Metadata metadata = content_.metadata;
     metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
@@ -158,7 +158,8 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Wraps `step`: if it fails, the returned step undoes the swap and rethrows the error.
+/// Returns a step that runs `step`. If `step` fails, the returned step undoes the swap and rethrows
+/// the error.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
@@ -229,9 +230,9 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// True if `aside` belongs to a writer that took the lock after this one. This is possible only in
-/// a store without renames: there, a lock is a lease that can be lost. Later locks have larger
-/// tokens.
+/// True if `aside` belongs to a writer that took the lock after this writer. Later locks have
+/// larger tokens. This can happen only in a store without renames, where a lock is a lease that can
+/// be lost.
 bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
   return !store.capabilities().renames && aside.token > target.claim.token;
 }

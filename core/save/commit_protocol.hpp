@@ -41,15 +41,15 @@ namespace reprise {
 /// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
 /// released.
 struct Claim {
-  /// Text that is part of the name of every file and directory that this writer creates next to the
-  /// target. The same on all ranks.
+  /// A token that is part of the name of every file and directory that this writer creates next to
+  /// the target. All ranks have the same token.
   std::string token;
-  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves that
-  /// run at the same time share this lock.
+  /// Lock on the tracker, held if the target has a step. It protects the tracker and retention.
+  /// Saves that run at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator
-  /// True if a failed save could not put the old checkpoint back durably. A power cut might then
+  /// True if a failed save could not durably restore the old checkpoint. A power cut might then
   /// swap the names of the two checkpoints, so neither directory may be removed.
   bool unsettled = false;
 
@@ -66,10 +66,11 @@ struct CommitTarget {
   /// Number of committed iterations to keep, including this one; at least 1. If absent, all are
   /// kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
-  /// Iterations that this job found damaged when it loaded (LoadReport::damaged) and has not saved
-  /// again since. They are not counted among the `keep` iterations.
+  /// Iterations that this job found damaged during a load (LoadReport::damaged) and has not saved
+  /// again since then. `keep` does not include them.
   std::vector<Step> damaged = {};
-  /// If false, prepare_protocol and the commit's step swap_in throw USAGE if `directory` exists.
+  /// If this is false and `directory` exists, prepare_protocol and the commit step swap_in throw
+  /// USAGE.
   bool replace = true;
   Claim claim = {};
 

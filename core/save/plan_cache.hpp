@@ -25,7 +25,7 @@
 
 namespace reprise {
 
-/// Parts of the cache. A job chooses for each part whether to keep it.
+/// Kinds of cached data. For each kind, a job chooses whether the cache keeps it.
 enum class CacheKind : std::uint8_t {
   kLocal,         ///< this rank's offer
   kGlobal,        ///< the plan: which rank writes what
@@ -89,7 +89,7 @@ class PlanCaches {
  public:
   explicit PlanCaches(std::vector<CacheKind> kinds) : kinds_(std::move(kinds)) {}
 
-  /// Returns the cache of a kind; it starts empty.
+  /// Returns the cache of a kind. A new cache is empty.
   PlanCache& of(std::string_view kind);
   /// Returns the sum of replans() over all caches.
   std::uint64_t replans() const;

@@ -8,9 +8,9 @@
 
 namespace reprise {
 
-/// Returns the keys of the leaves in `state` that a save with this plan would not store completely.
-/// Either one of the leaf's boxes is not in the plan, or the plan has another shape or dtype for
-/// the leaf. For objects, the text includes coordinate and grid.
+/// Returns the keys of those leaves in `state` that a save with this plan would not store
+/// completely: a box of the leaf is not in the plan, or the plan has another shape or dtype for the
+/// leaf. Keys of objects include coordinate and grid.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
 /// True if the plan fits the state of rank `self`. Three conditions are checked: the rank holds

@@ -277,8 +277,7 @@ class Planner {
     }
   }
 
-  /// Returns the remembered plan from which this save takes its owners; null if owners must be
-  /// elected.
+  /// Returns the remembered plan whose owners this save reuses; null if owners must be elected.
   const GlobalPlan* owners() {
     if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
     const Memory::Distribution& known = *memory().distribution;

@@ -24,7 +24,7 @@ struct WriteShare {
 };
 
 /// Returns what the plan assigns to `rank`. Throws STALE_PLAN if `state` lacks something that the
-/// plan assigns to the rank. The share refers to `state`, which must live until the share is
+/// plan assigns to the rank. The result refers to `state`, which must live until the result is
 /// staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 

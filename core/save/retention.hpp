@@ -1,7 +1,7 @@
 #pragma once
 // Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
-// Damaged checkpoints that a load skipped are not counted among the N. Runs after the tracker
-// durably refers to the new checkpoint.
+// The N do not include damaged checkpoints that a load skipped. Runs after the tracker durably
+// refers to the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker

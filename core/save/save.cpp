@@ -24,8 +24,8 @@ bool is_of_fabric(Code code) {
          code == Code::kCollectiveMismatch;
 }
 
-/// Throws if the ranks have different values of `keep`. Otherwise some ranks would run retention
-/// and others would not.
+/// Throws if the ranks have different values of `keep`, because some of them might then run
+/// retention without the others.
 void require_one_keep(const std::vector<Bytes>& keeps) {
   if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
       static_cast<std::ptrdiff_t>(keeps.size())) {

@@ -30,8 +30,8 @@ struct SaveReport {
   /// durable. Covers batches and encoded objects, but neither the plan nor the metadata that the
   /// leader writes. Known before the save begins.
   std::uint64_t bound_staging = 0;
-  /// The same limit for a rank that holds no tensor elements except single-element tensors. It is
-  /// the sum of a constant and the size of the objects and single elements that the rank writes.
+  /// The same limit for a rank that holds no tensor data except single-element tensors. It is the
+  /// sum of a constant and the size of the objects and single elements that the rank writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint

@@ -1,11 +1,12 @@
 #pragma once
 // Queues saves while the job keeps training. Background tasks write them. The job's own thread
-// commits them when it polls, on all ranks in the order in which they began:
+// commits them when it polls. All ranks commit them in the order in which they began:
 //
 //   begin A   train   poll   train   poll: A ends   train   begin B   train   finalize: B ends
 //
 // Megatron's queue of asynchronous saves works the same way, except that this queue is bounded: if
-// the maximum is in flight, begin finishes the oldest save first, which bounds staging, too.
+// the maximum number of saves is in flight, begin first finishes the oldest one. This also bounds
+// staging.
 
 #include <cstddef>
 #include <deque>

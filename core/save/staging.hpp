@@ -9,7 +9,7 @@ namespace reprise {
 
 /// The byte counts from which the size of a read buffer is computed.
 struct StagingNeed {
-  std::uint64_t largest = 0;  ///< largest item, if read whole
+  std::uint64_t largest = 0;  ///< bytes needed to read the largest item whole
   std::uint64_t all = 0;      ///< total size of all reads
   std::uint64_t most = 0;     ///< upper limit given by the caller
 };
@@ -18,7 +18,7 @@ struct StagingNeed {
 /// parsed, its elements and at most this many other bytes are in memory.
 inline constexpr std::uint64_t kParsedAtOnce = 8192;
 
-/// Limit on the memory that a save or load uses on a rank that holds no tensor elements except
+/// Limit on the memory that a save or load uses on a rank that holds no tensor data except
 /// single-element tensors. It has room for one small record and its parsed form, and does not
 /// depend on the tensors of other ranks. Objects and the job's own memory are not included.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;

@@ -42,7 +42,7 @@ using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::u
 struct LoadSeams {
   /// Decides whether a load accepts a difference between requested and stored keys.
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
-  /// Chooses the iteration to load from those that the ranks' trackers refer to.
+  /// Chooses which of the iterations named by the ranks' trackers is loaded.
   std::optional<Step> (*tracked)(const TrackedSteps& tracked, GroupRank leader) = newest_tracked;
   /// Called on each rank with a candidate that all ranks have checked. Returns the checkpoint that
   /// this rank loads if no rank found a fault in the candidate. It is a std::function because a
@@ -51,7 +51,7 @@ struct LoadSeams {
                                         GroupRank self)>
       choose_candidate =
           [](std::shared_ptr<Opened> candidate, const Votes&, GroupRank) { return candidate; };
-  /// Chooses the rank that reads for all.
+  /// Chooses the rank that reads for all ranks.
   LeaderSeams leader;
   MetadataCacheSeams cache;
   /// Returns the size of the read buffer in bytes.

@@ -59,7 +59,7 @@ struct StoredTensor {
   std::vector<StoredChunk> chunks;  ///< in the order of the metadata
   /// Original shape of optimizer state that is stored flattened, as in older Megatron files. For
   /// such a tensor, `shape` consists of the fragmentation counts followed by a flat length. For any
-  /// other tensor, the original shape is left without dimensions.
+  /// other tensor, `original_shape` has no dimensions.
   Dims original_shape;
   TensorTraits traits = {};
   /// Position among all keys of the metadata. Tensors and objects are counted together.

@@ -80,9 +80,9 @@ std::string chain_suffix(std::int64_t chain);
 
 /// Returns the name of a part in its module's state dict, such as "_mimo_param_groups.1".
 std::string name_in_state_dict(ModulePart part, std::int64_t chain);
-/// Returns a key in the form in which messages show it. A part's key is followed by the part's name
-/// in the state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module
-/// a)". Keys of tensors and of objects with coordinates are unchanged.
+/// Returns a key as it is shown in messages. A part's key is followed by the part's name in the
+/// state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)".
+/// Keys of tensors and of objects with coordinates are unchanged.
 std::string told_key(const std::string& key);
 std::vector<std::string> told_keys(std::span<const std::string> keys);
 

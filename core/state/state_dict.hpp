@@ -1,5 +1,6 @@
 #pragma once
-// Data that a job and the engine exchange: tensors and objects, called leaves, by key.
+// The data that a job and the engine exchange: tensors and objects, which are called leaves and are
+// identified by keys.
 
 #include <cstdint>
 #include <memory>
@@ -14,9 +15,9 @@
 
 namespace reprise {
 
-/// The mesh and the placement that determine a leaf's boxes. They let the planner work axis by axis
-/// when it proves that the boxes cover the tensor. The cost of this proof does not depend on the
-/// number of ranks.
+/// The mesh and the placement that determine a leaf's boxes. With them, the planner can prove axis
+/// by axis that the boxes cover the tensor. The cost of this proof does not depend on the number of
+/// ranks.
 struct Placed {
   std::shared_ptr<const Mesh> mesh;
   Placement placement;

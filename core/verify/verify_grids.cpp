@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kGridsNamed = 8;  // upper limit on the grids or missing coordinates listed
+constexpr std::size_t kGridsNamed = 8;  // limit on the listed grids or missing coordinates
 
 struct Shards {
   std::vector<Dims> grids;        ///< distinct grids, up to kGridsNamed

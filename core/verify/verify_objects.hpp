@@ -23,10 +23,10 @@ Findings check_rerun(const Value& common, const Catalog& catalog);
 ///   type if its state is in buckets.
 /// - If a distributed optimizer stores param groups and grad scaler itself, each of its
 ///   data-parallel groups must have them (`optimizer.distributed.dp_group_idx_<g>.optimizer`).
-/// - A warning is given if several modules store groups under keys that name no module. - A chain
-/// of optimizers must have no gap. - Each module in args must have stored data, and each module
-/// with stored data must be in args. - If one module has random states, all modules must have them,
-/// on the grid given in args.
+/// - A warning is given if several modules store groups under keys that name no module.
+/// - A chain of optimizers must have no gap.
+/// - Each module in args must have stored data; a module with stored data must be in args.
+/// - If one module has random states, all modules must have them, on the grid given in args.
 Findings check_modules(const StoredModules& modules);
 
 /// Checks that each known sharding type matches the keys of the stored state and the type in args.

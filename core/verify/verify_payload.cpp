@@ -79,7 +79,7 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      // Checksums come first, because a wrong checksum explains why an item is malformed.
+      // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       tally_.add(*slice, key);
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);

@@ -33,7 +33,7 @@ void save(Saver& saver, const Ports& ports, const Subject& subject, const sim::L
                     .bytes;
 }
 
-/// Assembles the states of all ranks into one. Throws if they contradict each other.
+/// Assembles the states of all ranks into a single state. Throws if they contradict each other.
 GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
   std::vector<RankState> ranks;
   for (std::size_t r = 0; r < savers.size(); ++r) {

@@ -16,8 +16,8 @@ struct Subject {
 
 /// Path of the checkpoint in its store.
 inline constexpr const char* kExhaustCheckpoint = "checkpoint";
-/// Number of iterations before the save. After two iterations, the moments of an element differ
-/// from each other.
+/// Number of iterations before the save. After two iterations, the optimizer's moments of an
+/// element differ from each other.
 inline constexpr int kExhaustSteps = 2;
 
 /// Returns the config of the job that saves. It is a modular job with the whole model as its only

@@ -9,7 +9,7 @@ namespace reprise::driver {
 /// Checks the ranks of a life against each other. Rulings:
 ///
 ///   FALSE_REPLICA, MULTI_WRITER, NO_WRITER, COMMON_STATE_DIVERGES
-///                          the ranks' replicas contradict each other at a save, even if it failed
+///                          the replicas passed to a save are wrong; failed saves are judged, too
 ///   KEYSET_ASYMMETRY       the ranks saved or requested other keys than the checkpoint has,
 ///                          or no rank has a tensor of the uninterrupted job
 ///   STALE_PLAN             the ranks saved other keys than the checkpoint has, because the save

@@ -29,9 +29,9 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Orders rulings so that causes come before effects. A derived copy that is wrong although its
-/// master is right was not updated, and this explains wrong weights. Rulings on such copies
-/// therefore come before rulings on the state.
+/// Orders rulings so that causes come before effects. If a derived copy is wrong although its
+/// master is right, the copy was not updated. This explains wrong weights, so rulings on such
+/// copies come before rulings on the state.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -78,8 +78,8 @@ bool same_modules(const std::vector<sim::ModuleConfig>& stored,
          });
 }
 
-/// True if the scenario lets the load leave this key in the checkpoint. `now` is the job's position
-/// after the load.
+/// True if the scenario allows the load to ignore this key of the checkpoint. `now` is the job's
+/// position after the load.
 bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
                      const sim::LoadChoice& choice) {
   const std::string module = sim::owner_of(key, source.modules);
@@ -383,8 +383,8 @@ void RankJudge::keep_first(const StateEvidence& evidence, const std::string& whe
                                .comes_from = first.comes_from + " (" + when + ")"};
 }
 
-/// Compares objects that training does not change, such as the sizes of buckets, with those of a
-/// job in the saving layout.
+/// Compares objects that training does not change, such as the sizes of buckets, with the objects
+/// of a job that has the layout of the save.
 void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected) {
   std::map<std::string, const Value*> values;
   std::set<std::string> keys;
@@ -492,7 +492,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   }
 }
 
-/// Reports keys that the load left in the checkpoint although the scenario does not allow it.
+/// Reports keys of the checkpoint that the load ignored although the scenario does not allow that.
 void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);
@@ -532,9 +532,9 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Returns the states to search for the value of a wrong element: the steps that were trained
-/// during the loaded save, the steps of earlier saves, the previous step, and the state before the
-/// load.
+/// Returns the states in which to search for the value of a wrong element: the states at the steps
+/// trained during the loaded save, at the steps of earlier saves and at the previous step, and the
+/// state before the load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

@@ -408,8 +408,8 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
 }
 
 /// True if timing decides which checkpoint a life loads. This happens if the previous life ended
-/// during a save that ran beside training: whether the checkpoint exists then depends on how far
-/// the background work got. A save that blocks training always stops at the fault itself.
+/// during a save that ran in parallel with training: whether the checkpoint exists then depends on
+/// how far the background work got. A save that blocks training always stops at the fault itself.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {

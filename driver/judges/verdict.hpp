@@ -9,7 +9,7 @@
 
 namespace reprise::driver {
 
-/// Returns the result. `lives` are the incarnations that ran, in order; the last one is possibly
+/// Returns the result. `lives` are the incarnations that ran, in order; the last one may be
 /// unfinished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 

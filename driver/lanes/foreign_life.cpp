@@ -36,10 +36,9 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Sets the facts that a checkpoint of our own jobs records in its common state: the age of the
-/// random streams, the parts that were saved, and the parent step. The common state does not record
-/// what the job left out in earlier loads. A checkpoint of another program records none of these
-/// facts.
+/// Sets the facts that our own jobs record in the common state of a checkpoint: the age of the
+/// random streams, the parts that were saved, and the parent step. What the job left out in earlier
+/// loads is not recorded there. A checkpoint of another program records none of these facts.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
