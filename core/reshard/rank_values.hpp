@@ -1,7 +1,7 @@
 #pragma once
 // Decides which values a rewritten checkpoint keeps if several ranks saved separate values under
-// the same name. If all ranks share one `.metadata` in the new checkpoint, it can hold only one
-// value per key.
+// the same name. If all ranks share one `.metadata` in the new checkpoint, that file can hold only
+// one value per key.
 
 #include <cstdint>
 #include <optional>

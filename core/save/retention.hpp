@@ -1,7 +1,7 @@
 #pragma once
 // Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
-// The N do not include damaged checkpoints that a load skipped. Runs after the tracker durably
-// refers to the new checkpoint.
+// N does not include damaged checkpoints that a load skipped. Runs after the tracker durably refers
+// to the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker
@@ -40,8 +40,8 @@ struct Kept {
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 /// Returns the steps of retention; returns none if `target.keep` is not set. If the tracker has no
-/// iteration, the steps remove no iterations. Foreign files are kept and listed in the claim's
-/// notes. The arguments must outlive the steps; one rank runs them.
+/// iteration, the steps choose no iterations to remove. Foreign files are kept and listed in the
+/// claim's notes. The arguments must outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

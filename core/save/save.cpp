@@ -106,7 +106,7 @@ struct Save::State {
   }
 
   /// Waits until no rank is still writing. Then releases the failed save's claim on the target and
-  /// removes its files. Collective, unless a collective call itself failed.
+  /// removes its files if possible. Collective, unless a collective call itself failed.
   void give_up() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {

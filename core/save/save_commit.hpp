@@ -42,8 +42,8 @@ class SaveCommit {
   std::vector<std::string> retain();
   /// Releases the claim after a commit; not collective.
   void release() { target_.claim = {}; }
-  /// Releases the failed save's claim on the target and removes its files. Call it only after every
-  /// rank has stopped writing. Not collective. Never throws.
+  /// Releases the failed save's claim on the target and removes its files if possible. Call it only
+  /// after every rank has stopped writing. Not collective. Never throws.
   void give_up();
 
  private:

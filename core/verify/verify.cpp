@@ -202,7 +202,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
-  // This checkpoint has one metadata file for all ranks.
+  // Planner data is checked only if a single `.metadata` describes the checkpoint for all ranks.
   if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }

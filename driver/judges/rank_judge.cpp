@@ -504,8 +504,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// Returns the uninterrupted job that corresponds to a job with these turns. A turn is a load that
-/// changes how the job continues, for example a load without the optimizer.
+/// Returns the uninterrupted job with which to compare a job that took these turns. A turn is a
+/// load that changes how the job continues, for example a load without the optimizer.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();

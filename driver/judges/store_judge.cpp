@@ -92,9 +92,9 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Returns the saves that the load of the last saving life may have skipped as damaged. These are
-  /// the saves of earlier lives that are newer than the checkpoint that this life loaded. They need
-  /// not be damaged on disk, because a failed read looks the same.
+  /// Returns the saves that a load may have skipped as damaged: saves of earlier lives that are
+  /// newer than the checkpoint loaded by the last life that saved. They need not be damaged on
+  /// disk, because a failed read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
