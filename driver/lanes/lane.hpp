@@ -29,11 +29,11 @@ struct LaneOptions {
   std::int32_t ranks_per_gpu = 1;  ///< limit on the ranks that share a device on the gpu lane
   std::string python;              ///< Python interpreter of trainers; if empty, python3
   LogOptions log;
-  /// The control runs to which scenarios of trainers are compared. Several scenarios can share
-  /// them. If null, each scenario makes its own control runs.
+  /// The control runs with which scenarios of trainers are compared. Several scenarios can share
+  /// control runs. If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
-  /// The uninterrupted jobs that judges compare with. All copies of these options share one
-  /// TwinBook, so each twin is computed once.
+  /// The uninterrupted jobs with which judges compare. All copies of these options share one
+  /// TwinBook, so each twin is computed only once.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 
