@@ -165,9 +165,9 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Writes the record and ends the process. Called on the thread in which the fault fires. If that
-  /// is a background thread, writes the last copy from keep_record(), because the job's thread may
-  /// be changing the record itself.
+  /// Writes the record and ends the process. Called on the thread in which the fault fires. On a
+  /// background thread, this writes the copy that keep_record() made last, because the job's thread
+  /// may be changing the record itself.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -205,7 +205,7 @@ class ProcessRank {
     }
   }
 
-  /// True if `well` is true on all ranks. Ranks must agree on this before they close MPI together.
+  /// True if every rank passes true. Ranks must agree on this before they close MPI together.
   /// Otherwise, a rank that is well could wait for a rank that never closes MPI.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};

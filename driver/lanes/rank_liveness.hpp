@@ -14,8 +14,9 @@
 
 namespace reprise::driver {
 
-/// Watches the locks of the other ranks and, unless it is created only to watch, holds this rank's
-/// own lock. May be called from any thread. All locks of a launch are in one new directory.
+/// Watches the locks of the other ranks. Also holds this rank's own lock, unless the object is
+/// created only to watch. May be called from any thread. All locks of a launch are in one new
+/// directory.
 class RankLiveness final : public PeerWatch {
  public:
   /// Creates an object that only watches the ranks' locks.
