@@ -21,10 +21,10 @@ struct ResumeProof {
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, if run A or `cold` has several lives, if run B
-/// has only one life, or if `control` lacks a life whose layout differs from that of the first
-/// life. A witness file of run B that can't be read is a failure. If one of the other runs can't be
-/// read or did not end, the proof is inconclusive.
+/// Throws USAGE if a folder contains no witness files, if run A or `cold` has several lives, if run
+/// B has only one life, or if `control` lacks a life whose layout differs from that of the first
+/// life. An unreadable witness file of run B is a failure. If another run is unreadable or did not
+/// end, the proof is inconclusive.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

@@ -1,7 +1,7 @@
 #pragma once
 // Follows the actions of a scenario, without looking at any run. Computes which saves exist at a
-// given time, and for how many steps the random streams have drawn. With this, the judges detect a
-// load of the wrong checkpoint.
+// given time, and how many steps the random streams have advanced. From this, the judges recognize
+// a load of the wrong checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace reprise::driver {
 
-/// Number of steps for which a module has drawn from its random streams since they last started.
-/// Streams start again at a load that can't restore them. A load restores host streams if tp and pp
-/// are unchanged (and also dp x cp, if streams differ by rank of dp x cp). It restores expert
-/// streams if pp, ep and etp are unchanged.
+/// Number of steps that a module's random streams have advanced since they last started. Streams
+/// start again if a load can't restore them. A load restores host streams if tp and pp are
+/// unchanged. If streams differ between ranks of dp x cp, these must be unchanged, too. A load
+/// restores expert streams if pp, ep and etp are unchanged.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -33,7 +33,7 @@ using Ages = std::map<std::string, StreamAges>;
 struct Turn {
   Step at;                      ///< step of the loaded checkpoint
   std::size_t incarnation = 0;  ///< incarnation that loaded it
-  bool optimizer = true;        ///< true if the checkpoint held the optimizer
+  bool optimizer = true;        ///< true if the checkpoint contained the optimizer
   bool release = false;
 
   friend bool operator==(const Turn&, const Turn&) = default;
@@ -46,13 +46,13 @@ struct SavePoint {
   /// Step of the checkpoint that the saving job had loaded; empty if it had loaded none.
   std::optional<std::int64_t> parent_step = {};
   Ages ages = {};
-  bool certain = true;   ///< false if the save did not finish; its checkpoint may exist anyway
-  bool damaged = false;  ///< true if its checkpoint was damaged, on purpose or by a store that lied
-  bool random = true;    ///< true if it holds the random streams
-  bool optimizer = true;         ///< true if it holds the optimizers' state
-  bool release = false;          ///< true if it was renamed to a release
-  std::int64_t beside = 0;       ///< steps trained while this save was in flight
-  std::vector<Turn> turns = {};  ///< turns of the saving job, in order
+  bool certain = true;      ///< false if the save did not finish; its checkpoint may exist anyway
+  bool damaged = false;     ///< true if its checkpoint was damaged, on purpose or by a faulty store
+  bool random = true;       ///< true if it includes the random streams
+  bool optimizer = true;    ///< true if it includes the optimizers' state
+  bool release = false;     ///< true if it was renamed to a release
+  std::int64_t beside = 0;  ///< steps trained while this save was in flight
+  std::vector<Turn> turns = {};  ///< changes that loads made to the saving job, in order
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
@@ -60,16 +60,16 @@ struct SavePoint {
 /// What the next life must know about the lives before it.
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
-  std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
+  std::vector<sim::FaultSpec> faults;  ///< faults that stay active in later lives
   bool tracker_damaged = false;        ///< true while the tracker is damaged
 };
 
 /// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// Returns the outcome of a load of step `loaded`: kContinued if that step has the newest certain
-/// save or a later save, otherwise kFellBack. Returns nothing if no save was made at that step or
-/// it can't be loaded.
+/// Returns the outcome of a load of step `loaded`. The outcome is kContinued if the step was saved
+/// by the newest certain save or a later one, and kFellBack if it was saved before that. Returns
+/// nothing if the step has no save that can be loaded.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
 /// The state that a running job must have reached, computed from the scenario's actions.
