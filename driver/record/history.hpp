@@ -67,9 +67,9 @@ struct Past {
 /// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// Returns the outcome of a load of step `loaded`. The outcome is kContinued if the step was saved
-/// by the newest certain save or a later one, and kFellBack if it was saved before that. Returns
-/// nothing if the step has no save that can be loaded.
+/// Returns the outcome of a load of step `loaded`: kContinued if the last save of that step is the
+/// newest certain save or was made after it, otherwise kFellBack. Returns nothing if that step was
+/// never saved.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
 /// The state that a running job must have reached, computed from the scenario's actions.

@@ -53,7 +53,7 @@ const Property& property_named(std::string_view name);
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
                                   const LaneOptions& options);
 
-/// A failure after shrinking.
+/// A failure and the scenario to which it was shrunk.
 struct Counterexample {
   Failure failure;
   Scenario scenario;      ///< smallest form; has a `recorded` block if it also fails in a plain run
