@@ -18,8 +18,8 @@ struct ProcessLimits {
 };
 
 struct ProcessEnd {
-  bool timed_out = false;  ///< true if the process and its group were killed at the deadline
-  bool cut_short = false;  ///< true if they were killed at the end of the grace period
+  bool timed_out = false;  ///< true if process and group were killed at the deadline
+  bool cut_short = false;  ///< true if process and group were killed after the grace period
   int exit_code = 0;       ///< exit code, or 128 + signal if a signal ended the process
   /// True if other processes of the child's group outlived the child and were killed.
   bool left_some = false;

@@ -51,8 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Writes a record that has only this error, and ends the process. The driver thus finds a record
-/// even if the rank fails before its incarnation begins.
+/// Writes a record that contains only this error, and ends the process. This way, the driver finds
+/// a record even if the rank fails before its incarnation begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;

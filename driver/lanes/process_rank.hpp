@@ -17,7 +17,7 @@ struct RankTask {
   std::string scenario;            ///< path of the scenario file
   std::uint64_t incarnation = 0;
   std::string store;    ///< directory of the store
-  std::string records;  ///< directory of this launch: the past, and the ranks' locks and records
+  std::string records;  ///< directory of this launch: earlier lives, locks, records
   std::string mutant;
   LogOptions log;
 };

@@ -324,8 +324,8 @@ class RankProgram {
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
-  /// Returns how many bytes all ranks together may read. Returns 0 if there is no limit; also 0 on
-  /// every rank but the first.
+  /// Returns how many bytes all ranks together may read. Returns 0 if there is no limit, and on
+  /// every rank except the first.
   std::uint64_t bytes_allowed(const LoadReport& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
     return stored_bytes(part_.ports.store, report.location.directory);
@@ -458,8 +458,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns the function to call after a failed save. If a mutant provides such a function, it is
-  /// called with the cache and with a copy of `state`. Otherwise, nothing is done.
+  /// Returns the function to call after a failed save. If a mutant provides one, it receives the
+  /// cache and a copy of `state`. If not, the returned function does nothing.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};

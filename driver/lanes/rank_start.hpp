@@ -15,7 +15,7 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< limit for each peer to take its lock
+  std::chrono::milliseconds begun{10'000};    ///< time limit for each peer to take its lock
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 

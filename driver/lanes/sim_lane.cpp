@@ -97,7 +97,7 @@ class SimLane final : public Lane {
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
-    // Locks that are held by faults which pose as another writer.
+    // Locks held by faults that pose as another writer.
     std::vector<std::unique_ptr<StoreLock>> taken;
     const auto take_lease = [&](const std::string& path) {
       store_.pass_term();

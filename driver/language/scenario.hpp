@@ -176,7 +176,7 @@ struct IncarnationPlan {
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
   std::optional<CommandLife> command = {};  ///< runs instead of the job; only damage may follow
 
-  /// Returns the number of ranks in the world, whether they are members of the job or not.
+  /// Returns the number of ranks in the world, including ranks that are not members of the job.
   std::int32_t world_size() const;
   /// True if rank `rank` of the world is a member of the job.
   bool has_member(std::int32_t rank) const;
@@ -226,7 +226,7 @@ struct Expectation {
   /// Outcomes that are allowed for a life that begins with a load.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
   std::optional<std::int64_t> loaded_step;       ///< step that the last life must load
-  std::optional<sim::RerunDiagnosis> diagnosis;  ///< diagnosis of the last life that has one
+  std::optional<sim::RerunDiagnosis> diagnosis;  ///< expected in the last life that has one
   std::optional<std::uint64_t> replans;  ///< how often plans must be recomputed, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life

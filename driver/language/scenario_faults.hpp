@@ -10,8 +10,8 @@
 
 namespace reprise::driver {
 
-/// Reads the step `bad_result`. Throws USAGE with file and line for a rank that is not a member of
-/// this life's job, because the fault would never fire. So does read_fault.
+/// Reads the step `bad_result`. Like read_fault, throws USAGE with file and line for a rank that is
+/// not a member of this life's job, because the fault would never fire.
 BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan);
 FaultAction read_fault(YamlMap map, const IncarnationPlan& plan);
 /// Reads the step `damage`.

@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// Refuses keys of the job that must be set for each module separately if the job has modules.
+/// For a job with modules: refuses keys that must be set for each module instead.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

@@ -182,7 +182,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.command;  // a command's checkpoint is also loaded
+    loads = loads || plan.command;  // the checkpoint of a command is read, too
     saved = saved || plan.command;
   }
   std::int64_t trained = 0;

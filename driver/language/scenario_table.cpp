@@ -107,7 +107,7 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// Returns the values that `word` stands for on this axis; nothing if it is an ordinary value.
+/// Returns the values that `word` stands for on this axis; nothing if `word` is an ordinary value.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();

@@ -36,7 +36,7 @@ std::vector<WitnessValues> all_values(const std::string& work, std::size_t life)
         all.push_back(std::move(values));
       }
     } catch (const reports::ReadError&) {
-      continue;  // the process was killed while it wrote this line
+      continue;  // the process was killed while it wrote this file
     }
   }
   return all;

@@ -13,9 +13,10 @@ struct ResumeProof {
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
   /// A second run of run B's last life, but without loading anything; empty if there is none.
   std::string cold;
-  /// Folder with second runs of lives of run B, which start from the same checkpoints. A life needs
-  /// a second run if its layout differs from that of the first life. It is then compared with the
-  /// second run instead of run A. Files are named as in run B. Empty if there are no second runs.
+  /// Folder with second runs of some of run B's lives. Each of these starts from the same
+  /// checkpoint as the life that it repeats. A life needs a second run if its layout differs from
+  /// that of the first life. It is then compared with the second run instead of run A. Files are
+  /// named as in run B. Empty if there are no second runs.
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;

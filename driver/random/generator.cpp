@@ -19,8 +19,7 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Upper limit on pipeline stages. The models have few layers, so additional stages would have
-/// none.
+/// Upper limit on pipeline stages. The models have few layers, so additional stages would be empty.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
@@ -414,8 +413,8 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  // Without these changes, a load may be refused or not, depending on the checkpoint that the fault
-  // leaves.
+  // Without these changes, it would be unknown whether a load must be refused, because that depends
+  // on the checkpoint that the fault leaves.
   for (auto& plan : scenario.incarnations) {
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;

@@ -145,7 +145,7 @@ std::int32_t members_of(const IncarnationPlan& plan) {
 }
 
 /// A forced template makes each rank request its own object of the rerun machine. Returns the
-/// refusal if the checkpoint lacks these objects, or was saved by other ranks.
+/// refusal if the checkpoint lacks these objects, or was saved by another number of ranks.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;

@@ -16,8 +16,8 @@ namespace reprise::driver {
 
 /// Number of steps that a module's random streams have advanced since they last started. Streams
 /// start again if a load can't restore them. A load restores host streams if tp and pp are
-/// unchanged. If streams differ between ranks of dp x cp, these must be unchanged, too. A load
-/// restores expert streams if pp, ep and etp are unchanged.
+/// unchanged. If streams differ between ranks of dp x cp, the product dp x cp must also be
+/// unchanged. A load restores expert streams if pp, ep and etp are unchanged.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -25,7 +25,7 @@ struct StreamAges {
   friend bool operator==(const StreamAges&, const StreamAges&) = default;
 };
 
-/// Ages by module. If the job is one model, there is one entry, with an empty name.
+/// Stream ages, keyed by module name. A job that is one model has one entry, with an empty name.
 using Ages = std::map<std::string, StreamAges>;
 
 /// A load after which the job continues differently, because the load left something out or modules
@@ -96,7 +96,7 @@ class Position {
   bool random_by_dp_;
 };
 
-/// Returns the modules of that life's job, with their ranks.
+/// Returns the modules of the job in this incarnation, with their ranks.
 std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
 
 /// Returns the saves of all earlier incarnations, in order, for a scenario without faults.

@@ -1,7 +1,7 @@
 #pragma once
 // Defines the evidence that a rank collects in one incarnation, for the driver to judge. On lanes
-// with real processes, the evidence is a file, so that a verdict does not depend on the launcher's
-// exit code.
+// with real processes, the evidence is written to a file, so that a verdict does not depend on the
+// launcher's exit code.
 
 #include <cstdint>
 #include <optional>

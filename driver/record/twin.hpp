@@ -18,9 +18,9 @@ namespace reprise::driver {
 
 class Twin;
 
-/// How a twin starts that is not a fresh job: it begins with the state of another twin after `at`
-/// iterations. Even then, two kinds of state are fresh: parts that the config's `load` leaves out,
-/// and modules that the other twin lacks.
+/// The start of a twin that begins not as a fresh job, but with the state of another twin after
+/// `at` iterations. Two kinds of state are fresh even then: parts that the config's `load` leaves
+/// out, and modules that the other twin lacks.
 struct TwinStart {
   std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};

@@ -26,8 +26,8 @@ struct Trial {
 /// an unexpected exception or a deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
-/// The trials of a mutant in random cases of one property. The first case that catches the mutant
-/// is the last.
+/// The trials of a mutant in random cases of one property. Once a case has caught the mutant, no
+/// further cases are run.
 struct PropertyTrial {
   std::string property;
   std::uint64_t cases = 0;  ///< number of cases run

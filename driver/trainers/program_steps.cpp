@@ -129,7 +129,7 @@ ProgramLife next_life(const ProgramPlan& plan) {
   return {.layout = plan.lives.back().layout, .options = plan.lives.back().options};
 }
 
-/// Reads `- save`, `- load`, `- finalize`, `- restart`.
+/// Reads steps that are a single word: save, load, finalize, restart.
 void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) {
   const std::string& word = node.Scalar();
   if (word == "restart") {
@@ -164,7 +164,7 @@ void read_program_fault(YamlMap map, const TrainerFile& trainer, ProgramLife& li
   map.refuse_unknown();
 }
 
-/// Reads `- train: 3`, `- restart: {layout: dp4}`, ...
+/// Reads steps that are maps, such as `- train: 3` or `- restart: {layout: dp4}`.
 void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) {
   const TrainerFile& trainer = plan.trainer;
   ProgramLife& life = plan.lives.back();

@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// Which run a trainer's continuation is compared with after a load under another layout.
+/// Decides which run a trainer is compared with after a load under another layout.
 enum class GoesOn : std::uint8_t {
   /// The training must equal the uninterrupted run, bit for bit.
   kBitwise,

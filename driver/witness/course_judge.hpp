@@ -21,7 +21,7 @@ struct CourseReference {
   bool same_end = false;  ///< true if both runs must end at the same step
 };
 
-/// Reports the first step whose metrics are not bit for bit equal to those of the reference. Also
+/// Reports the first step whose metrics are not bitwise equal to those of the reference. Also
 /// reports a difference between the end states. Adds an inconclusive finding if only one of the
 /// runs reports a metric.
 void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,

@@ -24,8 +24,8 @@ struct LoadCase {
 /// reported a save of that step.
 std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::int64_t step);
 
-/// Adds a finding if the load is of a step that nobody saved or of an old checkpoint. Also adds one
-/// for each tensor or object whose content is not the same as at the save. For a tensor, the
+/// Adds a finding if nobody saved the loaded step, or if an old checkpoint was loaded. Also adds
+/// one for each tensor or object whose content is not the same as at the save. For a tensor, the
 /// finding says whether the checkpoint has the right content.
 void judge_load(const LoadCase& load, WitnessFindings& findings);
 

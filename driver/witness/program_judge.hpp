@@ -46,7 +46,8 @@ struct ControlRuns {
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// True if the planned rerun fault struck the planned rank. The life must have such a plan.
+/// True if the planned rerun fault struck the planned rank. Call it only if a rerun fault is
+/// planned.
 bool fault_came(const LifeEvidence& life);
 /// True if the planned kill ended the planned rank in the planned phase.
 bool kill_fired(const LifeEvidence& life);
