@@ -1,6 +1,6 @@
 #pragma once
-// Measures the memory that each save in flight of a rank uses in addition to the job's own, and
-// marks each log line of a save with the save's step.
+// Measures how much memory each of a rank's saves in flight uses in addition to the job's own
+// memory, and marks each log line of a save with the save's step.
 
 #include <cstddef>
 #include <map>
@@ -26,7 +26,7 @@ class SavesInFlight {
   /// `own` is the job's memory.
   const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                      const StateDict& saved);
-  /// Called after the engine released the save.
+  /// Must be called after the engine has released the save.
   void end(std::size_t number);
 
   sim::MemoryPeaks peaks(std::size_t number) const;
