@@ -30,7 +30,7 @@ struct WrongRun {
   std::span<const Piece> pieces;  ///< pieces of the leaf that holds the elements
 };
 
-/// Another state from which the wrong elements may come, at the same key and index.
+/// Another state that the wrong values may come from, at the same key and index.
 struct OtherState {
   std::string what;  ///< for messages, such as "of step 3"
   std::shared_ptr<const GlobalState> state;
@@ -46,7 +46,7 @@ struct Suspects {
   std::function<std::vector<OtherState>()> others;
 };
 
-/// Returns the origin of the wrong elements, with one of these codes:
+/// Returns the origin of the wrong elements. Its code says where their values come from:
 ///
 ///   ZERO_FILL, NOT_FILLED
 ///   TORN_SNAPSHOT        bytes of a copy that nobody waited for

@@ -38,7 +38,7 @@ Json to_json_value(const LaneFloor& lane) {
   return json;
 }
 
-/// Returns a text field; empty if the baseline is older than the field.
+/// Returns a text field; empty if the baseline was written before that field existed.
 std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }

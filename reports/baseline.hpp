@@ -33,12 +33,12 @@ struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
-  /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
+  /// Number of pairs of layouts that passed, by optimizer sharding; empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by
-  /// the same program.
+  /// Commit and build of the run. If the baseline file has no commit, every report is treated as
+  /// made by a different program.
   Project project = {};
 };
 

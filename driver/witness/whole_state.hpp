@@ -17,7 +17,7 @@ struct WitnessFinding {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int64_t> rank = {};
-  std::string key = {};  ///< tensor that is wrong; its first wrong element can be looked up
+  std::string key = {};  ///< wrong tensor; used to look up its first wrong element
   std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
   std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
   std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor
@@ -50,14 +50,14 @@ struct WholeState {
   std::map<std::pair<std::string, std::string>, WholeObject> objects;  ///< by key and shard
 };
 
-/// Merges, over all ranks, the `nth` state that each rank reported for the moment `when`. Reports
-/// replicas that differ, boxes that leave a gap or overlap, and ranks that disagree on a tensor.
-/// Returns nothing if some rank has no such state.
+/// Selects, on each rank, the `nth` of the states that the rank reported for the moment `when`, and
+/// merges these states. Reports replicas that differ, boxes that leave a gap or overlap, and ranks
+/// that disagree on a tensor. Returns nothing if some rank has no such state.
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
 
-/// Adds, for each tensor, the boxes that the ranks report as blank.
+/// Adds the boxes that the ranks report as blank to `blanks`.
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
 
 /// Returns the moments of the first rank's states, in the order in which it reported them.

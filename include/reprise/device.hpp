@@ -12,7 +12,7 @@
 
 namespace reprise REPRISE_API {
 
-/// A batch of copies that were queued together. wait() with this event returns once the batch is
+/// A batch of copies that were queued together. wait() with this event returns when this batch is
 /// done, whether or not other batches are done.
 struct DeviceEvent {
   std::uint64_t id = 0;
@@ -62,11 +62,11 @@ class Device {
   virtual std::uint64_t batch_bytes() const { return 0; }
 };
 
-/// Returns the CUDA device `index`. `stream` is a cudaStream_t of that device, on which the job
-/// computes its state; null means the default stream. Copies from the device run after the work
-/// already queued on the stream. Work queued after a load runs after the load's copies to the
-/// device. The stream must outlive the device. Throws UNSUPPORTED if there is no such device. Needs
-/// the package component "cuda".
+/// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
+/// computes its state on this stream. Null means the default stream. Copies from the device run
+/// after the work already queued on the stream. Work queued after a load runs after the load's
+/// copies to the device. The stream must outlive the device. Throws UNSUPPORTED if there is no such
+/// device. Needs the package component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
 
 }  // namespace REPRISE_API

@@ -58,8 +58,8 @@ class SaveInFlight {
   SaveInFlight& operator=(SaveInFlight&&) noexcept;
   ~SaveInFlight();
 
-  /// True once the checkpoint is committed. Commits it if all ranks have written their parts. Never
-  /// waits for a rank that is still writing.
+  /// Returns true once the checkpoint is committed. If all ranks have written their parts, this
+  /// call commits the checkpoint. Never waits for a rank that is still writing.
   bool poll();
   /// Waits until all ranks have written their parts, and commits. A second call returns the same
   /// result.
@@ -78,7 +78,7 @@ class SaveInFlight {
 /// exists, and the tracker may still refer to the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
-/// Saves the state. Returns when the checkpoint is committed and would survive a power cut.
+/// Saves the state. Blocks until the checkpoint is committed and would survive a power cut.
 SaveResult save(Job& job, const State& state, const SaveOptions& options);
 
 }  // namespace REPRISE_API

@@ -96,12 +96,12 @@ class Value {
   // rejected: a pointer, an enumerator, an element of std::vector<bool>.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
-  /// Takes any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
+  /// Accepts any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
   /// BigInt.
   template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= sizeof(std::int64_t)) Value(T value)
       : variant_(integer(value)) {}
-  /// Takes a float or a double. A Python float can hold both exactly.
+  /// Accepts a float or a double. A Python float represents both exactly.
   template <std::floating_point T>
   requires(sizeof(T) <= sizeof(double)) Value(T value) : variant_(static_cast<double>(value)) {}
   Value(const char* value) : variant_(std::string(value)) {}
@@ -163,7 +163,7 @@ struct ValueDifference {
   std::string path;
   std::string left;
   std::string right;
-  bool one_sided = false;  ///< true if only one of the two values has anything at this path
+  bool one_sided = false;  ///< true if the path exists in only one of the two values
 };
 /// Returns at most `most` differences, in the order of `left`; empty if the values are equal. If
 /// `wanted` is given, the differences that it rejects are skipped and not counted. If the keys of

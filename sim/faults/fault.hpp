@@ -1,5 +1,5 @@
 #pragma once
-// Describes faults as plain data: what a fault does, where it strikes, and if it has struck.
+// Describes faults as plain data: what a fault does, where it strikes, and whether it has struck.
 
 #include <cstdint>
 #include <optional>
