@@ -64,8 +64,8 @@ struct PooledStack {
   }
 };
 
-// The C++ runtime's record of exceptions (Itanium C++ ABI 2.2.2): the stack of caught exceptions
-// and the number of uncaught ones.
+// The C++ runtime's exception state (Itanium C++ ABI 2.2.2): the stack of caught exceptions and the
+// number of uncaught ones.
 struct CaughtExceptions {
   std::array<std::byte, 2 * sizeof(void*)> bytes{};
 
