@@ -14,7 +14,7 @@ namespace reprise::brute {
 
 using Numbers = std::vector<std::int64_t>;
 
-/// A mesh as plain numbers. Axes come fastest first; members[i] is the rank at the i-th coordinate.
+/// A mesh as plain numbers. The first axis varies fastest; members[i] is the rank at position i.
 struct Grid {
   std::vector<std::pair<std::string, int>> axes;
   std::vector<int> members;
@@ -23,8 +23,7 @@ struct Grid {
 /// A list of splits in order; each pair is an axis and the dimension that it splits.
 using Splits = std::vector<std::pair<std::string, int>>;
 
-/// Returns the coordinates of the member at position `member`, one per axis. It counts up from zero
-/// to find them.
+/// Returns the coordinates of the member at position `member`, one per axis.
 std::vector<int> coordinates(const Grid& grid, int member);
 
 /// Returns the indices of all elements of a tensor in row-major order. An index has one number per

@@ -13,8 +13,8 @@ namespace reprise {
 /// Returns the sum of the digests of a leaf's elements (core/geometry/element_digest.hpp). `key`
 /// identifies the tensor.
 using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
-/// Digests a leaf in host memory. Each element must be aligned to its size, or to 8 bytes if it is
-/// larger than that.
+/// Computes the digest of a leaf in host memory. Each element must be aligned to its size; for
+/// elements of more than 8 bytes, an alignment of 8 is enough.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
 /// Returns this rank's part of the digest: the sum of the hashes of all elements whose main copy

@@ -31,8 +31,8 @@ class Destination {
   /// Computes the hashes of all pieces, which must be in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Reports BIT_MISMATCH for each tensor of `after` that has a piece which was changed, except by
-  /// filling all of it with poison. The tensors must be in host memory.
+  /// Reports BIT_MISMATCH for each tensor of `after` with a piece that is neither unchanged nor
+  /// filled with poison. The tensors must be in host memory.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 
  private:

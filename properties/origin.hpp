@@ -48,14 +48,15 @@ struct Suspects {
 
 /// Returns the origin of the wrong elements. Its code says where their values come from:
 ///
-///   ZERO_FILL, NOT_FILLED
-///   TORN_SNAPSHOT        bytes of a copy that nobody waited for
+///   ZERO_FILL            zeros
+///   NOT_FILLED           poison from before the load, or a load's copy that nobody waited for
+///   TORN_SNAPSHOT        a save's copy that nobody waited for
 ///   WRONG_OWNER          another tensor
 ///   PERMUTED_SHARDS      another rank's shard, at the same position in it
 ///   PERMUTED_COMPONENTS  another component of the same fused tensor, if a rank's boxes of all
 ///                        components have equal sizes
 ///   SHIFTED_BYTES        another index of the same tensor
-///   STALE_BYTES, or the code of the other state
+///   STALE_BYTES          another state; if that state has a code, its code is used instead
 ///   BIT_MISMATCH         none of these
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});
 

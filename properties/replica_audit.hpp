@@ -64,8 +64,8 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
 /// the first that differs is ...". Empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// Says whether the pages of all ranks are present. Only then is a main copy that no page lists
-/// known to be missing.
+/// Says whether the pages of all ranks are present. If a page is missing, it may list a main copy
+/// that is on no other page.
 enum class Pages : std::uint8_t { kAll, kSome };
 
 /// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and

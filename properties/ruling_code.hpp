@@ -78,7 +78,7 @@ inline constexpr RulingCode kVerdictDisagreement{kFirst + 20};
 inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
 /// More checkpoints are left than should be kept.
 inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
-/// Bytes were read from storage more than once per job.
+/// The job read the same bytes from storage more than once.
 inline constexpr RulingCode kReadTwice{kFirst + 23};
 /// The samples that the schedule counted are not the samples that were trained on.
 inline constexpr RulingCode kScheduleDrift{kFirst + 24};

@@ -56,7 +56,8 @@ using Baseline = std::map<ReportLane, LaneFloor>;
 LaneFloor floor_of(const Report& report);
 Baseline baseline_of(std::span<const Report> reports);
 
-/// Returns canonical JSON, as in report.json. It is small enough to be committed.
+/// Returns canonical JSON, as in report.json. The text is small enough to be committed to a
+/// repository.
 std::string to_json(const Baseline& baseline);
 /// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
 /// is neither, if its totals disagree with its entries, if the report does not pass, or if the

@@ -25,8 +25,8 @@ std::string unexcused(const std::vector<std::string>& keys,
   return "";
 }
 
-/// True if the rank compared nothing. On the lane `files`, tensors and objects count, because a
-/// checkpoint may have only objects. On other lanes, only elements count.
+/// True if the rank compared nothing. On the lane `files`, an object is enough, because a
+/// checkpoint may have no tensors. On other lanes, at least one element has to be compared.
 bool compared_nothing(const RankResult& rank, ReportLane lane) {
   return lane == ReportLane::kFiles ? rank.compared == 0 : rank.elements == 0;
 }

@@ -21,7 +21,8 @@ std::string name_of(Verdict verdict);
 std::optional<Verdict> verdict_named(std::string_view name);
 
 /// The outcome of a life (incarnation): it ran without a load, it continued after a load, it fell
-/// back to another checkpoint, its load was refused, a planned fault ended it, or an error did.
+/// back to another checkpoint, its load was refused, a planned fault ended it, or an error ended
+/// it.
 enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
 /// Returns "ran", "continued", "fell_back", "refused", "cut_short" or "failed".
 std::string name_of(LifeOutcome outcome);
@@ -225,9 +226,9 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 /// end.
 std::string to_json(const Report& report);
 /// Reads the output of to_json; writing the result with to_json gives the same text. A document of
-/// version 1 is converted first. Reading is strict: if the text is truncated, a field is missing or
-/// has the wrong type, or a count is wrong, throws a ReadError with the file and the field. Unknown
-/// fields are ignored.
+/// version 1 is converted first. Reading is strict: a ReadError with the file and the field is
+/// thrown if the text is truncated, if a field is missing or has the wrong type, or if a count is
+/// wrong. Unknown fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
 /// Returns JUnit XML with the content of a report.json. The XML has the SHA-256 of the report.json
 /// as a property of the test suite.

@@ -20,7 +20,7 @@ constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 /// Number of leading columns that are kept even if they are empty.
 constexpr std::size_t kAlways = 7;
 
-/// Consecutive scenarios from one file. Each is a variant of it, such as "placements/changes[k=1]".
+/// Consecutive scenarios that were made from one file, such as "placements/changes[k=1]".
 struct Rows {
   std::string name;  ///< name of the file
   std::span<const ScenarioResult> results;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads a checkpoint root with the engine's own reader: for each checkpoint below it, the digests
-// of its tensors and the names of its objects.
+// Reads all checkpoints below a root with the engine's own reader. For each checkpoint, computes
+// the digests of its tensors and lists the names of its objects.
 
 #include <cstdint>
 #include <map>
@@ -38,7 +38,7 @@ struct StoredCheckpoint {
 /// Maps the key of a tensor to its blank boxes. Blank boxes belong to no rank.
 using Blanks = std::map<std::string, std::vector<Box>>;
 
-/// Reads every checkpoint in `root` itself, in its folders, and in the folders of those, sorted by
+/// Reads every checkpoint that is `root` itself or is one or two folders below it. Sorts them by
 /// directory. Flaws of the stored files are returned, not thrown. Digests leave out the elements of
 /// blank boxes.
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks = {});

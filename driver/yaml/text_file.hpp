@@ -1,5 +1,5 @@
 #pragma once
-// Reads a small text file whole.
+// Reads a small text file as a whole.
 
 #include <filesystem>
 #include <string>

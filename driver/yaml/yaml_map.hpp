@@ -19,7 +19,7 @@
 
 namespace reprise::driver {
 
-/// Values for $names. Must outlive the maps that use it.
+/// Values for $names. This table must outlive the maps that use it.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
   std::set<std::string> used;  ///< names that were looked up
@@ -68,7 +68,7 @@ class YamlMap {
   /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
 
-  /// Throws USAGE for a key of the mapping that no call has read. The message suggests a similar
+  /// Throws USAGE if the mapping has a key that no call has read. The message suggests a similar
   /// known key, or else lists all known keys.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;

@@ -40,7 +40,7 @@ using StagingMemory = std::shared_ptr<std::byte[]>;
 class Device {
  public:
   virtual ~Device() = default;
-  /// Returns the node's name and the device's index; identifies the device in messages.
+  /// Returns the device's name for messages: the name of its node and its index.
   virtual std::string name() const = 0;
   /// Starts copies from the device to staging memory. After wait(event), the caller may read the
   /// host side and change the device side.
@@ -52,8 +52,8 @@ class Device {
   /// True if the CPU can write the device's memory directly. A reader then writes bytes straight
   /// into the tensor, without an intermediate copy.
   virtual bool host_memory() const { return false; }
-  /// Returns `bytes` uninitialised bytes of the kind of memory this device copies fastest. Reuses
-  /// released memory. Throws NO_SPACE if the device's library has none left.
+  /// Allocates `bytes` uninitialised bytes of the kind of memory that this device copies fastest.
+  /// Reuses released memory if possible. Throws NO_SPACE if no such memory is left.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }

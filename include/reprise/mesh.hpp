@@ -68,7 +68,7 @@ class Mesh {
   /// Returns the size of the axis; 1 if no axis has that name.
   std::int32_t axis_size(std::string_view name) const;
 
-  /// Returns the coordinate of `member` along one axis, by arithmetic without a search.
+  /// Returns the coordinate of `member` along one axis. Computes it without a search.
   std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
     return member.value / strides_[axis] % axes_[axis].size;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Defines all interfaces through which the engine of one rank touches the world. Store, fabric and
+// Defines all interfaces between the engine of one rank and its environment. Store, fabric and
 // device have their own headers; background work and traces are here.
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class Tasks {
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
-/// Every phase sends a kBegin event and a kEnd event. Events outside all phases have the moment
-/// kEnd.
+/// Each phase begins with a kBegin event and ends with a kEnd event. Events outside all phases have
+/// the moment kEnd.
 enum class Moment : std::uint8_t { kBegin, kEnd };
 
 struct TraceEvent {

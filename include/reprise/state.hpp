@@ -22,7 +22,7 @@ struct Sharded {
   Dims offset;               ///< where this rank's part starts, one number per dimension
   Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
   std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
-  std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
+  std::shared_ptr<const Mesh> mesh;  ///< mesh whose axes the splits name; the same on all ranks
   std::vector<Split> splits;
 
   std::size_t local_elements() const { return static_cast<std::size_t>(volume(extent)); }
@@ -102,7 +102,7 @@ class State {
   /// NOT_FOUND if this rank has no object with that key.
   const Value& object(const std::string& key) const;
 
-  /// A dict that is the same on all ranks, for example the iteration, the arguments and the
+  /// A dict of values that are the same on all ranks, such as the iteration, the arguments and the
   /// schedules. A load replaces it.
   Value common = Dict{};
 

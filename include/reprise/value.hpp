@@ -92,8 +92,9 @@ class Value {
   Value() = default;
   // The constructors are implicit on purpose: values are written as literals.
   Value(NoneType) {}
-  // Numbers convert only from exact types. Anything that is merely convertible to a number is
-  // rejected: a pointer, an enumerator, an element of std::vector<bool>.
+  // Numbers are accepted only as bool, integers and floating-point numbers. Anything that merely
+  // converts to one of these is rejected: a pointer, an enumerator, an element of
+  // std::vector<bool>.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
   /// Accepts any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
@@ -157,7 +158,7 @@ class Value {
 
 std::string to_string(const Value& value, std::size_t length_max = 200);
 
-/// A place where two values differ: a path such as `['optimizer'][0]['lr']`, and both values as
+/// A difference between two values: its path, such as `['optimizer'][0]['lr']`, and both values as
 /// text.
 struct ValueDifference {
   std::string path;

@@ -17,9 +17,9 @@ enum class FaultKind : std::uint8_t {
   kCrash,  ///< the rank dies
 
   // Faults of one write to a file.
-  kWriteError,  ///< the write fails (IO), nothing reaches the file
+  kWriteError,  ///< the write fails (IO), and nothing reaches the file
   kNoSpace,     ///< half of the bytes reach the file, then NO_SPACE
-  kShortWrite,  ///< half of the bytes reach the file, the call reports all
+  kShortWrite,  ///< half of the bytes reach the file, but the call reports all of them
   kTornWrite,   ///< half of the bytes reach the disk, then the rank dies
   kFlipWrite,   ///< one bit is flipped in the file
 
@@ -29,7 +29,7 @@ enum class FaultKind : std::uint8_t {
   kLostSync,            ///< a sync reports success without making the file durable
   kLostRename,          ///< a call reports success without renaming or exchanging
   kLeaseLost,           ///< the lease's term ends, and another writer takes the lease
-  kFleetingRename,      ///< a power cut undoes the rename: later directory syncs do nothing
+  kFleetingRename,      ///< a power cut undoes the rename, since later directory syncs do nothing
 
   // Faults of one read of a file.
   kReadError,  ///< the read fails (IO)
@@ -82,7 +82,7 @@ enum class ResultFault : std::uint8_t {
   kCorrectResult,    ///< the result is the same in every run on every device
 };
 
-/// Value that a fatal result has. None of the values is a finite number.
+/// Values of fatal results. None of them is finite.
 enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 
 /// Says which result of a job is wrong, and which value the job gets instead.

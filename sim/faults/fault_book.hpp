@@ -62,8 +62,8 @@ class FaultBook {
   /// True once a planned fault has ended the rank's life.
   bool ended(GlobalRank rank) const;
 
-  /// Returns the value that a device reports instead of `right`, the right value. Without a fault,
-  /// the two are equal.
+  /// Returns the value that a device reports. This is `right`, the right value, unless a fault
+  /// changes it.
   double result_of(const ResultOf& result, double right);
 
   // ---- calls for the decorators; begins(), ends() and strikes() return the fault that strikes, if

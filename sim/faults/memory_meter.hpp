@@ -20,7 +20,7 @@
 
 namespace reprise::sim {
 
-/// Peaks of the last save and the last load, in bytes.
+/// Peak memory use of the last save and of the last load, in bytes.
 struct MemoryPeaks {
   std::uint64_t snapshot = 0;  ///< host memory into which a save copied the state
   std::uint64_t stage = 0;     ///< all memory that a save held until its commit

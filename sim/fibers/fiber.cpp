@@ -112,7 +112,7 @@ struct Fiber::State {
     } catch (const RankKilled&) {
       end.killed = true;
     } catch (const context::detail::forced_unwind&) {
-      stack.entered_again();  // Boost's own exception, thrown when a suspended fiber is destroyed
+      stack.entered_again();  // Boost throws this exception when a suspended fiber is destroyed
       stack.leaving_last();
       throw;
     } catch (...) {

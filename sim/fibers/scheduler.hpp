@@ -1,5 +1,5 @@
 #pragma once
-// Runs all fibers on one thread in virtual time. A seeded stream decides the order.
+// Runs all fibers on one thread in virtual time. A seeded random stream decides the order.
 
 #include <cstdint>
 #include <functional>

@@ -86,7 +86,7 @@ struct JobConfig {
   JobHardware hardware = {};
 };
 
-/// Returns the modules of a job, with their ranks. If the job trains only one model, that is a
+/// Returns the modules of a job, with their ranks. For a job that trains one model, returns a
 /// single module with an empty name.
 std::vector<ModuleConfig> modules_of(const JobConfig& config);
 
