@@ -37,7 +37,7 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
 }
 
-/// Computes a weight from its master. Returns the bytes of the weight's type, followed by zeros.
+/// Computes a weight from its master. Returns the bytes of the weight, followed by zeros.
 std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* master) {
   std::array<std::byte, sizeof(float)> bytes{};
   if (dtype == DType::kFloat32) {

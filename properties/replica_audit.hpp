@@ -1,5 +1,5 @@
 #pragma once
-// Checks that copies declared equal are equal. It looks at the states that ranks pass to a save,
+// Checks that copies declared equal are equal. Looks at the states that ranks pass to a save,
 // before the engine keeps one copy of each item and drops the others.
 //
 //   rank 0: w [0:4] replica 0 hash a

@@ -33,7 +33,7 @@ struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
-  /// Number of pairs of layouts that passed, by optimizer sharding; empty if none were tried.
+  /// Number of pairs of layouts that passed, for each optimizer sharding. Empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;

@@ -105,7 +105,7 @@ struct FaultResult {
   bool armed = false;
   bool reached = false;
   bool fired = false;
-  bool must_fire = true;  ///< false if the scenario may pass although the fault did not fire
+  bool must_fire = true;  ///< false if the scenario can pass even if the fault does not fire
 };
 
 struct ScenarioResult {

@@ -106,7 +106,7 @@ class Store {
   virtual ~Store() = default;
 
   /// Returns the capabilities known before the store is used. A file system may turn out to have
-  /// more of them.
+  /// other capabilities, too.
   virtual StoreCapabilities capabilities() const { return {}; }
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;

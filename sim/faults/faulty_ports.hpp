@@ -11,7 +11,7 @@
 
 namespace reprise::sim {
 
-/// The actions by which faults act on one rank. Each lane implements them in its own way.
+/// Actions that faults perform on one rank. Each lane implements them in its own way.
 struct FaultPowers {
   /// Ends the rank's life as a crash does; does not return.
   std::function<void()> die;
