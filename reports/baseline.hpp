@@ -33,12 +33,12 @@ struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::set<std::string> mutants;
-  /// Pairs of layouts that passed, by sharding of the optimizer; empty if none were tried.
+  /// Number of pairs of layouts that passed, for each optimizer sharding. Empty if none were tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by
-  /// the same program.
+  /// Commit and build of the run. If the baseline file has no commit, every report is treated as
+  /// made by a different program.
   Project project = {};
 };
 
@@ -56,7 +56,8 @@ using Baseline = std::map<ReportLane, LaneFloor>;
 LaneFloor floor_of(const Report& report);
 Baseline baseline_of(std::span<const Report> reports);
 
-/// Returns canonical JSON, as in report.json. It is small enough to be committed.
+/// Returns canonical JSON, as in report.json. The text is small enough to be committed to a
+/// repository.
 std::string to_json(const Baseline& baseline);
 /// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
 /// is neither, if its totals disagree with its entries, if the report does not pass, or if the
