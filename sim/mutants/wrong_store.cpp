@@ -15,8 +15,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns the steps of a commit on the store `view`, a mutant of the real store. The steps keep
-/// `view` alive.
+/// Returns the steps of a commit on `view`, a mutant's store that wraps the real one. The steps
+/// keep `view` alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {

@@ -20,7 +20,8 @@ Group all_but_the_last(const Group& holders) {
   return Group(std::vector<GlobalRank>(members.begin(), members.end() - 1));
 }
 
-/// Gives all ranks along ep the same coordinate of `expert_rng_state`, as if they held copies.
+/// Gives all ranks along ep the same coordinate of `expert_rng_state`, as if their streams were
+/// copies of one stream.
 std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
   constexpr std::size_t kEpInGrid = 1;  // the grid is (pp, ep, etp)
   auto leaves = random_leaves(states);

@@ -1,6 +1,7 @@
 #pragma once
-// Measures speed limits of the machine with code that does nothing else, for comparison with the
-// rates of benchmarks. All rates are for warm memory; threads share the bytes evenly.
+// Measures the machine's speed limits, using code that does only what is measured. Benchmarks
+// compare their rates with these. All rates are for warm memory; the bytes are divided evenly among
+// the threads.
 
 #include <cstdint>
 #include <memory>

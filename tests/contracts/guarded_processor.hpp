@@ -1,6 +1,6 @@
 #pragma once
-// Simulates device memory without a device. Its pages can be accessed only by operations of their
-// processor and device; host code that dereferences an address in them crashes.
+// Simulates device memory without a device. Only the operations of its processor and its device can
+// access the pages of this memory. Host code that dereferences an address in them crashes.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -117,7 +117,7 @@ class GuardedProcessor final : public sim::Processor {
   GuardedPages pages_;
 };
 
-/// A device with host memory that can also access the pages of a guarded processor.
+/// A device that uses host memory and can also access the pages of a guarded processor.
 class GuardedDevice final : public Device {
  public:
   GuardedDevice(Device& inner, GuardedPages& pages) : inner_(inner), pages_(pages) {}
