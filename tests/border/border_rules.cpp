@@ -53,7 +53,8 @@ std::vector<std::string> foreign_words(std::string_view text) {
 }
 
 std::vector<std::string> foreign_symbols(std::string_view listing) {
-  // lines such as "0000000000012340 T reprise::save(...)"; undefined symbols have no address
+  // Matches lines such as "0000000000012340 T reprise::save(...)". The address is optional, because
+  // undefined symbols have none.
   static const std::regex kSymbol(R"(^[0-9a-f]* *[A-Za-z] (.*)$)");
   static const std::regex kAllowed(R"((typeinfo for |typeinfo name for |vtable for )?reprise::.*)");
   return found(listing, kSymbol, kAllowed);

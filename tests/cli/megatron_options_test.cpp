@@ -42,8 +42,8 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// Returns the scenario with another layout after the restart. The random streams can't be restored
-/// under that layout, so they start from the beginning.
+/// Returns the scenario with another layout after the restart. The random streams then start from
+/// the beginning.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));

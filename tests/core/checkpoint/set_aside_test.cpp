@@ -26,8 +26,8 @@ const std::string kC = "fedcba9876543210";
 
 class SetAside : public OneWriter {
  protected:
-  /// Copies the first iteration to a set-aside directory. If `marked`, adds the mark of a replaced
-  /// checkpoint.
+  /// Copies the first iteration to a set-aside directory. If `marked`, adds the file that marks a
+  /// replaced checkpoint.
   std::string copy(const std::string& suffix, const std::string& token, bool marked) {
     std::string path = aside_path(kFirst, suffix, token);
     fs::copy(store_.display(kFirst), store_.display(path), fs::copy_options::recursive);

@@ -1,5 +1,5 @@
-// Tests that data that several ranks need is read from storage once. The result must be the same as
-// if each rank had read it.
+// Tests loads in which several ranks need the same data. The data must be read from storage only
+// once, and the result must be the same as if each rank had read it.
 #include "core/load/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -125,7 +125,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // An object that every rank holds as a copy and loads.
+    // Every rank holds a copy of this object and loads it.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
@@ -265,7 +265,8 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // one rank saves; all three loaders need each record
+  // One rank saves. Each of the three ranks that load needs every record.
+  save_under(kMeshes[0], directory.path());
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;

@@ -162,7 +162,7 @@ TEST(Generator, every_strict_mode_is_drawn) {
     try {
       return !name_of(static_cast<Strictness>(mode)).empty();
     } catch (const std::exception&) {
-      return false;  // name_of() refuses the number, so no mode has it
+      return false;  // name_of() refuses numbers that are no mode
     }
   };
   EXPECT_TRUE(is_mode(0));
