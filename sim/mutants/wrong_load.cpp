@@ -91,8 +91,8 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
 
 // --- buckets without padding, and ranges that include padding -----------------------------------
 
-/// Gathers the values of the slot `which` from all ranks of the group, so that every rank returns
-/// all buckets. Removes their padding.
+/// Returns the values of the slot `which` in all buckets, without padding. They are gathered from
+/// all ranks of the group, so every rank gets the same values.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;

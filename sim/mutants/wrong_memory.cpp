@@ -50,7 +50,8 @@ std::unique_ptr<ContentSource> clone_source(Device& device, std::vector<LeafOrig
   return std::make_unique<CloneSource>(device, std::move(origins));
 }
 
-/// Allocates memory for empty shards and keeps it, because leaves point into it.
+/// Allocates memory for an empty shard. The memory is kept until the thread ends, because leaves
+/// point into it.
 std::byte* made(std::size_t bytes) {
   thread_local std::deque<Bytes> all;
   return all.emplace_back(bytes).data();
@@ -92,7 +93,7 @@ std::uint64_t all_reads(const StagingNeed& need) { return need.all + one_read(ne
 
 /// Clones every element before staging any.
 void clone_before_staging(Policies& policies) { policies.save.source = asked<clone_source>; }
-/// Allocates the whole tensor for a load if the rank's shard of it is empty.
+/// If the rank's shard of a tensor is empty, allocates memory for the whole tensor before a load.
 void materialise_empty_shards(Policies& policies) {
   policies.job.requested = asked<with_whole_for_empty>;
 }

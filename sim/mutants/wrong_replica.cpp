@@ -48,8 +48,8 @@ std::int32_t rank_in_dp(const Placement& placement, const Mesh& mesh, GroupRank 
   return group.rank_of(mesh.members().member(member))->value;
 }
 
-/// Computes the copy indices of experts' weights on the dense mesh. Leaves optimizer shares
-/// unchanged, because they have groups of their own.
+/// Uses the dense mesh to compute the copy indices of experts' weights. Optimizer shares keep their
+/// copy indices, because they have groups of their own.
 Description by_dense_group(const Holding& holding) {
   Description description = describe(holding);
   if (holding.spec.mesh == MeshKind::kExpert && holding.shares.empty()) {

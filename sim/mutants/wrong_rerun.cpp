@@ -181,7 +181,7 @@ void save_in_place_unguarded(Policies& policies) {
 /// same coordinates as copies of each other.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
-/// Inverts which vote wins: after a re-run in place, `checkpoint` wins over `continue`; after a
+/// Lets the wrong vote win: after a re-run in place, `checkpoint` wins over `continue`; after a
 /// restart from a checkpoint, `continue` wins over `restart again`.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
@@ -206,8 +206,8 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 
-/// Restores a pending state to the rank with the same number, even if EP, CP or the rank order
-/// changed.
+/// Restores a pending state to the rank that has the same rank number, even if EP, CP or the rank
+/// order changed.
 void restore_by_rank(Policies& policies) {
   policies.job.rerun.restored = asked<restore_where_sizes_fit>;
 }

@@ -44,8 +44,8 @@ std::vector<Bucket> layout_for_all(std::span<const std::int64_t> sizes, const Bu
 
 /// Starts the ranks of each replicated group from different values.
 void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of_copy>; }
-/// If several stages hold a parameter, excludes the last one from the group that sums its
-/// gradients.
+/// If several stages hold a parameter, excludes the last of these stages from the group that sums
+/// the parameter's gradients.
 void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
 /// Saves one expert stream for all expert-parallel ranks, as if all of them had the same stream.
 void declare_expert_streams_copies(Policies& policies) {

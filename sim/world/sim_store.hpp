@@ -33,7 +33,7 @@ class SimStore final : public Store {
 
   /// Cuts the power. A file's content becomes that of its last sync, and a directory's names become
   /// those of its last sync_directory. Open files continue to work on nodes that are no longer in
-  /// the tree. Without `renames` only objects that were never put are lost.
+  /// the tree. Without `renames`, an object is lost only if it was never put.
   void crash();
   /// Makes everything durable, like an orderly shutdown.
   void sync_all();

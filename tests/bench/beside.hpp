@@ -1,6 +1,6 @@
 #pragma once
-// Measures work and its speed limit in alternating turns (ours, limit, limit, ours, ...), so that
-// other load on the machine slows both.
+// Measures a piece of work and the work that sets its speed limit. They take turns (ours, limit,
+// limit, ours, ...), so that other load on the machine slows both.
 
 #include <benchmark/benchmark.h>
 

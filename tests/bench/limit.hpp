@@ -66,7 +66,7 @@ std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
 /// the optimizer can't remove the work.
 std::uint32_t crc32_of_parts(ByteSpan bytes, int threads);
 
-/// Ends the program with a message, since a failed benchmark has no rate.
+/// Ends the program with a message. A failed benchmark must not report a rate.
 [[noreturn]] void give_up(const std::string& what);
 
 }  // namespace reprise::bench

@@ -12,7 +12,8 @@ std::shared_ptr<const Mesh> mesh_of(int ranks) {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
 }
 
-/// Returns the state of one rank, whose tensors have few different shapes, as in a transformer.
+/// Returns the state of one rank. Its tensors have only a few different shapes, as in a
+/// transformer.
 StateDict state_of(const std::shared_ptr<const Mesh>& mesh, int rank, int tensors, bool placed) {
   const Placement split({{"tp", 0}});
   StateDict state;

@@ -1,5 +1,5 @@
 // Measures byte-exact round trips and plans per second, relative to the work that can't be avoided:
-// see docs/speed.md. Times of two threads assume two idle cores.
+// see docs/speed.md. The times with two threads are valid only if two cores are idle.
 
 #include <benchmark/benchmark.h>
 
@@ -74,7 +74,7 @@ void each_row(const Dims& shape, const Box& box, const Visit& visit) {
   }
 }
 
-/// Returns the content of all tensors, which are unsplit and in order. It comes from a
+/// Returns the content of all tensors, one whole tensor after another. The bytes come from a
 /// counter-based stream.
 Bytes content_of(Stream stream, std::size_t bytes) {
   std::vector<std::uint64_t> words(bytes / 8 + 1);
@@ -160,7 +160,7 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
   return result.events;
 }
 
-/// Counts of what a round trip did.
+/// Numbers of elements and of calls in one round trip.
 struct Trip {
   std::uint64_t elements = 0;  ///< number of elements compared
   std::uint64_t calls = 0;     ///< number of calls to ports

@@ -37,7 +37,7 @@ class SoloRank {
   LoadReport load(StateDict& into, const LoadSettings& options) {
     return load_from(store_, into, options);
   }
-  /// Loads, with `store` in place of the rank's own store.
+  /// Loads from `store` instead of the rank's own store.
   LoadReport load_from(Store& store, StateDict& into, const LoadSettings& options) {
     const auto group = fabric_.communicator(Group::world(1));
     return reprise::load(ports_over(store), *group, into, options);

@@ -1,5 +1,5 @@
-// Runs `reprise run` with each of Megatron's options, and tests how the option changes the
-// checkpoints that the run leaves.
+// Runs `reprise run` with each of Megatron's options, and tests how the option changes the run's
+// checkpoints.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,8 +56,8 @@ class MegatronOptions : public testing::Test {
   void write(const std::string& text) const { std::ofstream(scenario()) << text; }
   std::string scenario() const { return directory_.path() + "/s.yaml"; }
   std::string at(const std::string& name) const { return directory_.path() + "/" + name; }
-  /// Returns the directory in which a run with `--save SAVED` and these options leaves its
-  /// checkpoints.
+  /// Returns the directory in which the checkpoints of a run with `--save SAVED` and these options
+  /// are kept.
   std::string root(const std::string& saved, const std::string& options = "") const {
     return at(saved) + "/s" + (options.empty() ? "" : "{" + options + "}") + "/checkpoints";
   }

@@ -24,7 +24,7 @@ void set_up(const Tripwire& wire) {
   }
 }
 
-/// Runs in the child: sets limits, redirects streams to files, and calls exec.
+/// Called in the child process. Sets limits, redirects streams to files, and calls exec.
 [[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
                          const std::string& err) {
   if (limits.address_space_bytes && kAddressSpaceLimited) {

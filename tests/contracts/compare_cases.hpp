@@ -78,9 +78,9 @@ inline Bytes random_bytes(Stream& random, std::size_t count) {
   return bytes;
 }
 
-/// Returns bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the
-/// smallest numbers of float16, bfloat16, float32 and float64. Each pattern occurs with zeros and
-/// with ones in the remaining bits.
+/// Returns bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, the number 1 and
+/// the smallest numbers of float16, bfloat16, float32 and float64. Each pattern occurs twice: with
+/// all remaining bits 0, and with all remaining bits 1.
 inline std::vector<Bytes> special_elements(std::size_t width) {
   std::vector<Bytes> elements;
   for (const unsigned top : {0x0000U, 0x8000U, 0x7f80U, 0xff80U, 0x7fc0U, 0x7c00U, 0xfc00U, 0x7e00U,

@@ -73,8 +73,8 @@ class GuardedPages {
   std::multimap<std::size_t, std::byte*> free_;
 };
 
-/// A processor whose memory is guarded pages. During each operation, it makes the pages accessible
-/// to the host.
+/// A processor whose memory consists of guarded pages. During each operation, it makes the pages
+/// accessible to the host.
 class GuardedProcessor final : public sim::Processor {
  public:
   GuardedPages& pages() { return pages_; }

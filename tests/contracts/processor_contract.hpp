@@ -1,7 +1,8 @@
 #pragma once
 // Contains the tests that every processor of a job must pass: a processor must compute the same
-// bits as plain loops over indices. A test's `Owner` has `sim::Processor* processor()`, which
-// returns nullptr if there is no such processor here; the test is then skipped.
+// bits as plain loops over indices. A test file defines an `Owner` with the function
+// `sim::Processor* processor()`. This returns nullptr if the machine lacks such a processor; the
+// test is then skipped.
 
 #include <gtest/gtest.h>
 

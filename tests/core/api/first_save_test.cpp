@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kills the process just before a certain change of the store.
+/// Kills the process just before a chosen change to the store.
 class DyingStore final : public PassingStore {
  public:
   DyingStore(std::shared_ptr<Store> inner, int changes)

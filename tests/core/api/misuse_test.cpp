@@ -1,5 +1,5 @@
-// Tests mistakes that a program can make in its calls. Each becomes a named Error on all ranks, and
-// nothing is lost.
+// Tests mistakes that a program can make in its calls. Each mistake must become a named Error on
+// all ranks, and no data may be lost.
 
 #include <gmock/gmock.h>
 

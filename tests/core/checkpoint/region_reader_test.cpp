@@ -259,7 +259,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
   }
 }
 
-/// Reads a range of a flattened tensor in the form of boxes of the original tensor.
+/// Reads a range of a flattened tensor. The range is divided into boxes of the original tensor.
 TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_payload) {
   const Dims original{3, 4, 5};
   StoredTensor tensor{.key = "exp_avg",

@@ -27,7 +27,7 @@ Metadata read(const Bytes& bytes) {
   return read_metadata(files, names);
 }
 
-/// Reads all files of a directory that end in ".metadata", in the order of their names.
+/// Reads the directory's files whose names end in ".metadata", in the order of these names.
 Metadata read_directory(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {

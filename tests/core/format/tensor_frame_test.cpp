@@ -97,8 +97,8 @@ TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
     }
     item[at] = right;
   }
-  // Only changes to these bytes still match the frame: four checksums of 4 bytes each, and the id
-  // of 40 bytes.
+  // A changed item matches the frame only if the changed byte is in one of the four checksums of 4
+  // bytes each, or in the id of 40 bytes.
   EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
 }
 

@@ -25,8 +25,8 @@ TensorItem read_item(ByteSpan item) {
   return read_tensor_item(source);
 }
 
-// Checks the checksums of all records, even of those that the tensor does not need. Returns false
-// if a record can't be read.
+// True if all records have correct checksums, including records that the tensor does not need.
+// False if a record can't be read.
 bool has_its_checksums(ByteSpan item) try {
   SpanSource source(item);
   Archive archive(source);

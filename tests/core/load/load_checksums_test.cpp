@@ -45,7 +45,7 @@ class FarDevice final : public Device {
 
 enum class Memory { kHost, kFar };
 
-/// Returns `ports` with host memory, or with `far` as the device.
+/// Returns `ports` unchanged or, for Memory::kFar, with `far` as the device.
 Ports with_memory(const Ports& ports, Memory memory, Device& far) {
   return {ports.store, ports.fabric, memory == Memory::kFar ? far : ports.device, ports.tasks,
           ports.trace};

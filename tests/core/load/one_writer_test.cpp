@@ -1,5 +1,5 @@
-// Tests saves and loads on a real file system: which files a save may remove, which files a failed
-// save leaves, concurrent writers, and loads of a checkpoint that is replaced meanwhile.
+// Tests saves and loads on a real file system: which files a save may remove, which files remain
+// after a failed save, concurrent writers, and loads of a checkpoint that is being replaced.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -30,7 +30,8 @@ using testing_job::mesh_of;
 using testing_job::RankState;
 using testing_job::TensorSpec;
 
-/// Counts over all ranks how often each byte of payload and of the common state is read.
+/// Counts how often each byte of the payload files and of the common state is read, summed over all
+/// ranks.
 class Tally {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
@@ -40,7 +41,7 @@ class Tally {
     times.resize(std::max<std::size_t>(times.size(), offset + size));
     for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
   }
-  /// Returns the largest number of reads of any byte.
+  /// Returns how often the most frequently read byte was read.
   int most() const {
     int most = 0;
     for (const auto& [path, times] : times_) {
@@ -105,8 +106,8 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Returns small, large and empty tensors. Some are held by all ranks, others are split along one
-/// or two axes.
+/// Returns small, large and empty tensors. Some are held whole by all ranks; others are split along
+/// one or two axes.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -144,7 +145,7 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   });
 }
 
-/// Returns the number of elements in which some byte is not `expected`.
+/// Returns the number of elements in which at least one byte differs from `expected`.
 std::size_t other_than(std::byte expected, const StateDict& state) {
   std::size_t count = 0;
   testing_job::each_element(state, [&](const TensorLeaf& leaf, const std::byte* element, auto) {
@@ -173,7 +174,7 @@ struct Loaded {
   std::vector<std::uint64_t> for_all;  ///< for each rank: bytes_for_all of its report
   std::vector<std::uint64_t> taken;    ///< for each rank: bytes_read of its report
   std::vector<std::string> errors;     ///< for each rank: its error
-  int most = 0;                        ///< largest number of reads of any byte
+  int most = 0;                        ///< how often the most frequently read byte was read
 };
 
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {

@@ -45,8 +45,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
     shape.push_back(static_cast<std::int64_t>(1 + random.below(5)));
   }
-  // Splits the shape into boxes at random positions. In some cases, then changes boxes so that they
-  // no longer tile the shape.
+  // Splits the shape into boxes at random positions. Sometimes damages the tiling afterwards.
   std::vector<Box> boxes = {Box::whole(shape)};
   for (std::uint64_t cuts = random.below(12); cuts > 0 && !shape.empty(); --cuts) {
     Box& box = boxes[random.below(boxes.size())];

@@ -453,8 +453,8 @@ TEST(PlanCache,
 
 // --- owners -------------------------------------------------------------------------------------
 
-/// Returns every group that consists of rank 0 and some of the ranks 1 to 3. Each group is returned
-/// twice, with its ranks in ascending and in descending order.
+/// Returns every group of rank 0 and any of the ranks 1 to 3. A group of several ranks is returned
+/// twice: with its ranks in ascending order and in descending order.
 std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   std::vector<std::vector<GlobalRank>> groups;
   for (unsigned set = 0; set < 8; ++set) {
@@ -515,9 +515,9 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
   load(ports, group, wanted, options);
 }
 
-/// Saves the state `stored`. Then two lives, each starting with that checkpoint, save the state
-/// `live` three times. One of them loads the checkpoint and reuses its plan; the other has no
-/// cache.
+/// Saves the state `stored`. Then two lives load this checkpoint and save the state `live` three
+/// times. One life has caches, so its first save can use the loaded checkpoint's plan. The other
+/// life has none.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;
