@@ -57,8 +57,8 @@ Acceptance run(ByteSpan input) {
   return Acceptance::kAccepted;
 }
 
-/// Returns a plan that a rank could offer when it saves a real checkpoint: half of each tensor that
-/// is stored whole, by placement, and all chunks of every other tensor.
+/// Returns a plan that a rank might offer when it saves this checkpoint. It offers half of each
+/// tensor that is stored in one chunk, by placement, and all chunks of every other tensor.
 Seed offers_of(const Seed& metadata) {
   const std::vector<ByteSpan> files = {metadata.bytes};
   const std::vector<std::string> names = {metadata.name};

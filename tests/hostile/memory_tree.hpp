@@ -15,7 +15,8 @@ namespace reprise::test {
 /// Calls that would write throw UNSUPPORTED.
 class MemoryTree final : public Store {
  public:
-  /// The content of each file, by path. Directories follow from the paths.
+  /// Maps each path to the content of the file. There are no entries for directories; they follow
+  /// from the paths of the files.
   std::map<std::string, Bytes> files;
 
   /// Reads all files below a directory of the disk.

@@ -1,5 +1,6 @@
 #pragma once
-// Options for the scenarios in this folder's tests, which run the program of this build.
+// The options of the scenarios that the tests in this folder run. They select the `reprise`
+// executable of this build.
 
 #include "driver/lanes/lane.hpp"
 
