@@ -55,8 +55,7 @@ class SmallState {
   void become(std::int64_t step) {
     for (std::size_t t = 0; t < data_.size(); ++t) {
       const auto values = elements(step, t);
-      std::copy(values.begin(), values.end(), data_[t].begin());  // in place, since leaves point to
-                                                                  // this memory
+      std::copy(values.begin(), values.end(), data_[t].begin());  // in place, as leaves point here
     }
     for (auto& object : leaves_.objects) object.value = note(step, object.coordinate[0]);
     leaves_.common = common(step);

@@ -103,8 +103,7 @@ TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
     EXPECT_EQ(seen.size(), 16U) << order;
     dealt.insert(of_ranks);
   }
-  EXPECT_EQ(dealt.size(), 24U);  // one for each order of tp, cp, dp and pp; the position of ep
-                                 // changes nothing
+  EXPECT_EQ(dealt.size(), 24U);  // orders of tp, cp, dp and pp; ep's position changes nothing
 }
 
 /// Returns the orders of axes in which a pipeline stage has different ranks in the dense mesh than

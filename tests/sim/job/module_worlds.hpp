@@ -79,8 +79,7 @@ struct Life {
   std::vector<std::vector<ObjectLeaf>> objects;
   std::vector<std::vector<StepRecord>> records;
   std::vector<std::vector<std::string>> notes;
-  std::vector<std::optional<Error>> errors;  ///< the error of each rank; nothing for ranks without
-                                             ///< one
+  std::vector<std::optional<Error>> errors;  ///< the error of each rank, if any
 
   bool ended_well() const { return why().empty(); }
   /// Returns the text of the first rank's error; empty if no rank has one.

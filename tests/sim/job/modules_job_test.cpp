@@ -1,4 +1,5 @@
-// Tests that jobs of several modules train to the same bits on any ranks.
+// Tests that the result of training several modules is the same, bit for bit, on whichever ranks
+// the modules are.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests that an optimizer's settings are written and read back, and that the parameter groups of
-// two optimizers are matched.
+// Tests that an optimizer's settings are written and read back, and that each parameter group of
+// one optimizer is matched with its counterpart in another.
 
 #include "sim/job/optimizer/optimizer_entry.hpp"
 
