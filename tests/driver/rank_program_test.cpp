@@ -1,5 +1,5 @@
-// Tests what the ranks of a simulated job detect by themselves, such as wrong weights and copies
-// that differ.
+// Tests what the ranks of a simulated job detect about their own state, such as wrong weights and
+// copies that differ.
 
 #include "driver/lanes/rank_program.hpp"
 
@@ -96,7 +96,7 @@ TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved_
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;
-  Interference swap;  // used for two loads: in the first one, rank 0 may run before rank 2
+  Interference swap;  // used in two loads, since rank 0 may run before rank 2 in the first
   swap.state = [&](GlobalRank rank, StateDict& loaded) {
     for (auto& leaf : loaded.tensors) {
       if (leaf.key != key) continue;

@@ -1,5 +1,5 @@
-// Tests scenarios on the simulated lane: they pass, they fail under mutants, and the same seed
-// always gives the same run.
+// Tests scenarios on the simulated lane. They must pass without a mutant, fail with one, and give
+// the same run for the same seed.
 
 #include "driver/runs/run.hpp"
 

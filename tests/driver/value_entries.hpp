@@ -1,5 +1,5 @@
 #pragma once
-// Lists every entry of a value, and changes one.
+// Lists the entries of a nested value, and changes single entries.
 
 #include <string>
 #include <vector>

@@ -41,7 +41,7 @@ Acceptance run(ByteSpan input) {
 
 std::vector<Seed> seeds() {
   std::vector<Seed> files = files_below("scenarios", ".yaml");
-  std::erase_if(files, [](const Seed& file) {  // slow, and find nothing new
+  std::erase_if(files, [](const Seed& file) {  // longer tables are slow and find nothing new
     return parse_scenarios(std::string(as_text(file.bytes)), file.name).size() > kRowsAgain;
   });
   files.push_back({"gpt", to_bytes("gpt: {layers: 4, hidden: 64, ffn: 128, vocabulary: 512}\n")});

@@ -9,7 +9,7 @@
 
 namespace reprise::fuzz {
 
-/// Returns files below a folder of the sources with this suffix, ordered by name.
+/// Returns the files below a source folder whose names end with this suffix, ordered by name.
 std::vector<Seed> files_below(std::string_view folder, std::string_view ending);
 
 /// Reads all payload files, and all files that hold a single item. Returns one item of each kind.
@@ -20,7 +20,7 @@ std::vector<Seed> real_items();
 /// kNextFile.
 std::vector<Seed> real_metadata();
 
-/// Separates the files of one input of the target `metadata`.
+/// Separator between the files of one input of the target `metadata`.
 inline constexpr std::string_view kNextFile = "\n--next--\n";
 
 }  // namespace reprise::fuzz

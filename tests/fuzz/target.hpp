@@ -61,7 +61,8 @@ inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
 /// Checks three properties of the error with which a reader refused an input: it names the file,
 /// its code does not mean a defect of our own code, and its offset, if any, lies in the file.
-/// `size` is the size of the file behind kBegin; 0 skips the check of the offset.
+/// `size` is the number of bytes from kBegin to the end of the file; 0 skips the check of the
+/// offset.
 void check_refusal(const Error& error, std::size_t size);
 
 /// Returns the result of `read`; nothing if `read` refuses the input with a proper error.

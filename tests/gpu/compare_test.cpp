@@ -28,8 +28,8 @@ TEST_F(CudaCompare, judges_every_case_of_every_type_as_defined) {
   }
 }
 
-// Each comparison is of one pair. There are tens of thousands of pairs, so all pairs of a type are
-// uploaded together, with only two copies.
+// Compares one pair at a time. There are tens of thousands of pairs, so all pairs of a type are
+// uploaded together, in only two transfers.
 TEST_F(CudaCompare, judges_every_special_element_beside_each_as_defined) {
   for (const DType dtype : all_dtypes()) {
     std::vector<CompareCase> pairs;

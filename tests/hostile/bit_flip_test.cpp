@@ -118,7 +118,7 @@ Table flip_all(MemoryTree tree, bool manifest, OneIn one_in) {
   std::vector<std::thread> threads;
   for (std::uint64_t p = 0; p < kParts; ++p) {
     threads.emplace_back([&, p] {
-      constexpr std::uint64_t kSlice = 4096;  // small, to balance the threads
+      constexpr std::uint64_t kSlice = 4096;  // small, to balance the load between threads
       for (std::uint64_t at = p * kSlice; at < bits; at += kParts * kSlice) {
         flippers[p].flip(at, std::min(at + kSlice, bits));
       }

@@ -53,7 +53,7 @@ std::string doubling(char get, int levels) {
   return body;
 }
 
-/// Returns nested dicts with keys of 200 characters. The innermost dict holds a list whose last
+/// Returns nested dicts with keys of 200 characters. The innermost dict contains a list whose last
 /// item is `last`.
 std::string deep_and_wide(char last) {
   constexpr int kLevels = 150;

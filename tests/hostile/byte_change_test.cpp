@@ -34,8 +34,8 @@ struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
   std::vector<std::string> changed;  ///< "offset: old value -> new value"
-  /// Changes that caused an error in our own code: the change, in the format of `changed`, and the
-  /// error.
+  /// One entry for each change that caused an error in our own code: the change, in the format of
+  /// `changed`, and the error.
   std::vector<std::string> mistakes;
 
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
@@ -66,7 +66,7 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
   }
 }
 
-/// Tries all changes of one byte of `whole`. Each thread uses a separate trial.
+/// Tries every possible change of a single byte of `whole`. Each thread uses a separate trial.
 Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
                    std::size_t one_in = kOneIn) {
   std::array<Tally, 2> tallies;
@@ -198,7 +198,7 @@ std::optional<Value> value_in(const Bytes& item) {
   return read.value;  // nothing if the value was read as opaque, since no job can load it then
 }
 
-/// Returns a trial for changed items. An item is refused, or accepted with the same content, or
+/// Returns a trial that tells whether a changed item is refused, accepted with its old content, or
 /// accepted with other content.
 template <class Read>
 Trial item_trial(const Bytes& whole, Read read) {

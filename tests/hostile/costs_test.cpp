@@ -58,7 +58,7 @@ std::string numbered(std::size_t i) { return "J" + le(static_cast<std::int32_t>(
 std::string short_text(const std::string& value) {
   return "\x8c"s + static_cast<char>(value.size()) + value;
 }
-/// Returns opcodes that store the value pushed by `body` in the memo, and then pop it.
+/// Returns opcodes that run `body`, store the value it pushed in the memo, and pop the value.
 std::string kept(const std::string& body, char at) { return body + "q"s + at + "0"; }
 
 /// Returns the opcodes of a list of `calls` function calls. In each call, the memo contains the
@@ -190,8 +190,9 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// Makes an item with a list of tensors that share one storage. The opcodes `parts` put values into
-/// the memo that all calls use. `call` makes one tensor; it is repeated `calls` times.
+/// Makes an item with a list of tensors that share one storage. The opcodes `parts` store common
+/// values in the memo. The opcodes `call` make one tensor from these values; they are repeated
+/// `calls` times.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";

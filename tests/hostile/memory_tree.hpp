@@ -1,5 +1,6 @@
 #pragma once
-// A read-only directory tree in memory. A test changes bytes in place and restores them afterwards.
+// A read-only directory tree in memory. A test can change bytes in place and restore them
+// afterwards.
 
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@ class MemoryTree final : public Store {
   /// from the paths of the files.
   std::map<std::string, Bytes> files;
 
-  /// Reads all files below a directory of the disk.
+  /// Reads all files below a directory on disk.
   static MemoryTree of_directory(const std::string& directory);
   std::uint64_t bytes() const;
 

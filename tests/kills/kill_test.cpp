@@ -110,7 +110,7 @@ bool killed_in(const std::function<void()>& body,
   for (;;) ::pause();
 }
 
-/// Saves in a process that the fault kills. Returns true if the process was killed.
+/// Saves in a separate process with this fault. Returns true if the fault killed the process.
 bool killed_in_save(const std::string& directory, const Saving& saving, const FaultSpec& fault) {
   return killed_in([&] {
     FaultBook book({fault});
@@ -123,7 +123,7 @@ bool killed_in_save(const std::string& directory, const Saving& saving, const Fa
 }
 
 /// Kills a process while it saves over a checkpoint of step 1. Returns false if the save ended
-/// because it never reached the point where the fault kills.
+/// without reaching the point at which the fault takes effect.
 bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
               const Saving& saving = {}) {
   SCOPED_TRACE(to_string(fault));

@@ -1,6 +1,6 @@
 #pragma once
-// The options of the scenarios that the tests in this folder run. They select the `reprise`
-// executable of this build.
+// Options for running scenarios in the tests of this folder. They select the `reprise` executable
+// of this build.
 
 #include "driver/lanes/lane.hpp"
 

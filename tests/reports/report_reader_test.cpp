@@ -101,8 +101,8 @@ TEST(ReportReader, no_field_is_forgotten) {
                                           "schema_version", "verdict"}));
 }
 
-/// Returns the expected error for a document without this field. Empty if no error is expected:
-/// reports of older versions lack the field, or its name is chosen by users.
+/// Returns the expected error for a document without this field. Empty if no error is expected,
+/// because reports of older versions lack the field or because its name is chosen by users.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional :

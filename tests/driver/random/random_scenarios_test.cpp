@@ -1,6 +1,6 @@
-// Tests properties with random scenarios. Unless REPRISE_PROPERTY_SEED is set, the seed of these
-// scenarios follows from the commit. Shrinks each failing scenario and writes it to the folder
-// regress-found of the build.
+// Tests properties with random scenarios. The seed is derived from the commit unless
+// REPRISE_PROPERTY_SEED sets it. A failing scenario is shrunk and written to the directory
+// regress-found in the build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -551,8 +551,8 @@ TEST(ProgramJudge, ComparesHoldersOverRanks) {
 
 // --- a run that loads nothing ------------------------------------------------------------------
 
-/// Judges a cold life with the plan of the second life and these witness files. Returns the first
-/// finding.
+/// Judges a life that loads nothing. It has the plan of the second life and these witness files.
+/// Returns the first finding.
 std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& files) {
   std::vector<LifeEvidence> lives = {evidence_of(run.plan.lives[0], run.files.first),
                                      evidence_of(run.plan.lives[1], run.files.second)};

@@ -33,10 +33,10 @@ void mixed_up(const Group& group, const Mesh& mesh, Communicator& all,
   all.broadcast(global, {});           // WRONG: the root must be a group rank
   static_cast<void>(local == global);  // WRONG: different kinds of ranks
   local = global;                      // WRONG: different kinds of ranks
-  static_cast<void>(LeaderSeams{.leader = leader_by_global_rank});  // WRONG: returns no group rank
+  static_cast<void>(LeaderSeams{.leader = leader_by_global_rank});  // WRONG: returns a global rank
   sim::rank_in(groups.tp, local);                                   // WRONG: expects a global rank
   sim::place_in(mesh, groups, local);                               // WRONG: expects a global rank
-  const std::int32_t number = sim::rank_in(groups.tp, global);      // WRONG: not an integer
+  const std::int32_t number = sim::rank_in(groups.tp, global);      // WRONG: a rank is not an int
 }
 #endif
 

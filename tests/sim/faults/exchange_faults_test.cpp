@@ -11,7 +11,7 @@ namespace reprise::sim {
 namespace {
 
 /// Runs three ranks. As in a load, they exchange these records and then agree on the result. The
-/// rank `lost` takes part in no exchange.
+/// rank `lost` does not take part in any exchange.
 LifeEnd exchange_without(GlobalRank lost,
                          const std::function<std::vector<StoredRecord>(std::int32_t)>& wanted) {
   SimStore store;

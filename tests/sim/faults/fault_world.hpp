@@ -55,14 +55,14 @@ class SmallState {
   void become(std::int64_t step) {
     for (std::size_t t = 0; t < data_.size(); ++t) {
       const auto values = elements(step, t);
-      std::copy(values.begin(), values.end(), data_[t].begin());  // in place, as leaves point here
+      // Copies in place, because the leaves point to this memory.
+      std::copy(values.begin(), values.end(), data_[t].begin());
     }
     for (auto& object : leaves_.objects) object.value = note(step, object.coordinate[0]);
     leaves_.common = common(step);
   }
 
-  /// Returns the step if every bit of the state is the one of that step; nothing if the state mixes
-  /// several steps.
+  /// Returns the step to which the whole state belongs; nothing if the state mixes several steps.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();

@@ -36,8 +36,8 @@ TEST(AddressSet, counts_each_address_once) {
   EXPECT_EQ(set.bytes(), 100U);
 }
 
-/// Within 8 bytes, adds each possible range to each possible set of bytes, and compares the
-/// resulting set with a bitmap.
+/// Adds every possible range of addresses to every possible set of addresses, all within 8 bytes.
+/// Compares each resulting set with a bitmap.
 TEST(AddressSet, agrees_with_a_bitmap) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     for (std::uintptr_t begin = 0; begin < 8; ++begin) {

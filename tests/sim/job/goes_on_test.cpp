@@ -45,7 +45,7 @@ Life without_a_store(const JobConfig& before, const JobConfig& after) {
   return life;
 }
 
-/// Returns the objects that hold random streams, by key.
+/// Returns the objects that contain random streams, by key.
 Dict streams_of(const GlobalState& state) {
   Dict streams;
   for (const auto& object : state.objects) {

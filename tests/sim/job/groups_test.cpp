@@ -248,7 +248,7 @@ std::vector<GroupSet> sets_to_forbid() {
   return sets;
 }
 
-/// The expected result of resolve(), if the caller passes the groups `given` and forbids to use
+/// The expected result of resolve(), if the caller passes the groups `given` and forbids the use of
 /// these global groups instead.
 struct Resolved {
   std::optional<Code> code;

@@ -84,7 +84,7 @@ inline void load_from(TrainingJob& job, const GlobalState& saved) {
   job.take(request.wanted);
 }
 
-/// Makes a new job that loads `saved` and trains for `steps`.
+/// Makes a new job that loads `saved` and trains for `steps` steps.
 inline Trained resumed(const GlobalState& saved, const JobConfig& config, int steps,
                        const JobPolicy& policy = {}) {
   return run_jobs(

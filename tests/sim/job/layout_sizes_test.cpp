@@ -35,8 +35,8 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout whose size with this name is 4. Also, dp and pp exceed 1, because some rows of
-/// the list require it. All other sizes are 1.
+/// Returns a layout in which the size called `name` is 4. The sizes dp and pp also exceed 1,
+/// because some rows of the list require it. All other sizes are 1.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // must be divisible by etp, ep and dp_replicate

@@ -1,5 +1,4 @@
-// Tests that the result of training several modules is the same, bit for bit, on whichever ranks
-// the modules are.
+// Tests that modules train to the same result, bit for bit, whichever ranks they are on.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ namespace {
 using contracts::error_of;
 using testing::HasSubstr;
 
-/// Returns an entry in which no two numbers are equal.
+/// Returns an optimizer's entry in which all numbers are different.
 OptimizerEntry entry() {
   OptimizerEntry entry;
   entry.settings.groups = {{.lr = 0.5,

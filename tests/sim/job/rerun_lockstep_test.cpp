@@ -370,7 +370,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// Compares what the machine and the table would store if a save came at this point.
+  /// Compares what the machine and the table would store if the job saved at this point.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -619,8 +619,8 @@ void crash_anywhere(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// A job loads a checkpoint. Both may have any mode, and the layouts may differ. The checkpoint is
-/// idle or records a fault.
+/// A job loads a checkpoint. The job and the checkpoint can have any mode, and their layouts can
+/// differ. The checkpoint is idle or records a fault.
 void loads_of_all_kinds(Choices& choices, Lockstep& world) {
   static const std::vector<Layout> layouts = [] {
     const auto with = [](auto change) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kUnit = 1 << 20;
 
-/// The ranks of a module, and the values with which each of them enters the agreement.
+/// The ranks of a module, and the values that each rank contributes to the agreement.
 struct TestModule {
   std::vector<GlobalRank> ranks;
   bool overflow = false;

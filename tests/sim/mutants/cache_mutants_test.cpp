@@ -1,5 +1,5 @@
-// Tests mutants of caches. Most errors of a cache need several saves and loads in one life to be
-// noticed. Each mutant therefore has a script of such steps.
+// Tests mutants of caches. An error in a cache usually shows only after several saves and loads in
+// one life. Each mutant therefore has a script of saves, loads and training steps.
 
 #include <gtest/gtest.h>
 

@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// Returns the rows of all tables, without their heads.
+/// Returns the rows of all tables, without the header rows.
 std::vector<Claim> claims_in(const std::string& page) {
   std::vector<Claim> claims;
   std::istringstream in(page);

@@ -40,7 +40,7 @@ struct Story {
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
-  bool told = true;  ///< true if the second life's log must mention an earlier restart
+  bool told = true;  ///< true if the second life's log mentions an earlier restart
   RerunMode mode = RerunMode::kValidateResults;
 };
 
@@ -217,7 +217,7 @@ class Telling {
   Story story_;
   Policies policies_;
   SimStore store_;
-  std::map<Step, std::vector<AuditPage>> pages_;  ///< pages of each save
+  std::map<Step, std::vector<AuditPage>> pages_;  ///< audit pages of each save
   Shown shown_;
 };
 

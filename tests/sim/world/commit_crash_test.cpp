@@ -25,8 +25,8 @@ namespace {
 struct Killed {};
 
 /// A store that permits a given number of changes and syncs, and then throws Killed. It removes a
-/// tree one name at a time, and makes each removal durable at once. This is the worst behavior
-/// possible on a file system.
+/// tree one name at a time, and makes each removal durable at once. This models the worst possible
+/// file system.
 class MortalStore final : public Store {
  public:
   MortalStore(SimStore& store, int calls_left) : store_(store), calls_left_(calls_left) {}
@@ -266,7 +266,8 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
   }
 }
 
-// Some of these saves write no tracker. In them, no later step makes the checkpoint's name durable.
+// Some of these saves write no tracker. They have no later step that makes the checkpoint's name
+// durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {

@@ -11,7 +11,7 @@ namespace {
 using sim::SimStore;
 using sim::World;
 
-// Runs the body on all ranks of several worlds. Each world has another schedule.
+// Runs the body on all ranks of several worlds. Each world has a different schedule.
 void run_worlds(std::int32_t world_size, const std::function<void(Ports&)>& body) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SimStore store;

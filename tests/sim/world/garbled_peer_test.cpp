@@ -117,9 +117,8 @@ class GarbledPeer : public testing::Test {
           const auto result = run(program, [&](std::size_t nth, Bytes& wire) {
             if (nth != message || at >= wire.size()) return;
             const auto place = wire.begin() + static_cast<std::ptrdiff_t>(at);
-            if (cut)
-              wire.erase(place, wire.end() - 1);  // keeps the last byte, which is the
-                                                  // message's kind
+            // A truncated message keeps its last byte, which tells the kind of the message.
+            if (cut) wire.erase(place, wire.end() - 1);
             if (!cut) *place ^= std::byte{0xff};
           });
           SCOPED_TRACE(testing::Message() << "message " << message << (cut ? " cut" : " changed")

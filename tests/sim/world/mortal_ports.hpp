@@ -1,8 +1,7 @@
 #pragma once
 // Defines ports that report every point at which the rank can be killed: each begin and end that
 // the engine traces, and each call in between that changes the store. A tree is removed one name at
-// a time, and each removal is durable at once. This is the worst behavior possible on a file
-// system.
+// a time, and each removal is durable at once. This models the worst possible file system.
 
 #include <algorithm>
 #include <functional>

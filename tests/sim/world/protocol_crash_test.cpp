@@ -615,8 +615,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A mutant of the protocol, the history and the number of ranks that reveal its error, and the
-/// expected complaint.
+/// A mutant of the protocol. Its error shows with this history and this number of ranks, and causes
+/// this complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
