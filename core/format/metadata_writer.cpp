@@ -1,5 +1,5 @@
-// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. It uses protocol 4
-// and plain classes, and memoizes names of classes and attributes.
+// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. Uses pickle protocol
+// 4 and plain classes. Stores the names of classes and attributes in the memo.
 
 #include <algorithm>
 #include <map>

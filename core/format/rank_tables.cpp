@@ -19,7 +19,7 @@ std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
 
 std::uint64_t volume_of(const Box& box) { return static_cast<std::uint64_t>(box.elements()); }
 
-/// One copy of a tensor, made of the pieces of several ranks that fit together.
+/// One copy of a tensor, assembled from the pieces of several ranks. The pieces fit together.
 class Copy {
  public:
   explicit Copy(StoredTensor tensor) : tensor_(std::move(tensor)) {
@@ -80,7 +80,7 @@ class Copy {
 
   StoredTensor tensor_;
   std::map<Box, std::size_t> places_;  ///< for each box, the index of the first chunk with that box
-  std::size_t before_ = 0;             ///< number of chunks that earlier ranks added
+  std::size_t before_ = 0;             ///< number of chunks added by earlier ranks
   std::uint64_t volume_ = 0;
 };
 
@@ -147,7 +147,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// Maps a key and the rank that wrote it to the new name of the key in the catalog.
+/// Maps a pair (key, rank that wrote it) to the key's new name in the catalog.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>

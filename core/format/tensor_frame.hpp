@@ -29,15 +29,16 @@ class TensorFrame {
   /// all records match their stored checksums, except the elements and the serialization id, which
   /// are not checked.
   std::optional<TensorItem> match(ByteSpan head, ByteSpan tail) const;
-  /// For a `tail` that matched: id_crc() returns the stored checksum of the serialization id, and
-  /// id_is_whole() returns true if the id has that checksum.
+  /// Both functions require a `tail` that matched. id_crc() returns the stored checksum of the
+  /// serialization id. id_is_whole() returns true if the id has that checksum.
   std::uint32_t id_crc(ByteSpan tail) const;
   bool id_is_whole(ByteSpan tail) const;
 
  private:
   TensorItemLayout layout_;
   TensorItem item_;  ///< its checksum is not set
-  Bytes fixed_;      ///< 0xff for each byte of the tail that is the same in all items, otherwise 0
+  Bytes fixed_;      ///< 0xff for each byte of the tail that has the same value in every item,
+                     ///< otherwise 0
 };
 
 }  // namespace reprise

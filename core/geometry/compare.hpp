@@ -14,15 +14,15 @@ namespace reprise {
 struct Comparison {
   std::uint64_t elements = 0;        ///< number of elements compared
   std::uint64_t bit_mismatches = 0;  ///< elements whose bits differ
-  /// Largest absolute difference among the mismatches. It is NaN if one side of a mismatch is NaN,
-  /// or if both are. If an element has two numbers (complex numbers, and the pairs of
-  /// float4_e2m1fn_x2), the larger of their two differences counts. Unequal integers are at least 1
+  /// Largest absolute difference between unequal elements. It is NaN if either of two unequal
+  /// elements is NaN. If an element has two numbers (complex numbers, and the pairs of
+  /// float4_e2m1fn_x2), its difference is the larger of the two. Unequal integers are at least 1
   /// apart, however large they are.
   double max_delta = 0;
   std::optional<std::int64_t> first;  ///< index of the first mismatch
 
   bool same() const { return bit_mismatches == 0; }
-  /// Adds the result for the next elements.
+  /// Adds the result of comparing the elements that follow.
   void append(const Comparison& next);
 };
 

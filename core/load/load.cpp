@@ -76,7 +76,8 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
-/// While this object exists, reads of the checkpoint take bytes from `at_hand` if it has them.
+/// While this object exists, each read of the checkpoint first looks in `at_hand` for the bytes,
+/// and reads the file only if they are not there.
 class LookFirst {
  public:
   LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
@@ -134,9 +135,9 @@ class Loading {
     throw *first;
   }
 
-  /// Returns the common state, on which the job bases its request; null if there is no common
-  /// state. The load later delivers the same value. If the load verifies checksums, also counts the
-  /// checksums of the common state.
+  /// Returns the checkpoint's common state, so that the job can base its request on it; null if
+  /// there is no common state. The load later delivers the same value. If the load verifies
+  /// checksums, the records of the common state are added to the tally.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -154,7 +155,7 @@ class Loading {
     std::optional<Value> value;
     ChecksumTally tally;  ///< checksums of the records of the common state
   };
-  /// What this rank is to read, and what it has read so far.
+  /// The plan for this rank's reads, and what has been read so far.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};

@@ -9,8 +9,9 @@
 namespace reprise::pickle {
 namespace {
 
-// Modules of Python's standard library, current and former, except its plain-data modules. A module
-// written in C may have a leading underscore, which this list leaves out.
+// Modules of Python's standard library, including modules that Python has removed, but not its
+// plain-data modules. The names here are without a leading underscore; some modules written in C
+// have one.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -121,7 +122,7 @@ constexpr std::array<Words, 16> kSpared{{
 }};
 
 /// Names that run code or open files, in modules that otherwise contain only plain data. The
-/// entries of numpy, pandas and torch also apply to submodules.
+/// entries for numpy, pandas and torch also apply to their submodules.
 constexpr std::array<Words, 14> kSingle{{
     {"_functools", "reduce"},
     {"_operator", "attrgetter call methodcaller"},
@@ -151,9 +152,9 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused as a member of any module. Such a member is either a refused module that
-/// the module has imported, such as "_os" in "random._os", or an object that gives access to a
-/// refused module.
+/// Names that are refused in every module. A module gets such a name by importing a refused module,
+/// such as "_os" in "random._os". Some of the names are objects that give access to a refused
+/// module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
@@ -166,7 +167,7 @@ constexpr std::string_view kMethods =
     "run_path runcode runsource spawn spawnl spawnle spawnlp spawnv spawnve spawnvp startfile "
     "symlink_to system unlink write_bytes write_text";
 
-/// Returns the first of the words in `words`, which are separated by `end`.
+/// Returns the first word of `words`. The words are separated by `end`.
 constexpr std::string_view first_of(std::string_view words, char end) {
   return words.substr(0, std::min(words.find(end), words.size()));
 }
@@ -180,8 +181,8 @@ bool has_word(std::string_view words, std::string_view wanted) {
   return false;
 }
 
-/// The words of kPython, sorted for fast lookup: every name that is not on the list is looked up
-/// here.
+/// The words of kPython, sorted so that lookups are fast: each name that is not on the closed list
+/// is looked up here.
 constexpr auto kPythonSorted = [] {
   std::array<std::string_view, std::count(kPython.begin(), kPython.end(), ' ') + 1> words;
   std::string_view rest = kPython;
@@ -227,8 +228,8 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if the part of `path` that begins at `begin`, or a prefix of that part, is a refused name.
-/// For example, "torch.nn.torch.hub.load" from position 9 is "torch.hub.load". The full path leads
+/// True if a refused name begins at `begin` in `path` and ends there or at a later dot. For
+/// example, "torch.nn.torch.hub.load" contains "torch.hub.load" at position 9. The full path leads
 /// to the same function, because the module torch.nn has the module torch as a member.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;

@@ -62,8 +62,8 @@ void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_vie
   out.memoize();
 }
 
-/// Writes exactly what torch.save writes for a contiguous CPU tensor. Memoizes every object; within
-/// a value, repeated classes and texts refer to the memo.
+/// Writes exactly what torch.save writes for a contiguous CPU tensor. Stores every object in the
+/// memo. A class or text that occurs again in the same value is written as a reference to the memo.
 void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
   emit_tensor_function(out, form.dtype);
   emit_tensor_arguments(out, form, key);
@@ -75,7 +75,7 @@ TensorForm form_of(const TensorValue& value) {
   return {value.dtype, value.shape, value.requires_grad};
 }
 
-/// True for the object that the reader makes from a tensor that has attributes or a class other
+/// True for the object that the reader makes from a tensor with attributes, or of a class other
 /// than torch.Tensor. Its arguments are the class, the tensor and the attributes.
 bool is_typed_tensor(const Object& object) {
   return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
