@@ -325,11 +325,11 @@ class Loading {
     }
   }
 
-  /// Collective. Throws if another checkpoint was at this path at any time during reading, even if
-  /// the original is back: some of the data may then come from the other checkpoint. First one rank
-  /// checks that the metadata is the original, then each rank checks the files that it opened. The
-  /// order matters: if the metadata is the original, then the files now at the path are originals
-  /// too.
+  /// Collective. Throws if the checkpoint was replaced at any time while it was read, even if the
+  /// original is back now: some of the data may come from the other checkpoint. First, one rank
+  /// checks that the metadata is still the original; then each rank checks the files that it
+  /// opened. This order matters: if the metadata is the original, the files that are now at the
+  /// path are originals too.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -341,9 +341,9 @@ class Loading {
     });
   }
 
-  /// Returns null, without communication, if each rank reads for itself. Otherwise the call is
-  /// collective: first, every rank allocates what it needs for the exchange, and all ranks throw if
-  /// this fails on one of them; then the communicators are created.
+  /// If each rank reads for itself, returns null without communication. Otherwise, the call is
+  /// collective: first, every rank allocates what it needs for the exchange, and if this fails on
+  /// any rank, all ranks throw; then the communicators are created.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
