@@ -37,8 +37,7 @@ class TensorFrame {
  private:
   TensorItemLayout layout_;
   TensorItem item_;  ///< its checksum is not set
-  Bytes fixed_;      ///< 0xff for each byte of the tail that has the same value in every item,
-                     ///< otherwise 0
+  Bytes fixed_;      ///< 0xff for tail bytes that are equal in all items, 0 for the others
 };
 
 }  // namespace reprise

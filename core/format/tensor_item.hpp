@@ -19,9 +19,9 @@ namespace reprise {
 /// offset can overflow. An extent of 0 is treated as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
-/// Says where the elements of a stored tensor are. All positions have been checked against the
-/// slice. Element [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j * strides[1]
-/// + ...) * size_of(dtype).
+/// Says where the elements of a stored tensor are. All positions have been checked to lie within
+/// the slice. Element [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j *
+/// strides[1] + ...) * size_of(dtype).
 struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;

@@ -21,8 +21,8 @@ void check_version(Archive& archive);
 /// are treated as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
 ByteOrder byte_order_of(Archive& archive);
 
-/// Returns where in the file the pickle is that begins at byte `offset` of the slice. Used in error
-/// messages.
+/// Returns the position in the file of the pickle that begins at byte `offset` of the slice. Used
+/// in error messages.
 PickleSource pickle_at(const ItemSource& source, std::uint64_t offset);
 
 /// Adds the records that precede the storages: data.pkl, .format_version, .storage_alignment and

@@ -146,8 +146,7 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 struct Difference {
   bool differs = false;    ///< true if any bit differs
   bool undefined = false;  ///< true if one side is NaN, or if both are NaN with different bits
-  double delta = 0;  ///< largest difference of the element's numbers; only valid if `undefined` is
-                     ///< false
+  double delta = 0;        ///< largest difference of the element's numbers; invalid if `undefined`
 };
 
 /// Compares the element at `left` with the element at `right`. An element consists of `parts`

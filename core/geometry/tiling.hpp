@@ -39,7 +39,7 @@ struct TilingFault {
 /// more dimensions.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes,
                                         std::uint64_t sweep_steps);
-/// Does the same check, with a sweep budget that is enough for every regular tiling.
+/// Like the function above, with a budget that is enough for every regular tiling.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes);
 
 /// Upper limit on the number of corners held in memory, at 16 bytes each.

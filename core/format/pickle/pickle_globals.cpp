@@ -115,10 +115,9 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Checks a call whose callee is not a name. The callee may be the result of another call: of
-/// getattr (nested classes and methods are pickled that way) or of an unlisted class. Then a bytes
-/// item becomes opaque, and any other pickle is refused. All other callees are refused in every
-/// pickle.
+/// Checks a call whose callee is not a name. If the callee is what a call of getattr or of an
+/// unlisted class returned, a bytes item becomes opaque, and any other pickle is refused; pickles
+/// of nested classes and methods contain such calls. Any other callee is refused in every pickle.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

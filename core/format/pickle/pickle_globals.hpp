@@ -46,9 +46,9 @@ class Globals {
   /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could take
   /// getattr from the container and call it, and this program would not see that call.
   void check_parts(std::span<const NodeId> items) const;
-  /// Refuses to change an object that has already been an argument of a call, part of a state, or a
-  /// key. Python may have copied the object at that time, and a later change does not reach the
-  /// copy.
+  /// Refuses a pickle that changes an object after using it as an argument of a call, in a state,
+  /// or as a key. Python may have copied the object at that time, and a later change does not reach
+  /// the copy.
   void check_unused(NodeId target);
 
   /// Handles a use of a listed name that its rule forbids. Makes a bytes item opaque, and throws

@@ -22,7 +22,7 @@
 
 namespace reprise {
 
-/// Tells error messages where a pickle is stored. The offset of an error is `offset` plus the
+/// Where a pickle is stored; used in error messages. The offset of an error is `offset` plus the
 /// error's position in the pickle.
 struct PickleSource {
   std::string file;
@@ -41,14 +41,14 @@ class StorageSource {
 
 /// The content of a bytes item or of common.pt.
 ///
-/// Python types become values as follows. Objects of type bytes (also as `_codecs.encode`) become
-/// Bytes, torch.dtype and bare classes become Name, and tensors become TensorValue, made
-/// contiguous. Objects of type bytearray, complex, torch.Size, torch.device, enums and so on become
-/// Object; an enum written as `getattr(Class, 'MEMBER')` gives the same Object as `Class(value)`. A
-/// Parameter becomes an Object that calls its constructor with a TensorValue. A tensor with
-/// attributes, or of a class other than torch.Tensor, becomes an Object that calls
-/// `_rebuild_from_type_v2` with the class, a TensorValue and the attributes. All numpy arrays
-/// become Objects in one form, see numpy_array.hpp.
+/// Python types become values as follows. Objects of type bytes (also if written as
+/// `_codecs.encode`) become Bytes, torch.dtype and bare classes become Name, and tensors become
+/// TensorValue, made contiguous. Objects of type bytearray, complex, torch.Size, torch.device,
+/// enums and so on become Object; an enum written as `getattr(Class, 'MEMBER')` gives the same
+/// Object as `Class(value)`. A Parameter becomes an Object that calls its constructor with a
+/// TensorValue. A tensor with attributes, or of a class other than torch.Tensor, becomes an Object
+/// that calls `_rebuild_from_type_v2` with the class, a TensorValue and the attributes. All numpy
+/// arrays become Objects in one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;  ///< None if the item is opaque
   /// True if the value was not interpreted. The item's bytes must then be kept unchanged.

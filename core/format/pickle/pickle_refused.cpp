@@ -152,9 +152,8 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused in every module. A module gets such a name by importing a refused module,
-/// such as "_os" in "random._os". Some of the names are objects that give access to a refused
-/// module.
+/// Names that are refused in every module. Some are refused modules that the module has imported,
+/// such as "_os" in "random._os". The others are objects that give access to a refused module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
@@ -228,9 +227,9 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if a refused name begins at `begin` in `path` and ends there or at a later dot. For
-/// example, "torch.nn.torch.hub.load" contains "torch.hub.load" at position 9. The full path leads
-/// to the same function, because the module torch.nn has the module torch as a member.
+/// True if a refused name begins at `begin` in `path`; the name may be shorter than the rest of the
+/// path. For example, "torch.nn.torch.hub.load" contains "torch.hub.load" at position 9. The full
+/// path leads to the same function, because the module torch.nn has the module torch as a member.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;
        dot = path.find('.', dot + 1)) {

@@ -252,8 +252,8 @@ Value ValueReader::read_enum_member(std::span<const NodeId> args) {
   return member;
 }
 
-/// Decodes bytes that were pickled with protocol 2: as a call that encodes a str in latin1. The
-/// code points of the str are the values of the bytes.
+/// Decodes bytes as protocol 2 pickles them: as a call that encodes a str in latin1. Each code
+/// point of the str is the value of one byte.
 Value ValueReader::read_encoded(std::span<const NodeId> args) {
   const bool shaped = args.size() == 2 && graph_.kind(args[0]) == Kind::kText &&
                       graph_.kind(args[1]) == Kind::kText;
