@@ -37,10 +37,10 @@ class Objects {
   /// Returns the node's text. If the node is not text, the error message says that `what` was
   /// expected.
   std::string_view text(NodeId node, const char* what) const;
-  /// Returns an integer that is not negative.
+  /// Returns the node's value, which must be an integer that is not negative.
   std::int64_t count(NodeId node, const char* what) const;
-  /// Returns the extents that the node contains. The node is a torch.Size, or a tuple or list of
-  /// integers that are not negative.
+  /// Returns the extents that the node contains. The node must be a torch.Size, or a tuple or list
+  /// of integers that are not negative.
   Dims extents(NodeId node, const char* what) const;
   /// Calls visit(NodeId) for each item of a list or tuple.
   template <class Visit>

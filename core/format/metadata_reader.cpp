@@ -301,7 +301,7 @@ std::uint32_t TablesReader::next_place() const {
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);
-  if (type == "getattr") return true;  // enum and member are known, or were refused before
+  if (type == "getattr") return true;  // unknown enums and members have already been refused
   if (!type.ends_with("MEM_FORMAT_ENCODING")) return false;
   const auto args = graph_.tuple(graph_.instance(node).args);
   return args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger &&

@@ -260,7 +260,7 @@ void MetadataWriter::write_storages() {
 void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
                                    FileIndex file, ByteRange range) {
   if (file == kNoFile) return;
-  begin_object(kModule, "MetadataIndex");  // completed before it is a key: its hash needs fqn
+  begin_object(kModule, "MetadataIndex");  // must be complete as a key, because its hash needs fqn
   attribute("fqn");
   key_text(key);
   attribute("index");

@@ -50,14 +50,14 @@ REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) 
   return block;
 }
 
-/// A range of memory that may be read. Memory outside the range must not be read.
+/// A range of readable memory. Memory outside the range must not be read.
 struct Readable {
   const std::byte* begin;
   const std::byte* end;
 };
 
-/// Returns the 16 bytes at `place`, which must be in `all`. Uses aligned loads where they stay
-/// within `all`.
+/// Returns the 16 bytes at `place`, which must be in `all`. Uses aligned loads if these stay within
+/// `all`.
 REPRISE_HD inline Block16 load_block(const std::byte* place, const Readable& all) {
   const std::int64_t lead = lead_of(place);
   const std::byte* first = place - lead;

@@ -31,8 +31,8 @@ struct Comparison {
 Comparison compare_elements(DType dtype, const std::byte* left, const std::byte* right,
                             std::int64_t elements);
 
-/// Prints an element for human readers as value and bits: "0.125 (0x3e00)". A complex element
-/// prints as "1-2j (0x...)", and a pair of float4_e2m1fn_x2 as "[0.5, -6] (0xf1)", with the low
+/// Prints an element for human readers as value and bits: "0.125 (0x3e00)". A complex element is
+/// printed as "1-2j (0x...)", and a pair of float4_e2m1fn_x2 as "[0.5, -6] (0xf1)", with the low
 /// four bits first.
 std::string print_element(DType dtype, const std::byte* element);
 

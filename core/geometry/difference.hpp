@@ -242,7 +242,7 @@ struct CompareBlocks {
     for (int k = 0; k < count; ++k) add(block + k * step, sum);
   }
 
-  /// Returns the sum for the blocks that thread number `thread` of `threads` handles.
+  /// Returns the sum for the blocks of one thread, number `thread` of `threads`.
   REPRISE_HD DifferenceSum sum_of(std::int64_t thread, std::int64_t threads) const {
     constexpr int kAtOnce = 4;
     DifferenceSum sum;

@@ -1,7 +1,8 @@
 #pragma once
 // Defines placements. A placement is an ordered list of splits; a split says that mesh axis A
-// splits dimension D of a tensor. Each split cuts the part that the earlier splits produced, by the
-// rule of torch.chunk (parts of ceil(length / parts)), so the order of the splits matters.
+// splits dimension D of a tensor. Each split divides the part that the earlier splits produced, and
+// follows the rule of torch.chunk (parts of ceil(length / parts)). The order of the splits
+// therefore matters.
 //
 //   dimension of 10, tp 2 then fsdp 2            dimension of 10, fsdp 2 then tp 2
 //   tp 0: 0..5   fsdp 0: 0..3  fsdp 1: 3..5      fsdp 0: 0..5   tp 0: 0..3   tp 1: 3..5

@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
 
-/// Checks that each requested tensor's chunks tile it; otherwise part of the tensor would silently
-/// stay unfilled. Returns the number of requested tensors that are stored.
+/// Checks that the chunks of each requested tensor tile the tensor; otherwise part of it would
+/// silently stay unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
   std::uint64_t stored = 0;
@@ -48,8 +48,8 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
-/// Reads the common state on one rank and sends it to all. That rank also adds the checksums of the
-/// common state's records to `checksums`.
+/// Reads the common state on one rank and sends it to all ranks. The rank that reads also adds the
+/// checksums of the common state's records to `checksums`.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
@@ -190,8 +190,8 @@ class Loading {
     return report;
   }
 
-  /// Stores the metadata in the cache. The next load reuses it, and the next save derives its plan
-  /// from it.
+  /// Stores the metadata in the cache. The next load can reuse the metadata, and the next save can
+  /// derive its plan from it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);

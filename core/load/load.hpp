@@ -35,8 +35,8 @@ struct LoadSettings {
 
 struct LoadReport {
   Location location;
-  std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
-  std::uint64_t objects = 0;  ///< objects of this rank that were filled
+  std::uint64_t tensors = 0;  ///< number of this rank's leaves that were filled
+  std::uint64_t objects = 0;  ///< number of this rank's objects that were filled
   std::uint64_t elements = 0;
   std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
   /// Number of bytes that this rank read from storage on behalf of all ranks that need them.
@@ -52,7 +52,7 @@ struct LoadReport {
   /// element: the size of its largest object plus a constant. If records are read once for all
   /// ranks, this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
+  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata; 0 if it was cached
   std::uint64_t records_verified = 0;  ///< number of records whose checksums this rank verified
   KeyMismatch returned;                ///< mismatched keys, if the strict mode returns them
   std::vector<std::string> excused;

@@ -89,7 +89,7 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  // If this fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
+  // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
   // smaller group for a member that has failed.
   agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);

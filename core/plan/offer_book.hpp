@@ -38,8 +38,8 @@ struct FormOffer {
   std::uint32_t index;    ///< index into GivenOffers
 };
 
-/// The offers of all ranks. The plans must outlive it. Equal placements in different sections share
-/// one index.
+/// The offers of all ranks. The plans must outlive this object. Equal placements in different
+/// sections share one index.
 class OfferBook {
  public:
   explicit OfferBook(std::span<const LocalPlan> plans);

@@ -260,7 +260,7 @@ bool is_printable(const Box& box) {
   return true;
 }
 
-/// Reads one rank's boxes. It reuses its buffer, so it does not allocate memory for each box.
+/// Reads one rank's boxes. Reuses one buffer instead of allocating memory for each box.
 class GivenReader {
  public:
   void read(Reader& in, std::size_t ndim, GivenOffers& given) {

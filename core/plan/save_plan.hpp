@@ -52,7 +52,7 @@ struct LocalPlan {
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
-/// Chooses the rank that writes a box among `candidates` (group ranks, ascending): the least
+/// Chooses, from `candidates` (group ranks, ascending), the rank that writes a box: the least
 /// loaded, or the lowest of several that are equally loaded. `load[r]` is the number of bytes
 /// assigned to rank r so far.
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
@@ -131,7 +131,7 @@ struct GlobalPlan {
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
                        CoverProof cover = prove_cover);
-/// Plans a save by the ranks 0 to plans.size() - 1.
+/// Plans a save in which ranks 0 to plans.size() - 1 take part.
 GlobalPlan global_plan(std::span<const LocalPlan> plans);
 
 }  // namespace reprise

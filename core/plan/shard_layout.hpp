@@ -14,9 +14,8 @@
 
 namespace reprise {
 
-/// The non-empty boxes of a placement. Each dimension is cut into intervals; each box is a product
-/// of one interval per dimension. From one box to the next, the interval of the last dimension
-/// changes first.
+/// The non-empty boxes of a placement, in row-major order. Each dimension is cut into intervals;
+/// each box is a product of one interval per dimension.
 struct ShardLayout {
   std::optional<CoverDefect> defect;  ///< if set, `held` and `box_of` are empty
   HeldBoxes held;                     ///< boxes, and the group ranks that hold each box

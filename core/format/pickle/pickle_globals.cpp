@@ -115,9 +115,10 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Checks a call whose callee is not a name. If the callee is what a call of getattr or of an
-/// unlisted class returned, a bytes item becomes opaque, and any other pickle is refused; pickles
-/// of nested classes and methods contain such calls. Any other callee is refused in every pickle.
+/// Checks a call whose callee is not a name. Pickles of nested classes and methods contain calls of
+/// what an earlier call of getattr or of an unlisted class returned. Such a call makes a bytes item
+/// opaque; any other pickle that contains it is refused. Any other callee is refused in every
+/// pickle.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

@@ -51,8 +51,8 @@ class Globals {
   /// the copy.
   void check_unused(NodeId target);
 
-  /// Handles a use of a listed name that its rule forbids. Makes a bytes item opaque, and throws
-  /// for any other pickle. The reason or the error message says that the name "may not be <how>".
+  /// Handles a forbidden use of a listed name. Makes a bytes item opaque, and throws for any other
+  /// pickle. The reason or the error message says that the name "may not be <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }

@@ -50,7 +50,7 @@ static_assert(sizeof(Node) == 16);
 
 struct NameRule;
 
-/// A global of the pickle. Python 2 names have already been mapped to Python 3 names.
+/// A global name in the pickle. Python 2 names have already been mapped to Python 3 names.
 struct GlobalName {
   std::string_view module;
   std::string_view name;

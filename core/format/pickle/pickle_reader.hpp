@@ -30,7 +30,7 @@ struct PickleSource {
   std::string key = {};      ///< key of the tensor or object, if known
 };
 
-/// The storages in the archive that contains a pickle.
+/// Provides the storages in the archive that contains a pickle.
 class StorageSource {
  public:
   virtual ~StorageSource() = default;
@@ -91,7 +91,7 @@ struct TensorDescription {
 /// sparse or quantized tensors and unknown dtypes.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
-/// Returns the tensor's elements, taken from its storage, row-major and contiguous. Throws
+/// Copies the tensor's elements from its storage. The result is contiguous and row-major. Throws
 /// EXTENT_MISMATCH if the storage is shorter than the view needs.
 Bytes gather(const TensorDescription& tensor, ByteSpan storage, const PickleSource& where);
 

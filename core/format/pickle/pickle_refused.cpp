@@ -10,8 +10,7 @@ namespace reprise::pickle {
 namespace {
 
 // Modules of Python's standard library, including modules that Python has removed, but not its
-// plain-data modules. The names here are without a leading underscore; some modules written in C
-// have one.
+// plain-data modules. Some modules written in C have a leading underscore, which is left out here.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "

@@ -31,7 +31,7 @@ void emit_tensor_function(Emitter& out, DType dtype) {
   out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
 }
 
-/// Writes the arguments of the function that rebuilds a tensor, as a tuple.
+/// Writes a tuple of the arguments of the function that rebuilds a tensor.
 void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
   const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);

@@ -33,8 +33,8 @@ class ArchiveWriter {
   void add(std::string_view name, ByteSpan content);
   /// Begins a record. Its content has `size` bytes, which the caller writes itself.
   void begin(std::string_view name, std::uint64_t size);
-  /// Ends the record that begin() opened; `crc` is the checksum of its content. Returns the
-  /// record's number.
+  /// Ends the record that begin() began; `crc` is the checksum of its content. Returns the record's
+  /// number.
   std::size_t end(std::uint32_t crc);
   /// Writes the central directory and the end records. Nothing may be added afterwards.
   void finish();
