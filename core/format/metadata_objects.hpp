@@ -34,8 +34,8 @@ class Objects {
   std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
 
   bool missing(NodeId node) const { return node == kNoNode || graph_.kind(node) == Kind::kNone; }
-  /// Returns the node's text. If the node is not text, the error message says that `what` was
-  /// expected.
+  /// Returns the node's text. Throws TORN_FILE if the node is not text; the error message calls the
+  /// node `what`.
   std::string_view text(NodeId node, const char* what) const;
   /// Returns the node's value, which must be an integer that is not negative.
   std::int64_t count(NodeId node, const char* what) const;

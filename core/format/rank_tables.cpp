@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-/// Adds two numbers, or returns the largest number if the sum overflows. Volumes in a hostile file
-/// may overflow.
+/// Adds two numbers. If the sum overflows, as sums of volumes in a hostile file can, returns the
+/// largest number.
 std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
   return sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
 }
@@ -28,9 +28,9 @@ class Copy {
   }
 
   /// Adds the pieces of `more` to this copy. Returns false and adds nothing in three cases: dtype
-  /// or shapes differ; the two store one box at different positions; or this copy is complete, but
-  /// lacks a box of `more`. If only one of the two has storage for a box, the copy uses that
-  /// storage.
+  /// or shapes differ; this copy and `more` have stored the same box at different positions; or
+  /// this copy is complete, but lacks a box of `more`. If only one of the two has storage for a
+  /// box, the copy uses that storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -84,7 +84,7 @@ class Copy {
   std::uint64_t volume_ = 0;
 };
 
-/// Upper limit on the number of copies to which the pieces of later ranks may be added.
+/// Upper limit on the number of copies to which the pieces of later ranks can still be added.
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {

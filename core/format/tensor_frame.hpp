@@ -1,8 +1,8 @@
 #pragma once
-// Recognizes tensor items as torch (2.7 and later) and Reprise write them for row-major tensors.
-// The bytes before and after the elements of such an item are called its frame here. Dtype and
-// shape determine the whole frame except for two checksums and the 40 digits of the serialization
-// id. An item with the expected frame needs no parsing.
+// Recognizes tensor items in the form in which torch (2.7 and later) and Reprise write row-major
+// tensors. The bytes before and after the elements of such an item are called its frame here. Dtype
+// and shape determine the whole frame except for two checksums and the 40 digits of the
+// serialization id. An item with the expected frame needs no parsing.
 
 #include <cstdint>
 #include <optional>

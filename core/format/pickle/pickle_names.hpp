@@ -60,9 +60,9 @@ const NameRule* rule_of(std::string_view module, std::string_view name);
 
 /// True for names that attacks use and checkpoints never need. They are refused in every kind of
 /// pickle, even where unlisted names only make the pickle opaque. Three groups are refused. First,
-/// every name in Python's own modules, except plain-data modules and plain-data classes. Second,
-/// names in torch, numpy and other packages that run code, open files, import modules, or use the
-/// network. Third, names in any module that lead to a refused module ("random._os", "enum.sys").
+/// every name in Python's own modules, except plain-data modules and plain-data classes. Second, in
+/// torch, numpy and other packages, names that run code, open files, import modules, or use the
+/// network. Third, in any module, names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
 /// True for an attribute that leads from an object to code, such as "__globals__", "os" or
