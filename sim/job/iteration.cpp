@@ -102,7 +102,7 @@ std::size_t Iteration::index_of(const Module& module) const {
   return static_cast<std::size_t>(found - job_.all_modules.data());
 }
 
-/// Updates this rank's shares of those modules that are trained.
+/// Updates this rank's shares of all modules that are not frozen.
 void Iteration::update_own(const TrainingProgress& at, std::int64_t loss,
                            const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();

@@ -1,5 +1,5 @@
 #pragma once
-// Refuses checkpoints that a job must not load, judging by their common state.
+// Checks the common state of a checkpoint and refuses checkpoints that a job must not load.
 
 #include <optional>
 #include <span>
@@ -27,8 +27,8 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// If all modules of a checkpoint have the same sharding, the common state records this sharding in
 /// two places. Refuses a checkpoint whose two records differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// A load reads a module's state by the sharding in the common state. Refuses a module if the
-/// module's own object names a different or an unknown sharding. `entry` is the module's entry as
+/// A load uses the sharding in the common state to read a module's state. Refuses the module if its
+/// own object names an unknown sharding or one that differs. `entry` is the module's entry as
 /// stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
 /// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that

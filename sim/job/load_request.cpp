@@ -21,15 +21,15 @@ bool is_random_key(std::string_view key) {
   return key.ends_with(kRngKey);  // kExpertRngKey ends with kRngKey
 }
 
-/// True if the key belongs to optimizer state and has no module prefix. Such keys are the bare
-/// keys, and all keys of a job that is one model.
+/// True if the key belongs to optimizer state and has no module prefix. No key has such a prefix if
+/// a checkpoint uses bare keys or its job is one model.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Excuses each key of the checkpoint for which `left` returns true. For an object, passes `left`
-/// the key without the coordinate.
+/// Adds to `excused` each key of the checkpoint for which `left` returns true. Calls `left` with an
+/// object's key without the coordinate.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;

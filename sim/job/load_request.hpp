@@ -19,7 +19,7 @@ struct Stored {
   bool release = false;  ///< true to use only the weights, whatever else is stored
 };
 
-/// The state that a load must fill, and its settings.
+/// The state that a load must fill, and the settings of this load.
 struct LoadRequest {
   StateDict wanted;  ///< leaves point into the job's memory
   std::vector<std::string>

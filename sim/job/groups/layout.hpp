@@ -77,22 +77,22 @@ struct Layout {
   void set_size(std::string_view axis, std::int32_t size);
 
   friend bool operator==(const Layout&, const Layout&) = default;
-  /// Prints "tp2 dp2", with " order dp-tp" unless it is the default, and " layers 1-3" if they are
-  /// set explicitly; "tp1" for a single rank.
+  /// Prints the sizes, such as "tp2 dp2", or "tp1" for a single rank. Appends the order (" order
+  /// dp-tp") if it is not the default, and the layers (" layers 1-3") if they are set explicitly.
   friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
 };
 
 std::string to_string(const Layout& layout);
 
-/// Says whether a size takes ranks.
+/// Says how a size changes the number of ranks or their use.
 enum class Spread : std::uint8_t {
-  kOwnRanks,     ///< takes ranks: multiplies the world by the size
-  kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
-  kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
+  kOwnRanks,     ///< multiplies the number of ranks by the size
+  kSharedRanks,  ///< adds no ranks: divides the ranks of other axes
+  kWithinRank,   ///< neither adds nor divides ranks: each rank has all parts
 };
 
-/// The tensors that a size splits into parts. The ranks along an axis that splits nothing hold
-/// copies of the same weights, and share one optimizer state among them.
+/// Says which tensors an axis splits into parts. If an axis splits none, the ranks along it hold
+/// copies of the same weights and share one optimizer state.
 enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -103,7 +103,7 @@ struct LayoutField {
   Spread spread;
   Cuts cuts;
 
-  /// Gives no parameter a default value, so that a new row can't forget one.
+  /// No parameter has a default value, so that a new row can't omit one.
   constexpr LayoutField(std::string_view name_, LayoutMember size_, Spread spread_, Cuts cuts_)
       : name(name_), size(size_), spread(spread_), cuts(cuts_) {}
 
@@ -130,7 +130,7 @@ static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSize
                            return field.name == size.name;
                          }));
 
-/// Returns the size that a field has in effect: an etp of 0 means the size of tp.
+/// Returns the effective value of a size: if etp is 0, the value of tp.
 std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 
 /// True if `a` and `b` split the model into the same parts: each model-parallel rank has the same
@@ -176,9 +176,9 @@ const std::vector<std::string_view>& expert_part_axes();
 /// edp_shard, edp_replicate and pp in the layout's order.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the pipeline stage of a layer among `layers` layers. The layers are split into pp x
-/// vpp chunks; the stages take one chunk each in turn, vpp times around. Throws LAYOUT_MISMATCH if
-/// stage_layers do not add up.
+/// Returns the pipeline stage of a layer among `layers` layers. The layers are split into pp x vpp
+/// chunks, which are assigned to the stages in turn. Throws LAYOUT_MISMATCH if stage_layers do not
+/// add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);

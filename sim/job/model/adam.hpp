@@ -1,5 +1,5 @@
 #pragma once
-// Updates one element by Adam. Runs on the host and in kernels, with the same bits.
+// Updates one element by Adam's rule. Host and kernels compute the same bits.
 
 #include <cmath>
 

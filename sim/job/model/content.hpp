@@ -64,7 +64,7 @@ REPRISE_HD constexpr float gradient(const Stream& gradients, std::int64_t index,
   return rounded((noise * 0.75F + weight * 0.25F) * loss_scale) / loss_scale;
 }
 
-/// Returns the square in units of 2^-20; saturates, also for infinities and NaNs.
+/// Returns the square in units of 2^-20. Squares that are too large, infinities and NaNs give 2^40.
 REPRISE_HD constexpr std::int64_t square_of(float value) {
   constexpr float kLargest = 1048576.0F;
   const float square = value * value;

@@ -5,7 +5,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Consecutive local indices of one dimension that are also consecutive global indices. `global` is
+/// A run of local indices of one dimension whose global indices are consecutive, too. `global` is
 /// the global index of the first.
 struct Run {
   Interval local;

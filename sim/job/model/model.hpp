@@ -23,8 +23,8 @@ enum class ParameterGroup : std::uint8_t {
 };
 inline constexpr std::size_t kParameterGroups = 2;
 
-/// Equal components of one dimension, each of which is split separately, like the gate and up
-/// halves of a SwiGLU projection: each rank holds its part of every component.
+/// A dimension that is made of equal components. Each component is split separately, so each rank
+/// holds a part of every component. Examples are the gate and up halves of a SwiGLU projection.
 struct Fused {
   std::int64_t components = 1;
   std::size_t dim = 0;
@@ -36,7 +36,7 @@ struct OwnExpert {
   std::int64_t of = 1;
 };
 
-/// Place of a parameter in the model; decides its pipeline stage.
+/// Place of a parameter in the model; determines the parameter's pipeline stage.
 struct Place {
   enum class At : std::uint8_t { kFirst, kLayer, kLast } at = At::kFirst;
   std::int64_t layer = 0;  ///< set for kLayer
@@ -134,7 +134,7 @@ struct MoeSizes {
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;  ///< width of the shared expert; 0 if there is none
-  /// Number of rows. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty one.
+  /// Number of entries. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty one.
   std::int64_t vocabulary = 512;
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
@@ -161,7 +161,7 @@ ModelSpec model_named(std::string_view name);
 /// layout has expert parallelism and the model has no experts.
 void check_fits(const ModelSpec& model, const Layout& layout);
 
-/// Returns the EP rank that holds a tensor of `expert`.
+/// Returns the EP rank that holds the tensors of `expert`.
 std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice = ceil_chunk);
 
 /// Returns the stages that hold a parameter, ascending.

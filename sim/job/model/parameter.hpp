@@ -28,7 +28,7 @@ struct LocalParameter {
   std::vector<Piece> pieces;  ///< pieces of `weight`
   Copy copy;                  ///< copy index of this rank's part
   Copy share_copy;            ///< copy index of this rank's share of the optimizer's state
-  bool in_sync = true;        ///< true if this rank is in the group that sums its gradients
+  bool in_sync = true;        ///< true if the group that sums the gradients includes this rank
 
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };

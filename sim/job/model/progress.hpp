@@ -30,7 +30,7 @@ struct GroupSettings {
 };
 
 /// The scale doubles after `growth_interval` good steps and is halved by an overflow. The largest
-/// gradients are near 1, and the largest finite half is 65504, so 65536 overflows.
+/// gradients are near 1, and the largest finite half is 65504, so a scale of 65536 overflows.
 struct LossScale {
   double scale = 32768;
   std::int64_t growth_tracker = 0;  ///< good steps since the last change

@@ -33,7 +33,7 @@ struct RunIdentity {
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
-/// Parts of the training state that a save holds in addition to the weights.
+/// Parts of the training state that a save stores in addition to the weights.
 struct SaveParts {
   bool optimizer = true;  ///< true to include the optimizer, schedule and loss scale
   bool random = true;
@@ -43,8 +43,7 @@ struct SaveParts {
 
 struct CommonState {
   TrainingProgress progress;
-  /// Modules of the saving job. Of their settings, only those that decide how a checkpoint is read
-  /// are set.
+  /// Modules of the saving job. Only the settings that decide how a checkpoint is read are set.
   std::vector<ModuleConfig> modules;
   OptimizerSettings optimizer;  ///< set only for a job that is one model
   RunIdentity identity;

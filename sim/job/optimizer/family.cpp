@@ -140,7 +140,8 @@ Placement shared_placement(const Placement& model, const Dims& shape, const Mesh
   auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
-  // Even a tensor without dimensions is a flattened range of length 1, which one rank holds.
+  // A tensor without dimensions also becomes a flattened range. Its length is 1, so one rank holds
+  // it.
   const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));
