@@ -1,6 +1,6 @@
 #pragma once
-// Lists historical defects by name. At a seam, the code calls a function that can be replaced. A
-// mutant replaces correct functions by wrong ones at some seams; a scenario that declares the
+// Lists historical defects by name. A seam is a place where the code calls a replaceable function.
+// A mutant replaces the correct function by a wrong one at some seams. A scenario that declares the
 // mutant must detect it.
 
 #include <functional>
@@ -34,9 +34,9 @@ struct Policies {
   /// Called right before each save, and after a failed save. By default, nothing is called.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
-  /// Handles the job's saves in flight after each iteration.
+  /// After each iteration, handles the job's saves that are in flight.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
-  /// Ends the job's saves in flight before it exits, with any exit code.
+  /// Before the job exits, with any exit code, ends the saves that are still in flight.
   void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The values that the optimizer keeps for each element, and their keys in a checkpoint.
+// Lists the values that the optimizer keeps for each element, and defines their keys in a
+// checkpoint.
 
 #include <array>
 #include <cstddef>

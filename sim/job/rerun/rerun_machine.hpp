@@ -1,8 +1,8 @@
 #pragma once
-// Finds out why a result of a rank was rejected, by running the iteration again. The caller drives
-// this rerun machine run by run. The machine does not communicate: the caller combines the votes()
-// of all ranks (see votes_of_all) and passes the result to end_run, so that all ranks change state
-// together.
+// Diagnoses why a rank's result was rejected: runs the iteration again and compares the results.
+// The caller performs each run and asks the machine what to do next. The machine does not
+// communicate: the caller combines the votes() of all ranks (see votes_of_all) and passes the
+// result to end_run, so that all ranks change state together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -28,10 +28,10 @@
 
 namespace reprise::sim {
 
-/// How the job ends.
+/// How the job exits.
 struct RerunExit {
   int code = 0;
-  bool save = false;  ///< true to save before leaving
+  bool save = false;  ///< true to save before the exit
   /// Most serious diagnosis of any rank; the same on all ranks.
   RerunDiagnosis diagnosis = RerunDiagnosis::kNone;
   std::string why;  ///< reason, for the operator
@@ -71,7 +71,7 @@ struct FaultContext {
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
   GroupRank place;                     ///< index of this rank in the job; not its global rank
-  GlobalRank rank;                     ///< this process; used in messages
+  GlobalRank rank;                     ///< global rank of this process; used in messages
   std::string device = "localhost:0";  ///< this rank's device, as "node:index"
   std::string job_id = "N/A";          ///< id of this life in the log
   ErrorInjector injector = {};
@@ -110,21 +110,21 @@ class RerunMachine {
   /// NOT_RUNNING_YET.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
-  /// True if the value exceeds 10 times (by default) the largest of the first 100 values, which are
-  /// taken as samples.
+  /// True if the value is unexpectedly large: by default, more than 10 times the largest of the
+  /// first 100 values, which serve as samples.
   bool unexpectedly_large(std::string_view name, double value);
   /// Returns this rank's votes in the current run.
   RerunVotes votes() const { return fault_.votes; }
   RunEnd end_run(RerunVotes world);
-  /// Called after the last run. Returns how the job leaves, or nothing if it continues.
+  /// Called after the last run. Returns how the job must exit, or nothing if it continues.
   std::optional<RerunExit> conclude();
   /// Called if the iteration is skipped. Abandons the diagnosis of the iteration's rejected result.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
 
-  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless it is NOT_RUNNING_YET or
-  /// WILL_RERUN_FROM_CHECKPOINT.
+  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless the state is NOT_RUNNING_YET
+  /// or WILL_RERUN_FROM_CHECKPOINT.
   RerunSnapshot snapshot() const;
   /// Returns this rank's object to save. Between iterations, the object records only that the
   /// machine is idle.

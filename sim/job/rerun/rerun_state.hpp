@@ -44,11 +44,11 @@ enum class RerunDiagnosis : std::uint8_t {
   kNone,
   kCorrectResult,   ///< another device gives the same result
   kTransientError,  ///< the same device gives another result in a re-run
-  /// The same device gives the same result again, and another device gives another result.
+  /// The same device gives the same result again, but another device gives a different result.
   kPersistentError
 };
 
-/// Says after which run a rejected result was logged, and if that run reproduced the result.
+/// Says after which run a rejected result was logged, and whether that run reproduced the result.
 enum class RerunStatus : std::uint8_t {
   kRerunDisabled,
   kInitialRun,
