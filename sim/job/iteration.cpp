@@ -125,7 +125,7 @@ StepRecord Iteration::record_of(const TrainingProgress& at, std::int64_t loss,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
-  std::map<std::string, double> scales;  // by name: lives may order modules differently
+  std::map<std::string, double> scales;  // by name: module order may differ between lives
   for (std::size_t m = 0; m < job_.all_modules.size(); ++m) {
     scales[job_.all_modules[m].name] = agreed.modules[m].loss_scale;
   }

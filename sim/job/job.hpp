@@ -52,7 +52,7 @@ class TrainingJob {
   /// Returns the samples that this life has trained on or skipped, in order.
   const std::vector<AppliedSamples>& applied_samples() const { return job_.applied; }
 
-  /// Returns everything that a checkpoint of this job must hold, even if the policy omits parts.
+  /// Returns everything that a checkpoint of this job must contain, even if the policy omits parts.
   StateDict live_state() { return live_state(SaveParts{}); }
   StateDict live_state(const SaveParts& parts);
   /// Returns the whole training state with the model's own keys, so that judges can compare jobs.

@@ -151,8 +151,8 @@ StateDict model_space(JobData& job) {
     }
     leaves.add_random(state);
   }
-  // Removes objects with the name of the sharding, because they describe a checkpoint and not the
-  // model.
+  // Removes objects that contain the name of the sharding, because they describe a checkpoint and
+  // not the model.
   std::erase_if(state.objects,
                 [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
   return state;

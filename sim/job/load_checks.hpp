@@ -28,8 +28,7 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// two places. Refuses a checkpoint whose two records differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
 /// A load uses the sharding in the common state to read a module's state. Refuses the module if its
-/// own object names an unknown sharding or one that differs. `entry` is the module's entry as
-/// stored.
+/// own object records a different or unknown sharding. `entry` is the module's entry as stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
 /// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that
 /// hold no part of a module refuse it.

@@ -10,7 +10,7 @@
 
 namespace reprise::sim {
 
-/// Information about a checkpoint that is available before the load.
+/// What is known about a checkpoint before the load.
 struct Stored {
   /// If null, the checkpoint is assumed to have this job's layout and sharding.
   const Value* common = nullptr;

@@ -15,7 +15,7 @@ namespace reprise::sim {
 struct Making {
   const JobPolicy& policy;
   Module& module;
-  CheckpointGroups groups;  ///< the dp_cp group is the metadata's
+  CheckpointGroups groups;  ///< the dp_cp group comes from the metadata
   ContentMetadata metadata;
   ModuleKeys keys;
   SaveParts parts = {};
@@ -53,7 +53,8 @@ class ModuleLeaves {
   CheckpointGroups groups_for(const ParameterSpec& spec) const;
   TensorLeaf leaf(const LocalParameter& parameter, const Description& description, DType dtype,
                   std::byte* data) const;
-  /// If the checkpoint pads a vocabulary differently, requests only the rows that both have.
+  /// If the checkpoint pads a vocabulary differently, requests only the rows that exist both in the
+  /// checkpoint and in this job.
   void fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec) const;
 
   const JobData& job_;

@@ -34,8 +34,8 @@ struct Asked<Wrong> {
   }
 };
 
-/// Pointer to a wrong function that counts its calls. Mutants install all wrong functions in this
-/// form.
+/// Pointer to a wrong function whose calls are counted. Mutants install wrong functions only in
+/// this form.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

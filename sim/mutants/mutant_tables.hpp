@@ -42,8 +42,8 @@ std::span<const Mutant> save_mutants();
 std::span<const Mutant> state_mutants();
 /// Returns the mutants that treat an object store as a file system.
 std::span<const Mutant> store_mutants();
-/// Returns the mutants that declare different state as equal copies, or let no rank write some of
-/// the state.
+/// Returns the mutants that declare different state as equal copies, or leave some state without a
+/// writer.
 std::span<const Mutant> training_mutants();
 
 }  // namespace reprise::sim

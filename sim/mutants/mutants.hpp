@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// All seams of a run.
+/// All replaceable functions (seams) of a run.
 struct Policies {
   SaveSeams save;
   LoadSeams load;
@@ -31,7 +31,8 @@ struct Policies {
   /// `now` is the step that the job has reached when the save ends. If the function is null, a save
   /// writes `begun`.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
-  /// Called right before each save, and after a failed save. By default, nothing is called.
+  /// Hook that is called right before each save, and after a failed save. By default, it does
+  /// nothing.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// After each iteration, handles the job's saves that are in flight.

@@ -129,7 +129,8 @@ Steps no_retention(Store&, CommitTarget&) { return {}; }
 
 // --- the checkpoint that a load chooses ---------------------------------------------------------
 
-/// Keeps, for each rank, the first candidate in which that rank itself finds no fault.
+/// Lets each rank use the first candidate in which it finds no fault, even if another rank rejects
+/// that candidate.
 class WholeForMe {
  public:
   std::shared_ptr<Opened> operator()(std::shared_ptr<Opened> candidate, const reprise::Votes& votes,

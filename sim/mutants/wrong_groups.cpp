@@ -62,8 +62,8 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// Replaces the pp group by a group of this rank alone, in which it is rank 0 of 1. If pp is given
-/// without tp, replaces the tp group in the same way.
+/// Replaces the pp group with a group of this rank alone, in which it is rank 0 of 1. If pp is
+/// given without tp, replaces the tp group in the same way.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});

@@ -44,7 +44,7 @@ struct RefreshStep {
 
 /// Returns the steps from the loaded state to the state that the next forward pass uses:
 ///
-///   convert          splits slots that were stored under another sharding into this job's shares
+///   convert          if slots were stored in another sharding, splits them into this job's shares
 ///   check_masters    compares bf16(master) with the stored weight on every rank; throws
 ///                    STALE_DERIVED on all ranks if a weight differs on any rank
 ///   install_own      copies this rank's share into the compute copy
@@ -63,7 +63,7 @@ struct Holding {
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
   const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies
-  GroupRank member;                         ///< this rank in the mesh
+  GroupRank member;                         ///< this rank's index in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
   Placement placement;                      ///< splits by model parallelism and optimizer shares
@@ -192,11 +192,12 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select parts of the whole state: `saved` selects what a save writes, `requested` what a load
-  /// requests.
+  /// These functions select parts of the whole state: `saved` selects what a save writes,
+  /// `requested` what a load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
-  /// Choose the groups of a save and of a load, and check that all ranks agree on them.
+  /// These functions choose the groups of a save and of a load, and check that all ranks agree on
+  /// them.
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;

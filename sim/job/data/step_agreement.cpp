@@ -39,7 +39,7 @@ void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own,
   std::vector<std::int64_t> mine;
   for (const auto& module : own) {
     mine.push_back(module.overflow ? 1 : 0);
-    // No scale is negative, so bit patterns have the same order as the scales.
+    // No scale is negative, so comparing bit patterns gives the same result as comparing scales.
     mine.push_back(std::bit_cast<std::int64_t>(module.loss_scale));
   }
   const auto all = world.all_reduce(Reduce::kMax, mine);

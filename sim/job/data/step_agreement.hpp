@@ -26,7 +26,7 @@ struct ModuleStep {
 
 struct StepAgreement {
   bool overflow = false;  ///< true if any module overflowed; in that case no module is updated
-  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; their groups are not set
+  std::vector<ModuleStep> modules;  ///< one per module, in the job's order; `group` is not set
 
   /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;

@@ -1,7 +1,7 @@
 #pragma once
-// Defines the process groups that are passed to a save or a load. Each is an ordered list of global
-// ranks. Only group_registry.hpp reads groups from global state, for callers that have none to
-// pass.
+// Defines the process groups that are passed to a save or a load. A group is an ordered list of
+// global ranks. Only group_registry.hpp reads groups from global state; it serves callers that pass
+// no groups.
 
 #include <array>
 #include <bitset>

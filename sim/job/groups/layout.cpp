@@ -100,7 +100,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// For each name in a layout's order, the mesh axes that replace it, fastest first.
+/// Lists, for each name in a layout's order, the mesh axes that replace this name, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {

@@ -84,7 +84,7 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Says how a size changes the number of ranks or their use.
+/// Says how a size affects the number of ranks.
 enum class Spread : std::uint8_t {
   kOwnRanks,     ///< multiplies the number of ranks by the size
   kSharedRanks,  ///< adds no ranks: divides the ranks of other axes

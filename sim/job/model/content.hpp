@@ -1,7 +1,7 @@
 #pragma once
-// Computes an element's bits from key, global index, step, data cursor and seed. They do not depend
-// on the layout, so any element can be computed on its own. Uses only exact arithmetic (+ - x / and
-// square roots). Runs on the host and in kernels.
+// Computes an element's bits from key, global index, step, data cursor and seed. The bits do not
+// depend on the layout, so any element can be computed on its own. Uses only basic arithmetic and
+// square roots, which are rounded in the same way everywhere. Runs on the host and in kernels.
 
 #include <bit>
 #include <cstdint>

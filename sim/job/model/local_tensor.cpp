@@ -5,8 +5,8 @@
 namespace reprise::sim {
 namespace {
 
-/// A run of local indices of one dimension whose global indices are consecutive, too. `global` is
-/// the global index of the first.
+/// A run of local indices along one dimension; their global indices are consecutive, too. `global`
+/// is the global index of the first.
 struct Run {
   Interval local;
   std::int64_t global = 0;

@@ -3,8 +3,8 @@
 // local index corresponds to an index of the global tensor.
 //
 //   fc1 [12, 4]: a gate half above an up half; on rank tp 1 of 2, the local shape is [6, 4]
-//     local rows 0..3 are rows 3..6   (its part of the gate half)
-//     local rows 3..6 are rows 9..12  (its part of the up half)
+//     local rows [0, 3) are rows [3, 6)   (its part of the gate half)
+//     local rows [3, 6) are rows [9, 12)  (its part of the up half)
 
 #include <span>
 #include <vector>

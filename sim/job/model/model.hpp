@@ -134,7 +134,8 @@ struct MoeSizes {
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;  ///< width of the shared expert; 0 if there is none
-  /// Number of entries. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty one.
+  /// Size of the vocabulary. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty
+  /// one.
   std::int64_t vocabulary = 512;
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none

@@ -2,8 +2,9 @@
 // Defines the memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes
 // the same bits, except for NaNs that arithmetic produces.
 //
-// Work on a processor's memory runs in the order of the calls. A call that returns numbers or bytes
-// waits for all earlier work; after other calls the work may still be running.
+// Operations on a processor's memory run in the order of the calls. A call that returns numbers or
+// bytes waits for all earlier operations. Other calls may return before their operation is
+// complete.
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +29,8 @@ struct BoxCopy {
   std::size_t element_bytes = 1;
 };
 
-/// If a device fails, the first call that notices throws the error of the device's adapter.
+/// If a device fails, the first call that notices the failure throws the error of the device's
+/// adapter.
 class Processor {
  public:
   virtual ~Processor() = default;

@@ -63,10 +63,10 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
 /// for a different checkpoint version. Parts that were left out on purpose have default values.
 CommonState decode_common(const Value& common);
 
-/// Returns the part of `common` that depends neither on the layout nor on the writer, for digests
-/// and for comparing two jobs. Omits from `args` the parallel sizes, the ranks, and the flags for
-/// omitted parts. Omits the optimizers' shardings, `rerun_state_machine`, `content_metadata` and
-/// `reprise`. Orders parameter groups by their identifiers.
+/// Returns the part of `common` that depends neither on the layout nor on the writer. Digests and
+/// comparisons of two jobs use it. Omits from `args` the parallel sizes, the ranks, and the flags
+/// for omitted parts. Omits the optimizers' shardings, `rerun_state_machine`, `content_metadata`
+/// and `reprise`. Orders parameter groups by their identifiers.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

@@ -43,7 +43,7 @@ struct Module {
   std::shared_ptr<const Mesh> dense_mesh;
   std::shared_ptr<const Mesh> expert_mesh;
   std::shared_ptr<Communicator> group;  ///< communicator of all ranks of the module
-  std::vector<Family> families;         ///< two families, as a chain, if the module has experts
+  std::vector<Family> families;         ///< two (a chain) if the module has experts, otherwise one
   Streams streams;
   Streams streams_before;  ///< streams before the iteration's first run
   /// Streams of all ranks in this rank's dp x cp group, in the group's order. Used only if

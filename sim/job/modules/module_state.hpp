@@ -1,6 +1,6 @@
 #pragma once
 // Stores a module's optimizer settings as sharded objects, because rank 0 alone writes the common
-// state and may have no part of the module. As in Megatron's MimoOptimizer:
+// state and may have no part of the module. The form is that of Megatron's MimoOptimizer:
 //
 //   {optimizer: {param_groups}, grad_scaler, param_state_sharding_type}
 //       -> objects of shape (1,)   mimo.<m>.optimizer.mimo.<m><s>.param_groups
@@ -8,9 +8,9 @@
 //                                  mimo.<m>.optimizer.mimo.<m><s>.param_state_sharding_type
 //
 // <s> is empty for the first optimizer of a chain, .1 for the second and .2 for the third. The
-// module's prefix is added to all of its keys afterwards; checkpoints from before the prefix
-// existed have the bare form. Under dp_reshardable, the groups and the scaler are already objects
-// of the distributed optimizer and are not wrapped again. Their keys are
+// module's prefix is added to all these keys later. Old checkpoints have bare keys, without this
+// prefix. Under dp_reshardable, the groups and the scaler are already objects of the distributed
+// optimizer and are not wrapped again. Their keys are
 // optimizer.distributed.dp_group_idx_<g>.optimizer and .grad_scaler.
 
 #include <span>

@@ -37,9 +37,9 @@ struct GradientStatistics {
 
 class OptimizerShard {
  public:
-  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding never
-  /// looks like content. The arenas are in the memory of `processor`, like the parameters' arrays.
-  /// Borrows `processor`.
+  /// `own` is this rank's index in `group`. Fills the arenas with a NaN pattern, so that padding
+  /// never looks like content. The arenas are in the memory of `processor`, like the parameters'
+  /// arrays. Borrows `processor`.
   OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
                  std::int32_t instances, const ShareRule& rule, Processor& processor);
 

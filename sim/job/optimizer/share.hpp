@@ -1,5 +1,6 @@
 #pragma once
-// Computes which part of each local tensor's optimizer state a data-parallel rank keeps. Pure.
+// Computes which part of each local tensor's optimizer state a data-parallel rank keeps. All
+// functions are pure.
 
 #include <span>
 #include <vector>

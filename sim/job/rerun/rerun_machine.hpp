@@ -1,8 +1,8 @@
 #pragma once
-// Diagnoses why a rank's result was rejected: runs the iteration again and compares the results.
-// The caller performs each run and asks the machine what to do next. The machine does not
-// communicate: the caller combines the votes() of all ranks (see votes_of_all) and passes the
-// result to end_run, so that all ranks change state together.
+// Diagnoses why a rank's result was rejected. The caller runs the iteration again, and the machine
+// compares the results. The machine does not communicate: the caller combines the votes() of all
+// ranks (see votes_of_all) and passes the result to end_run, so that all ranks change state
+// together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -52,7 +52,7 @@ struct Validation {
 struct ValidationCall {
   std::string message;
   std::int32_t rank = 0;  ///< index of the rank in the job
-  /// How often the rank has used the rule in this run, this time included.
+  /// Number of times that the rank has used the rule in this run, including this use.
   std::int64_t sequence = 0;
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
@@ -94,8 +94,8 @@ class RerunMachine {
   RerunState state() const { return state_; }
   /// Returns the number of the last iteration that was begun; the first is 1.
   std::int64_t iteration() const { return iteration_; }
-  /// Returns 0 in the initial run and 1 in the first re-run; a re-run from a checkpoint also counts
-  /// as the first.
+  /// Returns 0 in the initial run and 1 in the first re-run. A re-run from a checkpoint also counts
+  /// as the first re-run.
   int run() const;
   /// Returns this rank's own diagnosis of the last rejected result.
   RerunDiagnosis diagnosis() const { return diagnosis_; }

@@ -97,7 +97,8 @@ bool may_be_persisted(RerunState state);
 /// torch_dist; the machine's state does not matter.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
 /// True if the object must contain the batches of the iteration, because the iteration is run again
-/// after a load. Only wrapped iterators keep these batches. Between iterations none are needed.
+/// after a load. Only wrapped iterators keep these batches. Between iterations, no batches are
+/// needed.
 bool holds_batches(RerunState state);
 /// True if this iteration reports statistics. In the mode that compares runs, every second
 /// iteration does.
@@ -158,8 +159,8 @@ DataPosition buffers_or_cursor(const LoadedData& loaded);
 /// right form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// Returns a warning if an iteration that is about to be run again from a checkpoint was already
-/// run again in this way. `before` says how often; if it is 0, returns "".
+/// Returns a warning that the job makes no progress: it is about to run an iteration again from a
+/// checkpoint, and has already done so `before` times. Returns "" if `before` is 0.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

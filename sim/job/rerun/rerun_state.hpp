@@ -117,13 +117,13 @@ std::string_view name_of(CheckpointFormat format);
 /// Returns the format of that name. Throws USAGE with a suggestion if there is none.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
-/// Encode enum members as Megatron's reader expects them: RerunState(3),
+/// Each function encodes an enum member in the form that Megatron's reader expects: RerunState(3),
 /// RerunMode('validate_results'). RerunDiagnosis::kNone is encoded as None.
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// Return the enum member. Throw LOAD_REJECTED if the value does not have that form or names no
-/// member.
+/// Each function returns an enum member. Throws LOAD_REJECTED if the value has another form or an
+/// unknown member name.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

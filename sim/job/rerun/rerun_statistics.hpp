@@ -24,7 +24,7 @@ class LargeValues {
   explicit LargeValues(Limits limits) : limits_(limits) {}
 
   /// True if the value is unexpectedly large. While there are too few samples, returns false and
-  /// takes the value as a sample.
+  /// records the value as a sample.
   bool unexpectedly_large(std::string_view name, double value);
 
   Value encode_counts() const;
