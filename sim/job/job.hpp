@@ -102,7 +102,7 @@ class TrainingJob {
   std::vector<Box> padding_of(const std::string& key) const;
   /// Collective over the world. Call it after the load has filled the template. Takes over common
   /// state and objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint
-  /// of another run or model, NOT_STORED if the common state lacks something, and STALE_DERIVED if
+  /// of another run or model, NOT_STORED if the common state lacks an entry, and STALE_DERIVED if
   /// weights and masters disagree. All ranks throw the same error. The job is unusable after an
   /// error.
   void take(StateDict& loaded);

@@ -30,8 +30,8 @@ void require_one_sharding(const Value& common, const CommonState& stored);
 /// A load uses the sharding in the common state to read a module's state. Refuses the module if its
 /// own object records a different or unknown sharding. `entry` is the module's entry as stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
-/// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that
-/// hold no part of a module refuse it.
+/// Refuses modules that a job cannot read. Every rank checks all modules, even those of which it
+/// holds no part, so that all ranks refuse the same modules.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                       const ModulePolicy& policy);
 

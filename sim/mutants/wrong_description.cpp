@@ -232,7 +232,7 @@ void describe_experts_without_ep(Policies& policies) {
 void save_experts_as_replicas(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
 }
-/// Shards tensors that must be replicated: each tensor-parallel rank's copy becomes a shard of a
+/// Describes replicated tensors as shards: each tensor-parallel rank's copy becomes a shard of a
 /// larger tensor.
 void shard_what_is_replicated(Policies& policies) {
   policies.job.described_save = asked<as_model_shard>;

@@ -30,13 +30,13 @@ struct CheckpointGroups {
   std::optional<Group> ep = {};
   std::optional<Group> expt_tp = {};
   std::optional<Group> expt_pp = {};
-  std::string rng_prefix = {};  ///< prefix of the keys of random states: "mimo.vision."
+  std::string rng_prefix = {};  ///< prefix of random states' keys, such as "mimo.vision."
 
   friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
 };
 
-/// Groups of each module of which a rank has a part, in the order of the job's modules; one entry
-/// if the job is one model.
+/// Groups of a rank's modules, in the order of the job's modules. A job that is one model has one
+/// entry.
 using JobGroups = std::vector<CheckpointGroups>;
 
 struct GroupName {

@@ -6,8 +6,9 @@
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
 //     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
 //
-// Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. dp may be split into
-// dp_replicate copies of a smaller group that shards (HSDP).
+// Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. With HSDP, dp is split into
+// dp_replicate groups that hold copies of the same state. Within a group, the ranks share the
+// state.
 
 #include <algorithm>
 #include <array>
@@ -58,8 +59,8 @@ struct Layout {
   std::int32_t etp = 0;           ///< tensor parallelism of experts; 0 if the same as tp
   std::int32_t dp_replicate = 1;  ///< number of copies that dp is split into; must divide dp
   std::int32_t vpp = 1;           ///< virtual stages per pipeline stage
-  /// Number of layers of each of the pp x vpp chunks, in model order; if empty, layers are
-  /// distributed evenly.
+  /// Numbers of layers in the pp x vpp chunks, in model order. If empty, layers are distributed
+  /// evenly.
   std::vector<std::int64_t> stage_layers;
 
   /// Returns kAxisNames joined by '-'.
@@ -110,7 +111,7 @@ struct LayoutField {
   constexpr bool takes_ranks() const { return spread == Spread::kOwnRanks; }
   constexpr bool cuts_dense() const { return cuts == Cuts::kDense || cuts == Cuts::kAll; }
   constexpr bool cuts_experts() const { return cuts == Cuts::kExperts || cuts == Cuts::kAll; }
-  /// True if the ranks along this axis hold copies of each other.
+  /// True if the ranks along this axis hold copies of the same part.
   constexpr bool copies() const { return takes_ranks() && cuts == Cuts::kNothing; }
 };
 
@@ -164,13 +165,13 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {}
 /// dp_shard and dp_replicate, of which dp_shard varies faster. Axes that the order omits have size
 /// 1 and come last. Checks the layout; `ranks` is as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
-/// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model.
-/// copy_axes() returns those whose ranks hold the same part. The fastest axis is first; dp appears
-/// as dp_shard and dp_replicate.
+/// part_axes() returns the axes of the dense mesh along which ranks hold different parts of the
+/// model. copy_axes() returns the axes along which ranks hold the same part. The fastest axis is
+/// first; dp appears as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
-/// Returns the axes of the expert mesh whose ranks hold different parts of the experts, fastest
-/// first.
+/// Returns the axes of the expert mesh along which ranks hold different parts of the experts,
+/// fastest first.
 const std::vector<std::string_view>& expert_part_axes();
 /// Returns the mesh of the experts. It has the same ranks as the dense mesh, and the axes etp, ep,
 /// edp_shard, edp_replicate and pp in the layout's order.

@@ -37,7 +37,7 @@ std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box>
 /// array itself.
 std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
 
-/// Returns the number of elements of all boxes.
+/// Returns the total number of elements in the boxes.
 std::int64_t elements_of(std::span<const Box> boxes);
 
 /// packing() returns the copies from a local array of shape `shape` to a buffer that holds the

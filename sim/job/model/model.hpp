@@ -101,8 +101,8 @@ struct GptSizes {
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
 
-/// Sizes of an encoder of patches (of images, of spectra) whose output is projected to the hidden
-/// size of a language model. It has no vocabulary.
+/// Sizes of an encoder for patches of images or spectra. Its output is projected to the hidden size
+/// of a language model. It has no vocabulary.
 struct EncoderSizes {
   std::int64_t layers = 4;
   std::int64_t hidden = 10;

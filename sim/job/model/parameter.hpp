@@ -22,7 +22,7 @@ namespace reprise::sim {
 
 struct LocalParameter {
   ParameterSpec spec;
-  std::shared_ptr<const Mesh> mesh;  ///< mesh of the ranks of all stages that hold the parameter
+  std::shared_ptr<const Mesh> mesh;  ///< mesh of the ranks in all stages that hold the parameter
   GroupRank member;                  ///< this rank's index in that mesh
   LocalTensor tensor;
   std::vector<Piece> pieces;  ///< pieces of `weight`

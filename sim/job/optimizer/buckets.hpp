@@ -1,8 +1,8 @@
 #pragma once
 // Computes the flat buckets of a distributed optimizer. Buckets hold the parameters from the last
 // to the first, because gradients become ready in that order. Each parameter begins at a multiple
-// of 64 elements. A full bucket is closed, and padded so that the ranks that share it hold equal
-// ranges.
+// of 64 elements. A full bucket is closed. It is padded so that all ranks hold ranges of the same
+// length.
 //
 //   bucket 0, 2 ranks:  | c c c . | b b b b | b . . . |   unpadded 9, padded 12
 //                       |--- rank 0 ---|--- rank 1 ---|   . is padding with undefined bytes

@@ -12,14 +12,14 @@ namespace {
 
 using AxisNames = std::vector<std::string_view>;
 
-/// Returns the axes whose ranks share the optimizer, fastest first.
+/// Returns the axes along which ranks share the optimizer, fastest first.
 AxisNames sharing_axes(MeshKind kind) {
   if (kind == MeshKind::kExpert) return {"edp_shard"};
   AxisNames axes = copy_axes();
   std::erase(axes, "dp_replicate");
   return axes;
 }
-/// Returns the axes whose ranks hold different parts of the model, fastest first.
+/// Returns the axes along which ranks hold different parts of the model, fastest first.
 AxisNames part_axes(MeshKind kind) {
   return kind == MeshKind::kDense ? sim::part_axes() : expert_part_axes();
 }

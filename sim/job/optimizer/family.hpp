@@ -18,7 +18,7 @@ struct Family {
   std::string prefix;     ///< prefix of bucket keys: "chained_1." in a chain, otherwise empty
   std::shared_ptr<const Mesh> mesh;
   GroupRank member;            ///< this rank's index in the mesh
-  Mesh sharing;                ///< mesh of the axes whose ranks share the optimizer
+  Mesh sharing;                ///< mesh of the axes along which ranks share the optimizer
   std::int32_t instances = 1;  ///< number of groups that hold copies of the same shares
   /// Index of this rank's model-parallel part, for dp_group_idx in keys.
   std::int32_t bucket_group = 0;

@@ -140,7 +140,7 @@ class RerunMachine {
   const std::vector<std::string>& log() const { return log_; }
   /// Returns the messages for the operator since the last call.
   std::vector<std::string> take_notes();
-  /// Returns the statistics of this rank since they were last cleared.
+  /// Returns the statistics that this rank has collected since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
   /// True after every second iteration: the statistics of all ranks must then be reported.
   bool reports_now() const;

@@ -124,7 +124,7 @@ struct OwnRerun {
 };
 
 /// Decides if the template requests this rank's object. Returns true for any mode, state and
-/// format, so that everything that is saved is requested.
+/// format, so that a load requests everything that was saved.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
 /// Decides if a load with RerunTemplate::kForced requests the job's own objects regardless of the

@@ -81,7 +81,7 @@ enum class Vote : std::uint8_t {
   kRestartAgain,  ///< the re-run was still on the suspicious device
   kContinue,      ///< the result is not fatal: continue
   kFail,          ///< the result is fatal, and the machine is disabled
-  // Diagnoses by any rank. They do not affect what the job does next.
+  // These votes report a diagnosis. They do not affect what the job does next.
   kTransientError,
   kPersistentError,
   kCorrectResult,
