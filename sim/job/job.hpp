@@ -97,7 +97,7 @@ class TrainingJob {
   /// yet, and the old memory of arrays that were moved. The addresses are those of the processor's
   /// memory.
   std::vector<ByteSpan> memory();
-  /// Returns those boxes of this rank's leaf that are only padding of a bucket. Their bytes are
+  /// Returns the boxes of this rank's leaf that contain only bucket padding. Their bytes are
   /// undefined.
   std::vector<Box> padding_of(const std::string& key) const;
   /// Collective over the world. Call it after the load has filled the template. Takes over common

@@ -1,7 +1,7 @@
 #pragma once
 // Lists historical defects by name. A seam is a place where the code calls a replaceable function.
-// A mutant replaces the correct function by a wrong one at some seams. A scenario that declares the
-// mutant must detect it.
+// A mutant replaces the correct function with a wrong one at some seams. A scenario that declares
+// the mutant must detect it.
 
 #include <functional>
 #include <span>
@@ -37,7 +37,7 @@ struct Policies {
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// After each iteration, handles the job's saves that are in flight.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
-  /// Before the job exits, with any exit code, ends the saves that are still in flight.
+  /// Before the job exits (with any exit code), ends the saves that are still in flight.
   void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };
 

@@ -91,7 +91,7 @@ void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// Waits for the copies into staging only in the background task. The job continues without
+/// Lets only the background task wait for the copies into staging. The job continues without
 /// waiting.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;

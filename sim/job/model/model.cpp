@@ -198,8 +198,8 @@ constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
                                          .vocabulary = 61,
                                          .streams = 0,
                                          .padded_to = 5};
-/// A model that is small in every dimension, so that meshes of 2 to 8 ranks split some dimensions
-/// unevenly and have empty shards of others.
+/// A model that is small in every dimension. Meshes of 2 to 8 ranks split some dimensions unevenly
+/// and leave some shards of other dimensions empty.
 constexpr MoeSizes kEveryKind = {.layers = 2,
                                  .dense_layers = 1,
                                  .hidden = 6,
