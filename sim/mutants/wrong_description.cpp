@@ -209,15 +209,15 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Numbers layers from 0 on each pipeline stage. Several stages then use the same keys, and only
-/// one tensor per key is kept.
+/// Uses layer numbers that start from 0 on each pipeline stage. Several stages then use the same
+/// keys, and only one tensor per key is kept.
 void number_layers_by_stage(Policies& policies) {
   policies.job.described_save = asked<with_local_layers>;
   policies.job.described_load = asked<with_local_layers>;
 }
 
-/// Numbers tensors of single experts from 0 on each expert-parallel rank. Several ranks then use
-/// the same keys, and only one tensor per key is kept.
+/// For tensors of single experts, uses expert numbers that start from 0 on each expert-parallel
+/// rank. Several ranks then use the same keys, and only one tensor per key is kept.
 void number_experts_by_rank(Policies& policies) {
   policies.job.described_save = asked<with_local_experts>;
   policies.job.described_load = asked<with_local_experts>;

@@ -69,7 +69,7 @@ struct Holding {
   Placement placement;                      ///< splits by model parallelism and optimizer shares
   bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
-  std::span<const Share> shares;            ///< shares of all ranks; empty without sharing
+  std::span<const Share> shares;            ///< shares of all ranks; empty if there are no shares
   GroupRank own;                            ///< this rank's index in `shares`
   std::int32_t ranks_per_node = 0;          ///< 0 if all ranks are on one node
 };

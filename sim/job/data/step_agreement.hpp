@@ -37,7 +37,7 @@ struct StepAgreement {
 /// this rank has no part.
 StepAgreement agree_on_step(Communicator& world, std::span<const ModuleStep> own);
 
-/// Collective over the world: true if all ranks have updated.
+/// Collective over the world. Returns true if all ranks have updated.
 bool all_have_stepped(Communicator& world, bool own);
 
 struct StepPolicy {

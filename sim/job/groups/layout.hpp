@@ -146,9 +146,9 @@ bool same_expert_streams(const Layout& a, const Layout& b);
 /// shards of one copy.
 std::int32_t copies_of_parts(const Layout& layout);
 
-/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger
-/// than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide its axis,
-/// or vpp and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
+/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits an axis
+/// larger than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide its
+/// axis, or vpp and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.

@@ -72,7 +72,7 @@ REPRISE_HD constexpr std::int64_t square_of(float value) {
   return static_cast<std::int64_t>(square * 1048576.0F);
 }
 
-/// Returns one element's part of the loss, in units of 2^-20; saturates.
+/// Returns one element's part of the loss, in units of 2^-20. The result saturates.
 REPRISE_HD constexpr std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
   return square_of(weight - unit_of(targets.at(static_cast<std::uint64_t>(index))));
 }

@@ -94,7 +94,7 @@ struct GptSizes {
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
   std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
-  std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t padded_to = 0;  ///< padding of the vocabulary: see ParameterSpec::rows_multiple
   /// Number of leading layers that have a state-space mixer instead of attention.
   std::int64_t mixer_layers = 0;
 };
@@ -119,8 +119,8 @@ struct LatentAttention {
   std::int64_t heads = 0;
   std::int64_t query_rank = 0;      ///< width of the narrow part of queries
   std::int64_t key_value_rank = 0;  ///< width of the narrow part of keys and values
-  std::int64_t head = 0;            ///< width of a head's values, and of keys without position
-  std::int64_t rotary = 0;          ///< additional width of keys and queries for the position
+  std::int64_t head = 0;    ///< width of a head's values, and of its keys without the rotary part
+  std::int64_t rotary = 0;  ///< width of the rotary part that keys and queries have in addition
 };
 
 /// Sizes of a mixture of experts. The first `dense_layers` layers are like those of a GPT. The
@@ -142,7 +142,7 @@ struct MoeSizes {
   std::optional<LatentAttention> latent;  ///< replaces plain attention
   std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; if there are any, the last
                                 ///< stage has an embedding, too
-  std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t padded_to = 0;   ///< padding of the vocabulary: see ParameterSpec::rows_multiple
   /// True if each expert has a separate tensor, such as "...linear_fc1.weight3".
   bool own_tensors = false;
   bool mtp_own_tensors = false;  ///< like own_tensors, but only for experts of prediction layers

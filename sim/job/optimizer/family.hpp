@@ -20,7 +20,7 @@ struct Family {
   GroupRank member;            ///< this rank's index in the mesh
   Mesh sharing;                ///< mesh of the axes along which ranks share the optimizer
   std::int32_t instances = 1;  ///< number of groups that hold copies of the same shares
-  /// Index of this rank's model-parallel part, for dp_group_idx in keys.
+  /// Index of this rank's model-parallel part; used as dp_group_idx in keys.
   std::int32_t bucket_group = 0;
   std::shared_ptr<Communicator> group;  ///< ranks that share the optimizer
   std::vector<LocalParameter> parameters;

@@ -19,7 +19,7 @@ struct UpdateInputs {
   const TrainingProgress& progress;
   const OptimizerSettings& settings;
   std::int64_t loss = 0;
-  double clip = 1;  ///< factor for the gradients
+  double clip = 1;  ///< factor by which gradients are multiplied
 };
 
 /// Statistics of this rank's share of the gradients that an update would use.

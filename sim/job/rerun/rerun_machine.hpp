@@ -58,7 +58,7 @@ struct ValidationCall {
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
 
-/// Everything that a rank knows about a fault. Checkpoints keep all of it.
+/// Everything that a rank knows about a fault. A checkpoint contains all of it.
 struct FaultContext {
   RerunVotes votes;
   std::optional<ValidationCall> failed;
@@ -130,7 +130,7 @@ class RerunMachine {
   /// machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
   /// Restores a stored state. Called only if RerunPolicy::restored decides to restore the state.
-  /// Takes the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
+  /// Reads the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
   /// does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
@@ -163,7 +163,7 @@ class RerunMachine {
   RerunVotes world_;  ///< votes of all ranks in the last run
   FaultContext fault_;
   LargeValues large_;
-  /// Number of validations in this run, by message.
+  /// Number of validations in this run for each message.
   std::map<std::string, std::int64_t, std::less<>> calls_;
   /// Results of the initial run; re-runs are compared with them.
   std::vector<std::pair<ValidationCall, double>> results_;

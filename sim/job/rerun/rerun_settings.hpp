@@ -22,8 +22,8 @@ struct ResultCall {
 
 /// Decides when a load requests this rank's rerun object.
 enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< requests it only if the checkpoint's common state has rerun state
-  kForced,    ///< always requests it
+  kAsStored,  ///< requests the object if the common state has rerun state
+  kForced,    ///< always requests the object
 };
 
 /// Options of the rerun machine other than its mode.
@@ -44,8 +44,9 @@ struct RerunSettings {
   RerunOptions options = {};
   /// False for an older job, which neither validates results nor reads rerun state.
   bool knows = true;
-  /// Returns the result that this rank's device reports for the correct result `right`. If empty,
-  /// the device reports `right`. Only validations see the reported result; the update uses `right`.
+  /// Returns the result that this rank's device reports for the correct result `right`. If this
+  /// function is empty, the device reports `right`. Only validations see the reported result; the
+  /// update uses `right`.
   std::function<double(const ResultCall&, double right)> result = {};
 };
 

@@ -43,7 +43,7 @@ enum class RerunState : std::uint8_t {
 enum class RerunDiagnosis : std::uint8_t {
   kNone,
   kCorrectResult,   ///< another device gives the same result
-  kTransientError,  ///< the same device gives another result in a re-run
+  kTransientError,  ///< the same device gives a different result in a re-run
   /// The same device gives the same result again, but another device gives a different result.
   kPersistentError
 };

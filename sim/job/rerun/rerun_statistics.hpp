@@ -48,7 +48,7 @@ class LargeValues {
 /// NaN; otherwise 2 |a - b| / |a + b|.
 double relative_difference(double a, double b);
 
-/// Differences between runs, by the message of the validation.
+/// Differences between runs, for each message of a validation.
 class DeterminismStatistics {
  public:
   void record(std::string_view message, double difference);
