@@ -1,6 +1,6 @@
 #pragma once
-// Records SIGINT and SIGTERM, so that a long operation can check for them and stop cleanly. A
-// second signal ends the program at once.
+// Catches SIGINT and SIGTERM, so that a long operation can check whether one has arrived and stop
+// cleanly. A second signal ends the program at once.
 
 namespace reprise::cli {
 

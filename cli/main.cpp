@@ -1,4 +1,4 @@
-// Reads the process's arguments, terminal and environment; no other file does.
+// This is the only file that reads the process's arguments, terminal and environment.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ std::string own_path(const char* called) {
   return length > 0 ? path.substr(0, static_cast<std::size_t>(length)) : called;
 }
 
-/// Reads the rank from the variables of mpirun (Open MPI), PMIx, PMI and srun. Uses the first
-/// variable that is set.
+/// Reads the rank from the environment variables of mpirun (Open MPI), PMIx, PMI and srun. Uses the
+/// first variable that is set.
 std::optional<reprise::GlobalRank> launched_as() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* const value = std::getenv(name);

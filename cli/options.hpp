@@ -1,6 +1,5 @@
 #pragma once
-// Declares the arguments of a verb. Their values are members of the verb; they are set before the
-// verb runs.
+// Declares the arguments of a verb. The values are stored in members of the verb before it runs.
 
 #include <cstdint>
 #include <string>
@@ -16,12 +15,13 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  /// Declares a required argument without a dash. `name` is written in capitals, as in the help.
+  /// Declares a required positional argument. `name` is written in capitals, as in the help.
   Options& positional(std::string& value, const std::string& name, const std::string& help);
-  /// Declares one or more required arguments without a dash.
+  /// Declares a positional argument that must be given at least once.
   Options& positional(std::vector<std::string>& values, const std::string& name,
                       const std::string& help);
-  /// Declares any number of arguments without a dash. If none are given, `values` stays as it is.
+  /// Declares a positional argument that may be given any number of times. If it is not given,
+  /// `values` does not change.
   Options& optional_positional(std::vector<std::string>& values, const std::string& name,
                                const std::string& help);
   /// Declares a flag. `name` is, for example, "--json" or "-q,--quiet".
@@ -29,7 +29,7 @@ class Options {
   /// Declares an option with a value. The help shows the value as `what`, for example "REGEX".
   Options& text(std::string& value, const std::string& name, const std::string& what,
                 const std::string& help);
-  /// Declares an option with a value that may be given repeatedly.
+  /// Declares an option that takes a value and may be repeated.
   Options& texts(std::vector<std::string>& values, const std::string& name, const std::string& what,
                  const std::string& help);
   /// Declares an option whose value is an integer of at least `least`.

@@ -14,7 +14,7 @@ namespace reprise::cli {
 struct PlanOutcome {
   std::uint64_t items = 0;           ///< total number of chunks that all ranks write or read
   std::vector<std::uint64_t> bytes;  ///< number of bytes per rank
-  double seconds = 0;                ///< time that the planning took
+  double seconds = 0;                ///< time that planning took
 
   std::uint64_t most() const;
   double mean() const;
@@ -30,11 +30,12 @@ struct PlannedSave {
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// Plans how another job loads a planned save: which parts of the save each rank of that job reads.
-/// Throws the same errors as JobLoadPlan.
+/// Plans how the ranks of another job load a planned save, that is, which parts of the save each
+/// rank reads. Throws the same errors as JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
-/// Plans the load of each rank. If there are mismatches, throws the first one as an Error.
+/// Plans the load of each rank. Throws an Error if a state does not match the catalog; the error
+/// describes the first mismatch.
 PlanOutcome plan_load(std::span<const StateDict> states, const Catalog& catalog);
 
 }  // namespace reprise::cli

@@ -45,7 +45,7 @@ CLI::App& reached(CLI::App& app) {
   return used.empty() ? app : *used.front();
 }
 
-/// Explains why a command line cannot be parsed. Suggests a name if one is close.
+/// Explains why a command line cannot be parsed. Suggests a similar name if there is one.
 std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
   CLI::App& at = reached(app);
   std::string text = error.what();
@@ -70,7 +70,7 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
 }
 
 /// Converts an exception to an Error. Running out of memory is not a defect of the program: the
-/// input needs more memory than there is.
+/// input needs more memory than is available.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
@@ -82,7 +82,7 @@ Error error_of(const std::exception& caught, const CLI::App& parser) {
   return limit_from(*memory, join(named, " "));
 }
 
-/// True if the option `name` takes no value and is set.
+/// True if the option `name` is a flag and is set.
 bool is_set(const CLI::App& parser, const std::string& name) {
   const CLI::Option* option = parser.get_option_no_throw(name);
   return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
@@ -103,8 +103,8 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable,
-  /// except that kInternal is returned unchanged.
+  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable
+  /// instead, unless `code` is kInternal.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads the command line, runs one verb, and turns exceptions into messages and exit codes. No
-// other file does that.
+// Reads the command line, runs one verb, and turns exceptions into messages and exit codes. Only
+// this file does so.
 
 #include <string>
 #include <vector>

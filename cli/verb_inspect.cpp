@@ -121,8 +121,8 @@ class InspectVerb final : public Verb {
   }
 
  private:
-  /// Returns kUnusable if hashed bytes do not match their checksums, and kInconclusive if the
-  /// filter leaves no key.
+  /// Returns kUnusable if hashed bytes do not match their checksums, and kInconclusive if no key
+  /// passes the filter.
   static ExitCode judge(const Catalog& catalog, const KeyFilter& filter,
                         const driver::TensorDigest& digest, const Console& console) {
     bool damaged = false;

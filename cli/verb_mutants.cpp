@@ -96,8 +96,8 @@ class MutantsVerb final : public Verb {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
     // If the command line names scenario files, only the mutants that these files declare are
-    // tried; all other mutants are dropped here. Without file names, no mutant is dropped, because
-    // the whole catalogue must catch every mutant.
+    // tried, and all other mutants are dropped here. Without file names, all mutants are kept: the
+    // catalogue of scenarios is required to catch every mutant.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -187,8 +187,8 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Adds the mutant's trials to the table. Adjacent trials from one scenario file that caught the
-  /// mutant with the same code share a line.
+  /// Adds the mutant's trials to the table. Adjacent trials share a line if they come from the same
+  /// scenario file and caught the mutant with the same code.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
     const auto file = [](const driver::Trial& trial) {

@@ -13,11 +13,11 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
-/// Upper limit on tensor shares over all ranks. Planning 100 million takes a few GB and less than a
-/// minute.
+/// Upper limit on the number of tensor shares, summed over all ranks. Planning 100 million shares
+/// needs a few GB of memory and less than a minute.
 constexpr std::uint64_t kSharesMax = 100'000'000;
-/// Upper limit on tensors times ranks when a load from a stored checkpoint is planned. The states
-/// of all ranks are held in memory.
+/// Upper limit on the number of tensors times the number of ranks when planning a load from a
+/// stored checkpoint. The states of all ranks are held in memory.
 constexpr std::uint64_t kWishesMax = 2000000;
 
 /// Returns one line of JSON. It consists of digits and fixed words, so nothing needs escaping.

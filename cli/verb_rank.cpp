@@ -4,8 +4,8 @@
 namespace reprise::cli {
 namespace {
 
-/// The verb that the launcher of the lanes mpi and gpu starts. It is not meant for users, so the
-/// help leaves it out.
+/// Runs one rank of a job in the lane mpi or gpu. The launcher of these lanes starts this verb;
+/// users do not, so the help leaves it out.
 class RankVerb final : public Verb {
  public:
   std::string_view name() const override { return "rank"; }

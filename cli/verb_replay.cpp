@@ -67,8 +67,8 @@ class ReplayVerb final : public Verb {
     return driver::record_of(result, options, build_info());
   }
 
-  /// Returns the options to record with: those of the existing record, unless the command line
-  /// overrides them.
+  /// Returns the options for the new record: the options of the existing record, unless the command
+  /// line overrides them.
   driver::LaneOptions options_to_record(const driver::Scenario& scenario) const {
     driver::LaneOptions options{.seed = kSeed};
     if (scenario.recorded) {

@@ -109,7 +109,7 @@ class ReshardVerb final : public Verb {
     throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
   }
 
-  /// Describes what became of values that belong to single ranks.
+  /// Describes what became of values that belong to individual ranks.
   static std::string words_on_ranks(const ReshardReport& report) {
     std::string words;
     if (report.ranks != 0) {
@@ -166,8 +166,8 @@ class ReshardVerb final : public Verb {
     }
   }
 
-  /// Describes the state of OUT after an interrupt. Files that were written and could not be
-  /// removed are listed; usually there are none.
+  /// Describes the state of OUT after an interrupt. Lists files that were written and could not be
+  /// removed; usually there are none.
   static std::string left_by_interrupt(const StoredPath& to) {
     const auto left = unfinished_of(to);
     if (left.empty()) return "nothing of it is left, and what stood there before stands";

@@ -20,8 +20,8 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-/// Returns the text after the verdict "whole" that says what was not checked; empty if everything
-/// was.
+/// Returns the text after the verdict "whole", which says what was not checked. Returns empty text
+/// if everything was checked.
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
@@ -55,7 +55,7 @@ ExitCode worse_of(ExitCode a, ExitCode b) {
   return rank(a) < rank(b) ? b : a;
 }
 
-/// Findings of one kind are printed up to this number; the rest are only counted.
+/// At most this many findings of one kind are printed; any further ones are only counted.
 constexpr std::size_t kShownOfOneKind = 20;
 
 std::string verdict_line(const VerifyReport& report) {

@@ -32,8 +32,8 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
 
 namespace {
 
-/// For one split and one index of a dimension, the part that contains the index: number `part`
-/// along `axis`. Later splits divide the parts of earlier splits.
+/// The result of one split for one index of a dimension: the index is in part number `part` along
+/// `axis`. Later splits divide the parts of earlier splits.
 struct Dealt {
   std::string axis;
   int part;
@@ -102,8 +102,8 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
     const auto at = coordinates(grid, m);
     bool same = true;
-    // Sorting by `order` must make the first named axis vary fastest, so the slowest axis comes
-    // first.
+    // `order` is the sort key. The slowest axis comes first in it, so that the first named axis
+    // varies fastest after sorting.
     std::vector<int> order;
     for (std::size_t a = 0; a < at.size(); ++a) {
       const bool named = std::count(names.begin(), names.end(), grid.axes[a].first) > 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Computes a digest of a job's content, one number that is the same under every sharding. Each rank
+// Computes a digest of a job's content: one number that is the same under every sharding. Each rank
 // computes its part; the parts are added modulo 2^64, so nothing needs to be gathered.
 
 #include <array>
@@ -13,13 +13,13 @@ namespace reprise {
 /// Returns the sum of the digests of a leaf's elements (core/geometry/element_digest.hpp). `key`
 /// identifies the tensor.
 using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
-/// Digests a leaf in host memory. Each element must be aligned to its size; 8-byte alignment is
-/// enough for larger ones.
+/// Computes the digest of a leaf in host memory. Each element must be aligned to its size; for
+/// elements of more than 8 bytes, an alignment of 8 is enough.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
 /// Returns this rank's part of the digest: the sum of the hashes of all elements whose main copy
-/// this rank holds. An element's hash depends on its key, its global index and its bits. `of_leaf`
-/// computes the sum of one leaf, wherever the leaf's memory is.
+/// this rank has. An element's hash depends on its key, its global index and its bits. `of_leaf`
+/// computes the sum for one leaf, whatever kind of memory the leaf is in.
 std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
 /// Returns the digest of a value, such as a common state, without its layout entries. Only one rank

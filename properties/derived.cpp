@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// Masters of the elements of `box`, with which the weights of one parameter are compared.
+/// Master values of the elements of `box`. The weights of one parameter are compared with them.
 struct Source {
   Box box;
   const std::byte* first = nullptr;  ///< first element of the box
@@ -37,8 +37,7 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
 }
 
-/// Computes the weight that corresponds to a master. Returns it as bytes of the weight's type; the
-/// unused bytes are zero.
+/// Computes a weight from its master. Returns the bytes of the weight, followed by zeros.
 std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* master) {
   std::array<std::byte, sizeof(float)> bytes{};
   if (dtype == DType::kFloat32) {

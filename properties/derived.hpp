@@ -1,6 +1,6 @@
 #pragma once
 // Checks that every derived copy matches its source. The compute weight of a parameter is its fp32
-// master rounded to nearest even; both are stored and both are loaded.
+// master rounded to nearest even. A checkpoint stores both, and a load restores both.
 
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
-// Checks the memory that a refused load would have filled: each piece must either have its old bits
-// or consist of poison only.
+// Checks the memory that a refused load would have filled: each piece has to be either unchanged or
+// filled with poison.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,15 +24,15 @@ struct RefusalEvidence {
   std::uint64_t elements = 0;
 };
 
-/// Hashes of the memory that a load will fill. They are taken before the load.
+/// Hashes of the memory that a load will fill, computed before the load.
 class Destination {
  public:
   Destination() = default;
-  /// Hashes all pieces. They must be in host memory.
+  /// Computes the hashes of all pieces, which must be in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Reports BIT_MISMATCH for each tensor of `after` in which a piece has changed and does not
-  /// consist of poison only. The tensors must be in host memory.
+  /// Reports BIT_MISMATCH for each tensor of `after` with a piece that is neither unchanged nor
+  /// filled with poison. The tensors must be in host memory.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 
  private:

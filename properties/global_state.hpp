@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// A box and the rank that held it. If several ranks held the box, the first of them is the owner.
+/// A box and the rank that owns it. If several ranks hold the box, the first of them owns it.
 struct Holder {
   Box box;
   GlobalRank rank;
@@ -50,7 +50,7 @@ struct RankState {
 /// DTYPE_DRIFT and COMMON_STATE_DIVERGES.
 GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);
 
-/// Returns the elements of the box from a tensor, row-major.
+/// Returns those elements of the tensor that are in the box, row-major.
 Bytes elements_of(const GlobalTensor& tensor, const Box& box);
 
 }  // namespace reprise

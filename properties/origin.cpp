@@ -10,8 +10,8 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
-/// Minimum length of a run of wrong elements whose source can be identified. A shorter run, such as
-/// one bf16 element, often occurs elsewhere by chance.
+/// Length in bytes of the shortest run of wrong elements whose source can be identified. The
+/// content of a shorter run, such as one bf16 element, often occurs elsewhere by chance.
 constexpr std::size_t kTellingBytes = 4;
 
 struct Place {
@@ -101,8 +101,8 @@ class Search {
     return {judged::kShiftedBytes, text};
   }
 
-  /// True if one holder has both the wrong element and the element at `found`, at the same position
-  /// in two of its boxes of equal size. Such boxes are components of a fused tensor.
+  /// True if the wrong element and the element at `found` belong to the same rank, at the same
+  /// position within two boxes of equal size. Such boxes are components of a fused tensor.
   bool crosses_components(const Dims& found) const {
     const auto crosses = [&](const Box& a, const Box& b) {
       return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);
@@ -135,7 +135,7 @@ class Search {
            std::to_string(own->rank.value) + "'s";
   }
 
-  /// Searches the other states for the wrong elements, at the same key and index.
+  /// Searches the other states for the wrong values. Looks only at the same key and index.
   std::optional<Origin> from_others() const {
     std::optional<Origin> found;
     for (const auto& other : suspects_.others ? suspects_.others() : std::vector<OtherState>{}) {

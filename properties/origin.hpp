@@ -30,7 +30,7 @@ struct WrongRun {
   std::span<const Piece> pieces;  ///< pieces of the leaf that holds the elements
 };
 
-/// Another state from which the wrong elements may come, at the same key and index.
+/// Another state that the wrong values may come from, at the same key and index.
 struct OtherState {
   std::string what;  ///< for messages, such as "of step 3"
   std::shared_ptr<const GlobalState> state;
@@ -46,16 +46,17 @@ struct Suspects {
   std::function<std::vector<OtherState>()> others;
 };
 
-/// Returns the origin of the wrong elements, with one of these codes:
+/// Returns the origin of the wrong elements. Its code says where their values come from:
 ///
-///   ZERO_FILL, NOT_FILLED
-///   TORN_SNAPSHOT        bytes of a copy that nobody waited for
+///   ZERO_FILL            zeros
+///   NOT_FILLED           poison from before the load, or a load's copy that nobody waited for
+///   TORN_SNAPSHOT        a save's copy that nobody waited for
 ///   WRONG_OWNER          another tensor
 ///   PERMUTED_SHARDS      another rank's shard, at the same position in it
 ///   PERMUTED_COMPONENTS  another component of the same fused tensor, if a rank's boxes of all
 ///                        components have equal sizes
 ///   SHIFTED_BYTES        another index of the same tensor
-///   STALE_BYTES, or the code of the other state
+///   STALE_BYTES          another state; if that state has a code, its code is used instead
 ///   BIT_MISMATCH         none of these
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});
 

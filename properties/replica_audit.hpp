@@ -1,13 +1,13 @@
 #pragma once
-// Checks that copies declared equal are equal. It looks at the states that ranks pass to a save,
+// Checks that copies declared equal are equal. Looks at the states that ranks pass to a save,
 // before the engine keeps one copy of each item and drops the others.
 //
-//   rank 0: w [0:4] replica 0 hash a       rank 2: w [0:4] replica 1 hash b     a != b:
-//   FALSE_REPLICA
+//   rank 0: w [0:4] replica 0 hash a
+//   rank 2: w [0:4] replica 1 hash b     a != b:   FALSE_REPLICA
 //
 // Each rank writes a page that contains only hashes. The pages of all ranks are compared outside
-// the job. Overlapping boxes that are not equal are not judged here; the check of the plan finds
-// them.
+// the job. Boxes that overlap but are not equal are not judged here; the check of the save's plan
+// finds them.
 
 #include <cstdint>
 #include <span>
@@ -64,14 +64,14 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
 /// the first that differs is ...". Empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// Says whether the pages of all ranks are present. If a page is missing, a main copy that no
-/// present page lists may be on the missing page.
+/// Says whether the pages of all ranks are present. If a page is missing, it may list a main copy
+/// that is on no other page.
 enum class Pages : std::uint8_t { kAll, kSome };
 
 /// Reports FALSE_REPLICA if copies of one box or object differ; the message contains both ranks and
 /// the first block that differs. Reports MULTI_WRITER if there is a second main copy, and NO_WRITER
 /// if all pages are present and there is no main copy. Reports COMMON_STATE_DIVERGES if ranks have
-/// different common states. There is at most one ruling of a kind per key.
+/// different common states. Reports each code at most once per key.
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);
 
 }  // namespace reprise

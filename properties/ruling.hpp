@@ -1,5 +1,5 @@
 #pragma once
-// A judge's finding: a code, and a sentence that says where.
+// A judge's finding: a code, a message, and where the problem is.
 
 #include <optional>
 #include <ostream>

@@ -1,6 +1,6 @@
 #pragma once
-// The codes of rulings. Some are codes that an Error may also carry; only judges use the others.
-// Reports and the expectations of scenarios contain the printed names.
+// Defines the codes of rulings. Some of them can also be the code of an Error; only judges use the
+// others. Reports and the expectations of scenarios contain the printed names.
 
 #include <compare>
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-/// A code that a judge may use. A Code converts to a RulingCode, but not the other way round. An
-/// Error takes a Code, so it never carries a code that only judges use.
+/// A code that a judge can use. A Code converts to a RulingCode, but not the other way round. An
+/// Error is made from a Code, so it never carries a code that only judges use.
 class RulingCode {
  public:
   constexpr RulingCode(Code code) : number_(static_cast<std::uint32_t>(code)) {}
@@ -60,7 +60,7 @@ inline constexpr RulingCode kStaleBytes{kFirst + 11};
 inline constexpr RulingCode kTornSnapshot{kFirst + 12};
 /// Two random streams that should differ are equal.
 inline constexpr RulingCode kRngStreamCollapse{kFirst + 13};
-/// A random stream advanced by more or less than the steps trained.
+/// A random stream advanced by more or by less than the trained steps require.
 inline constexpr RulingCode kRngDrift{kFirst + 14};
 /// No committed checkpoint is left undamaged.
 inline constexpr RulingCode kLastGoodDeleted{kFirst + 15};
@@ -78,7 +78,7 @@ inline constexpr RulingCode kVerdictDisagreement{kFirst + 20};
 inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
 /// More checkpoints are left than should be kept.
 inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
-/// Bytes were read from storage more than once per job.
+/// The job read the same bytes from storage more than once.
 inline constexpr RulingCode kReadTwice{kFirst + 23};
 /// The samples that the schedule counted are not the samples that were trained on.
 inline constexpr RulingCode kScheduleDrift{kFirst + 24};
@@ -106,8 +106,8 @@ inline constexpr std::size_t kCount = 33;
 /// Returns the stable upper-case name, for example "BIT_MISMATCH".
 std::string_view name_of(RulingCode code);
 std::ostream& operator<<(std::ostream& out, RulingCode code);
-/// Returns the code with that name, whether an Error may carry it or only judges use it; empty if
-/// there is none.
+/// Returns the code with that name, or nothing if there is none. Finds the codes of Errors as well
+/// as those that only judges use.
 std::optional<RulingCode> ruling_code_named(std::string_view name);
 
 }  // namespace reprise

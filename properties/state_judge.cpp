@@ -21,7 +21,8 @@ Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   return elements;
 }
 
-/// Returns how many adjacent elements differ, starting with the one at `at`; at most `most`.
+/// Returns how many adjacent elements differ, starting with the one at `at`. Counts no further than
+/// `most`.
 std::int64_t wrong_run(const Bytes& saved, const Bytes& loaded, std::size_t width, std::int64_t at,
                        std::int64_t most) {
   std::int64_t run = 1;

@@ -21,8 +21,8 @@ struct FirstMismatch {
   Dims index;         ///< index in the global tensor
   std::string saved;  ///< value and bits, such as "0.125 (0x3e00)"
   std::string loaded;
-  /// The source of the loaded value, such as "layers.1.fc1[64, 0], which is rank 1's", or text that
-  /// says that no rank has the value.
+  /// Where the loaded value comes from, such as "layers.1.fc1[64, 0], which is rank 1's". If no
+  /// rank has the value, says so.
   std::string comes_from;
 };
 
@@ -32,7 +32,7 @@ struct StateEvidence {
   std::uint64_t tensors = 0;        ///< number of leaves compared
   Comparison compared;              ///< sums over all elements of the compared leaves
   std::uint64_t values = 0;         ///< number of objects and common states compared
-  std::vector<std::string> absent;  ///< keys of saved tensors of which this rank has no leaf
+  std::vector<std::string> absent;  ///< keys of saved tensors without a leaf on this rank
   std::optional<FirstMismatch> first;
   Rulings rulings;
 
@@ -40,9 +40,9 @@ struct StateEvidence {
   bool holds() const { return compared.elements > 0 && compared.same() && rulings.empty(); }
 };
 
-/// The tensors expected on a rank: all tensors of the job, or only those of the rank's part of the
-/// model (a pipeline stage, its experts). With kItsPart, `absent` lists the missing tensors, and a
-/// judge that sees all ranks decides if their absence is a fault.
+/// Which tensors a rank is expected to have: all tensors of the job, or only those of the rank's
+/// part of the model (its pipeline stage, its experts). With kItsPart, `absent` lists the missing
+/// tensors, and a judge that sees all ranks decides whether that is a fault.
 enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
@@ -50,15 +50,15 @@ struct JudgeOptions {
   /// Keys of objects that are not judged because the job creates them afresh. The keys have no
   /// coordinate.
   std::vector<std::string> skipped_objects;
-  /// Returns the common state without the entries that may differ. Null if every entry
+  /// Returns the common state without the entries that are allowed to differ. Null if every entry
   /// must be equal.
   Value (*comparable)(const Value& common) = nullptr;
   Suspects suspects;
 };
 
 /// Compares all leaves of `loaded` with `saved`. Reports KEYSET_ASYMMETRY for a tensor that only
-/// `loaded` has. Reports it for a tensor that only `saved` has if every tensor is expected. Reports
-/// LOST_OBJECT for an object that only one side has. There is at most one ruling per leaf.
+/// `loaded` has, and also for a tensor that only `saved` has if options.expected is kEveryTensor.
+/// Reports LOST_OBJECT for an object that only one side has. There is at most one ruling per leaf.
 StateEvidence judge_state(const GlobalState& saved, const RankState& loaded,
                           const JudgeOptions& options = {});
 

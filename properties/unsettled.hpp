@@ -14,8 +14,9 @@ inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's m
 inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into the job's memory (loads)
 
 /// Reports each tensor that contains a pattern: TORN_SNAPSHOT for a save's pattern, NOT_FILLED for
-/// a load's. A piece contains the pattern if 16 adjacent bytes have the pattern's value; for a
-/// piece of 4 to 15 bytes, all bytes must have it. Smaller pieces are not checked.
+/// a load's. A piece contains the pattern if 16 adjacent bytes are equal to the pattern's byte. A
+/// piece of 4 to 15 bytes contains it if all bytes are equal to that byte. Smaller pieces are not
+/// checked.
 Rulings judge_settled(const RankState& loaded);
 
 }  // namespace reprise

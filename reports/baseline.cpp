@@ -44,7 +44,7 @@ Json to_json_value(const LaneFloor& lane) {
   return json;
 }
 
-/// Returns a text field; empty if the baseline is older than the field.
+/// Returns a text field; empty if the baseline was written before that field existed.
 std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
@@ -129,8 +129,8 @@ Baseline from_report(const std::string& text, const std::string& file) {
   return baseline_of({&report, 1});
 }
 
-/// Throws unless each lane demands at least one run. A baseline without demands would accept any
-/// report.
+/// Throws unless the baseline demands something on each lane. A baseline without demands would
+/// accept any report.
 void check_demands(const Baseline& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {

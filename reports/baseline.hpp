@@ -37,14 +37,15 @@ struct LaneFloor {
   /// if no matrix was made.
   std::set<std::string> matrix = {};
   std::uint64_t matrix_scenarios = 0;
-  /// Pairs of layouts that passed, by space (Exhaustive::space); empty if none were tried.
+  /// Number of pairs of layouts that passed, for each Exhaustive::space(). Empty if none were
+  /// tried.
   std::map<std::string, std::uint64_t> exhaustive = {};
   std::uint64_t timelines = 0;       ///< random timelines that were searched
   std::set<std::string> marks = {};  ///< marks that they reached
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  /// Commit and build of the run. If the baseline file has no commit, no report counts as made by
-  /// the same program.
+  /// Commit and build of the run. If the baseline file has no commit, every report is treated as
+  /// made by a different program.
   Project project = {};
 };
 
@@ -62,7 +63,8 @@ using Baseline = std::map<ReportLane, LaneFloor>;
 LaneFloor floor_of(const Report& report);
 Baseline baseline_of(std::span<const Report> reports);
 
-/// Returns canonical JSON, as in report.json. It is small enough to be committed.
+/// Returns canonical JSON, as in report.json. The text is small enough to be committed to a
+/// repository.
 std::string to_json(const Baseline& baseline);
 /// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
 /// is neither, if its totals disagree with its entries, if the report does not pass, or if the

@@ -25,8 +25,8 @@ std::string unexcused(const std::vector<std::string>& keys,
   return "";
 }
 
-/// True if the rank compared nothing. The lane `files` judges whole checkpoints, which may have
-/// only objects; on other lanes only elements count.
+/// True if the rank compared nothing. On the lane `files`, an object is enough, because a
+/// checkpoint may have no tensors. On other lanes, at least one element has to be compared.
 bool compared_nothing(const RankResult& rank, ReportLane lane) {
   return lane == ReportLane::kFiles ? rank.compared == 0 : rank.elements == 0;
 }
@@ -156,7 +156,7 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
 }
 
-/// Upper limit: no run compares this many elements on a rank.
+/// Larger counts are refused as impossible. No run compares so many elements on one rank.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
 
 std::string flaw_in_size(const ScenarioResult& result) {
@@ -237,8 +237,8 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Returns a flaw if the cases counted for some value outnumber the cases that the property ran;
-/// empty if there is no such value.
+/// Returns a flaw if some value is said to occur in more cases than the property ran; empty if
+/// there is no such value.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

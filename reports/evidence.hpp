@@ -1,6 +1,6 @@
 #pragma once
 // Checks that a report supports its claims. It recomputes the claims from the entries and does not
-// trust the summary. Pure.
+// trust the summary. Reads no files.
 
 #include <cstdint>
 #include <string>
@@ -31,10 +31,10 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 ///
 /// A scenario counts as passed if all of these are true: it has neither code nor reason; all ranks
 /// are present; max_delta is 0 and no bit differs; metrics are finite and equal to those of the
-/// uninterrupted run; every fault that must fire fired; every rank that owns state compared some of
-/// it, unless a planned fault cut the last incarnation short; only excused keys were missing,
-/// unless the last incarnation was meant to end in an error. A run with a mutant proves nothing,
-/// nor does an interrupted run.
+/// uninterrupted run; all required faults fired; every rank that owns state compared some of it,
+/// unless a planned fault cut the last incarnation short; only excused keys were missing, unless
+/// the last incarnation was meant to end in an error. Neither a run with a mutant nor an
+/// interrupted run proves anything.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

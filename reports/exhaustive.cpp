@@ -15,7 +15,7 @@ std::uint64_t refused_in(const ExhaustivePart& part) {
   return refused;
 }
 
-/// Returns what is wrong with one part; empty if it shows that all its pairs passed.
+/// Returns what is wrong with the part; empty if all its pairs passed.
 std::string flaw_in(const ExhaustivePart& part) {
   if (part.wrong > 0) {
     return std::to_string(part.wrong) + " pairs are wrong, first " + part.first_wrong;

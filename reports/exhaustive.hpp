@@ -43,7 +43,7 @@ std::vector<std::string> flaws_of(const Exhaustive& exhaustive);
 /// True if a pair is wrong.
 bool is_wrong(const Exhaustive& exhaustive);
 
-/// True if `other` divides the same work into the same parts, so that one report can hold parts of
+/// True if both divide the same work into the same parts. Then one report can contain parts of
 /// both.
 bool same_work(const Exhaustive& exhaustive, const Exhaustive& other);
 /// Inserts the part in the order of part numbers. Replaces an older result of the same part.

@@ -84,8 +84,8 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
                     with.program ? "one program with one seed gives one value: run the lane again"
                                  : "if it is intended, write a new baseline with --write-baseline");
   };
-  // Older baselines have neither course nor digest and are not compared. A result that ended in a
-  // refusal has a course but no digest.
+  // Older baselines have neither course nor digest, so there is nothing to compare. If a run ended
+  // in a refusal, its result has a course but no digest.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
     if (now.course != before.course) differs("what came of it", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
@@ -139,8 +139,8 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// Says which kinds of evidence the baseline has and the report completely lacks. `reprise run`
-/// without options produces none of these kinds.
+/// Says which kinds of evidence are in the baseline but entirely missing in the report. `reprise
+/// run` without options produces none of these kinds.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
@@ -162,8 +162,8 @@ std::string directory_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-/// Adds one refusal for all kinds of evidence that the report lacks, with the command that produces
-/// this evidence.
+/// If the report lacks some kinds of evidence, adds one refusal that names all of them and the
+/// command that produces them.
 void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
                 RefusalCollector& refusals) {
   const LeftOut lacks = left_out(shown, floor);

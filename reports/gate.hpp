@@ -1,6 +1,6 @@
 #pragma once
 // Accepts or refuses the reports of a run, one report per lane, by comparison with the baseline,
-// which is an earlier accepted run. Pure.
+// which is an earlier accepted run. Reads no files.
 
 #include <optional>
 #include <span>

@@ -14,7 +14,8 @@ void set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
 }
 
-/// Counts results while it writes them. A result other than a pass is a failure or skipped.
+/// Writes results and counts them. Every result except a pass is written as a failure or as
+/// skipped.
 class Suite {
  public:
   explicit Suite(pugi::xml_node node) : node_(node) {}

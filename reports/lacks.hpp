@@ -1,5 +1,5 @@
 #pragma once
-// Lists the evidence that a report lacks because it was not requested. Pure.
+// Lists the evidence that a report lacks because nobody requested it. Reads no files.
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ namespace reprise::reports {
 /// `files`.
 std::vector<std::string> lacks_of(const Report& report);
 
-/// Rewrites the lines about missing evidence in `not_claimed` so that they describe the report as
-/// it is now.
+/// Rewrites the lines about missing evidence in `not_claimed` to match the report's current
+/// content.
 void restate_lacks(Report& report);
 
 /// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in

@@ -11,7 +11,7 @@
 namespace reprise::reports {
 namespace {
 
-using Json = nlohmann::json;  // objects sort their keys
+using Json = nlohmann::json;  // sorts the keys of objects
 
 Json to_json_value(const RankResult& rank) {
   return {{"rank", rank.rank},

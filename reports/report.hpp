@@ -23,15 +23,16 @@ std::string name_of(Verdict verdict);
 std::optional<Verdict> verdict_named(std::string_view name);
 
 /// The outcome of a life (incarnation): it ran without a load, it continued after a load, it fell
-/// back to another checkpoint, its load was refused, a planned fault ended it, or an error did.
+/// back to another checkpoint, its load was refused, a planned fault ended it, or an error ended
+/// it.
 enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
 /// Returns "ran", "continued", "fell_back", "refused", "cut_short" or "failed".
 std::string name_of(LifeOutcome outcome);
 /// Returns the outcome with that name; empty if there is none.
 std::optional<LifeOutcome> life_outcome_named(std::string_view name);
 
-/// The lane of a report, in the order of the names. Reports with `kFiles` are about stored
-/// checkpoints and contain no run of a scenario.
+/// Lanes of reports, sorted by name. A report of lane kFiles is about stored checkpoints and
+/// contains no run of a scenario.
 enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim };
 /// Returns "files", "gpu", "mpi", "program" or "sim".
 std::string name_of(ReportLane lane);
@@ -88,7 +89,7 @@ struct PeakBytes {
   std::uint64_t snapshot = 0;
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  /// Highest use, in any save or load, by a rank that has no part of any tensor.
+  /// Highest memory use of a rank without parts of tensors, over all saves and loads.
   std::uint64_t empty = 0;
 };
 
@@ -106,7 +107,7 @@ struct FaultResult {
   bool armed = false;
   bool reached = false;
   bool fired = false;
-  bool must_fire = true;  ///< false if a pass is valid even if the fault does not fire
+  bool must_fire = true;  ///< false if the scenario can pass even if the fault does not fire
 };
 
 struct ScenarioResult {
@@ -121,7 +122,7 @@ struct ScenarioResult {
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  /// Empty if the report comes from a commit whose operations declared no bounds yet.
+  /// Empty if the report was made by an old version whose operations did not declare bounds.
   std::optional<BoundBytes> bound_bytes = {};
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
@@ -160,8 +161,8 @@ struct MutantResult {
     std::string property = {};  ///< property that caught the mutant; empty if a scenario did
   };
   std::vector<By> caught_by;
-  /// Number of random cases in which a property called the mutant's wrong functions; 0 if only
-  /// scenarios did.
+  /// Number of random cases in which a property called the functions that the mutant breaks; 0 if
+  /// only scenarios called them.
   std::uint64_t property_cases = 0;
 };
 
@@ -219,7 +220,7 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// differ, and is inconclusive if the run was interrupted.
 Verdict overall(const Report& report);
 
-/// Says if mutants survived.
+/// Says whether mutants survived.
 struct MutantsFinding {
   std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
                      ///< if all were
@@ -231,9 +232,9 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 /// end.
 std::string to_json(const Report& report);
 /// Reads the output of to_json; writing the result with to_json gives the same text. A document of
-/// version 1 is converted first. Reading is strict: if the text is truncated, a field is missing or
-/// has the wrong type, or a count is wrong, throws a ReadError with the file and the field. Unknown
-/// fields are ignored.
+/// version 1 is converted first. Reading is strict: a ReadError with the file and the field is
+/// thrown if the text is truncated, if a field is missing or has the wrong type, or if a count is
+/// wrong. Unknown fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
 /// Returns JUnit XML with the content of a report.json. The XML has the SHA-256 of the report.json
 /// as a property of the test suite.

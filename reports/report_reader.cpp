@@ -105,12 +105,12 @@ FaultResult fault_at(const JsonField& node) {
           .must_fire = node.at("must_fire").flag()};
 }
 
-/// Reads the field `empty`; 0 if the report is older than that field.
+/// Reads the field `empty`; 0 if the report was written before that field existed.
 std::uint64_t empty_at(const JsonField& bytes) {
   return bytes.has("empty") ? bytes.at("empty").count() : 0;
 }
 
-/// Reads the field `bound_bytes`; nothing if the report is older than that field.
+/// Reads the field `bound_bytes`; nothing if the report was written before that field existed.
 std::optional<BoundBytes> bound_bytes_at(const JsonField& node) {
   if (!node.has("bound_bytes")) return std::nullopt;
   const JsonField bound = node.at("bound_bytes");
@@ -152,7 +152,7 @@ Skipped skipped_at(const JsonField& node) {
   return {.scenario = node.at("scenario").text(), .reason = node.at("reason").text()};
 }
 
-/// Returns a text field; empty if the report is older than the field.
+/// Returns a text field; empty if the report was written before that field existed.
 std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }

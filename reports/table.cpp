@@ -20,7 +20,7 @@ constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 /// Number of leading columns that are kept even if they are empty.
 constexpr std::size_t kAlways = 7;
 
-/// Consecutive scenarios that are rows of one file, such as "placements/changes[k=1]".
+/// Consecutive scenarios that were made from one file, such as "placements/changes[k=1]".
 struct Rows {
   std::string name;  ///< name of the file
   std::span<const ScenarioResult> results;
@@ -28,7 +28,8 @@ struct Rows {
 
 std::string file_part(const std::string& name) { return name.substr(0, name.find('[')); }
 
-/// Joins the rows of a file if all of them passed. Every other scenario has a separate row.
+/// Puts the scenarios of a file on one row if all of them passed. Every other scenario has a
+/// separate row.
 std::vector<Rows> folded(std::span<const ScenarioResult> results) {
   std::vector<Rows> all;
   for (std::size_t begin = 0; begin < results.size();) {
@@ -206,7 +207,7 @@ void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   }
 }
 
-/// Prints what the judges of trainers left out, one line per reason.
+/// Prints what the judges of trainers did not judge, one line per reason.
 void print_excused(const Report& report, std::ostream& out) {
   if (report.lane != ReportLane::kProgram) return;
   std::map<std::string, std::vector<std::string>> by_reason;

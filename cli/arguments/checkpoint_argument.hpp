@@ -20,12 +20,12 @@ struct StoredPath {
   std::string display() const { return store->display(path); }
 };
 
-/// Returns the store and the path for an argument. Throws IO if a loop of links or a directory
-/// without search permission keeps the path from being resolved.
+/// Returns the store and the path for an argument. Throws IO if symbolic links form a loop, or if a
+/// directory without search permission prevents the path from being resolved.
 StoredPath stored_path(const std::string& argument);
 
-/// Returns an absolute path. Links are followed in the part that exists. Throws the same errors as
-/// stored_path().
+/// Returns the absolute path. Follows symbolic links as far as the path exists. Throws the same
+/// errors as stored_path().
 std::filesystem::path resolved(const std::string& path);
 
 }  // namespace reprise::cli

@@ -7,7 +7,7 @@
 namespace reprise::cli {
 namespace {
 
-/// Upper limit on the number of parts. A larger number is taken for a typing error.
+/// Upper limit on the number of parts. A larger number is probably a typing error and is rejected.
 constexpr std::size_t kPartsOfWorkMax = 100'000;
 
 }  // namespace

@@ -1,12 +1,12 @@
 #pragma once
-// Reads `--part I/N`.
+// Parses `--part I/N`.
 
 #include <cstddef>
 #include <string>
 
 namespace reprise::cli {
 
-/// One of the `of` parts of some work. Parts are numbered from 1.
+/// Says which part of the work to do: part `number` of `of` parts. Parts are numbered from 1.
 struct PartOfWork {
   std::size_t number = 1;
   std::size_t of = 1;

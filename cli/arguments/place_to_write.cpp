@@ -29,8 +29,8 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// If OUT is missing because a crash interrupted a writer that had already moved the old checkpoint
-/// away, returns the old checkpoint's path.
+/// A writer of OUT may first move the old checkpoint away and then move the new one into its place.
+/// If a crash between these steps left no checkpoint at OUT, returns the path of the old one.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);
@@ -50,8 +50,8 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // If the checkpoint is damaged, nobody can tell which files are the user's. No file is listed
-    // then, and the checkpoint may be replaced.
+    // If the checkpoint is damaged, nobody can tell which files are the user's. In that case none
+    // are listed, and --force can replace the checkpoint.
   }
   return names;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that a verb can write a checkpoint to a path without destroying anything else.
+// Checks that a verb can write a checkpoint to a path without destroying any other files.
 
 #include <cstdint>
 #include <string>

@@ -19,7 +19,7 @@ std::string slot_key(sim::Slot slot, const std::string& key) {
   return sim::slot_key(sim::Sharding::kFullyReshardable, slot, key);
 }
 
-/// Computes the offers of the ranks in one pipeline stage.
+/// Computes which tensors the ranks of one pipeline stage offer to save.
 class Stage {
  public:
   /// `rank` may be any of the ranks that share this object, because they hold the same tensors.
@@ -76,8 +76,8 @@ class Stage {
     offers.tensors.push_back(std::move(offer));
   }
 
-  /// Adds the offers of a fused tensor. Each of its components is sharded separately, so one box of
-  /// the local tensor becomes several boxes of the whole tensor, at most one per component.
+  /// Adds the offers of a fused tensor. Its components are sharded separately, so one box of the
+  /// local tensor becomes several boxes of the whole tensor, at most one per component.
   static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
                         GlobalRank rank, std::vector<TensorOffer>& offers) {
     const sim::ParameterSpec& spec = parameter.spec;
@@ -126,7 +126,8 @@ std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout,
   return static_cast<std::int64_t>(stages.size());
 }
 
-/// Returns the part of the model on each stage, so that each stage need not search the whole model.
+/// Divides the model into one part per pipeline stage, so that a stage need not search the whole
+/// model.
 std::vector<sim::ModelSpec> by_stage(const sim::ModelSpec& model, const sim::Layout& layout) {
   sim::ModelSpec bare = model;
   bare.parameters.clear();
@@ -199,8 +200,8 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
       std::any_of(model.parameters.begin(), model.parameters.end(),
                   [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
   const Mesh experts = sim::expert_mesh(layout);
-  // A key is a pipeline stage and an expert rank. Ranks with the same key hold the same tensors.
-  // The expert rank is 0 for all if no expert has tensors of its own.
+  // A key is a pipeline stage and an expert rank. Ranks with the same key hold the same tensors. If
+  // no expert has tensors of its own, all ranks have expert rank 0 here.
   std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));

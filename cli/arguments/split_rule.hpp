@@ -1,5 +1,5 @@
 #pragma once
-// Makes one rule from `--split KEY-REGEX=DIM:N` and `--ranks N`.
+// Combines `--split KEY-REGEX=DIM:N` and `--ranks N` into one rule for splitting tensors.
 
 #include <cstdint>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace reprise::cli {
 
-/// Returns the rule by which tensors are split. The first split applies whose expression matches
-/// within the tensor's key and whose dimension the tensor has. If no split applies, the rule splits
-/// dimension 0 into `ranks` parts, or keeps the tensor's chunks if `ranks` is 0. Throws USAGE for
-/// text that is not a split, and for more than 65,536 parts.
+/// Returns the rule by which tensors are split. For each tensor, the rule uses the first split
+/// whose expression matches within the tensor's key and whose dimension the tensor has. If there is
+/// no such split, the rule splits dimension 0 into `ranks` parts, or keeps the tensor's chunks if
+/// `ranks` is 0. Throws USAGE for text that is not a split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
 /// Throws USAGE if a split applies to no tensor: its expression matches within no tensor's key, or

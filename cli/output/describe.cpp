@@ -12,7 +12,7 @@ namespace reprise::cli {
 namespace {
 
 /// Returns the grid that the boxes form, such as "2x4": the number of different offsets in each
-/// dimension. Empty if the boxes do not fill the grid.
+/// dimension. If the boxes do not fill the grid, returns their number, such as "7 boxes".
 std::string grid_of(const std::vector<Box>& boxes) {
   std::string text;
   std::size_t cells = 1;
@@ -52,8 +52,7 @@ std::string_view short_name(ModulePart part) {
   return "";
 }
 
-/// True if the optimizer stores state per data-parallel group, and `part` is stored for every
-/// group.
+/// True if the optimizer stores its state per data-parallel group and every group has `part`.
 bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
   return !optimizer.groups.empty() &&
          std::all_of(optimizer.groups.begin(), optimizer.groups.end(),

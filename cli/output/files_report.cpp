@@ -76,8 +76,8 @@ void explain(const DiffReport& report, reports::ScenarioResult& result) {
   }
 }
 
-/// Describes the first tensor, object or file that was neither compared nor excused, and states how
-/// many there are in all.
+/// Describes the first tensor, object or file that was neither compared nor excused, and states the
+/// number of all such items.
 std::string words_for_uncompared(const DiffReport& report, LayoutBound bound) {
   std::string first;
   std::uint64_t count = 0;

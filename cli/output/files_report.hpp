@@ -1,6 +1,6 @@
 #pragma once
-// Makes the report.json of the lane `files`, which judges stored checkpoints in place. `gate` can
-// then judge checkpoints of real training jobs as it judges scenarios.
+// Makes the report.json of the lane `files`, which judges stored checkpoints and runs no job. The
+// verb `gate` can then judge checkpoints of real training jobs just as it judges scenarios.
 
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace reprise::cli {
 
 reports::ScenarioResult verify_result(const std::string& path, const VerifyReport& report);
 
-/// A diff as given on the command line.
+/// The arguments of the verb `diff` as given on the command line.
 struct DiffRequest {
   std::string left;
   std::string right;

@@ -1,5 +1,5 @@
 #pragma once
-// Makes the output of `--json`: one document with sorted keys and integer counts.
+// Makes the output of `--json`: one document with sorted keys and with counts as integers.
 
 #include <string>
 #include <utility>
@@ -33,8 +33,8 @@ struct InspectContent {
   bool values = false;   ///< values of objects and of the common state, as value_json writes them
 };
 
-/// Returns the output of `inspect`: the tensors with their chunks, the objects and the files,
-/// without the keys that the filter excludes. `digest` reads and hashes the bytes. If an object or
+/// Returns the output of `inspect`: the tensors with their chunks, the objects and the files.
+/// Leaves out keys that the filter excludes. `digest` reads and hashes the bytes. If an object or
 /// the common state cannot be read, its content is replaced by an "error", which is also added to
 /// `unread`.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,

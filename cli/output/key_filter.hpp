@@ -9,8 +9,7 @@
 
 namespace reprise::cli {
 
-/// A regular expression (ECMAScript). Throws USAGE if it is malformed; the message says that it
-/// comes from `option`.
+/// A regular expression (ECMAScript). Throws USAGE if it is malformed; the message names `option`.
 class KeyPattern {
  public:
   KeyPattern(const std::string& pattern, const std::string& option);

@@ -4,7 +4,7 @@
 
 namespace reprise::cli {
 
-/// Forwards the first `count` characters that are waiting.
+/// Forwards the first `count` characters of the waiting text.
 bool PlainText::pass_on(std::size_t count) {
   const std::string text =
       printable(std::string_view(pending_).substr(0, count), LineBreaks::kKept);

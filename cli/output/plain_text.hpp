@@ -7,8 +7,8 @@
 
 namespace reprise::cli {
 
-/// A stream buffer that forwards each line to another stream after printable() has made it safe,
-/// whatever a key or a path contains. An incomplete line waits for its line break or a flush.
+/// A stream buffer that passes each line through printable() before it forwards the line to another
+/// stream. An incomplete line waits for its line break or a flush.
 class PlainText final : public std::streambuf {
  public:
   /// Forwards text to `sink`, which must outlive this buffer.

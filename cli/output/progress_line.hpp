@@ -1,6 +1,6 @@
 #pragma once
-// Shows the progress of a long operation as one line on stderr. Does so only after the first
-// second, and only on a terminal.
+// Shows the progress of a long operation as one line on stderr. The line appears only after the
+// first second, and only on a terminal.
 
 #include <cstdint>
 #include <ostream>

@@ -28,8 +28,8 @@ Bytes encode(const Error& error) {
   return wire;
 }
 
-/// Encodes a contribution, which is bytes or an error. If memory runs out while the tag is added,
-/// encodes that failure instead.
+/// Encodes a contribution, which is bytes or an error. If memory runs out while the tag is being
+/// added, encodes an error that says so.
 Bytes encode(Contribution mine) {
   if (mine.error) return encode(*mine.error);
   Contribution closed = contribution_of([&mine] {

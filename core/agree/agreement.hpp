@@ -1,6 +1,6 @@
 #pragma once
-// Exchanges the outcomes of all ranks, so that an error on one rank becomes an error on all. Ranks
-// exchange outcomes only here.
+// Exchanges the outcomes of all ranks, so that an error on one rank becomes an error on all. Only
+// this file exchanges outcomes.
 
 #include <functional>
 #include <optional>
@@ -12,8 +12,7 @@
 
 namespace reprise {
 
-/// What one rank contributes to an agreement: its bytes, or the error that kept it from producing
-/// them.
+/// One rank's contribution to an agreement: its bytes, or an error if it could not produce any.
 struct Contribution {
   Bytes bytes;
   std::optional<Error> error;
@@ -23,13 +22,13 @@ struct Contribution {
 /// leaves the others waiting.
 Contribution contribution_of(const std::function<Bytes()>& work);
 
-/// Collective. If any ranks contribute errors, all ranks throw the error of the lowest group rank
-/// among them; the error's place contains that rank's global number. Otherwise returns the bytes of
+/// Collective. If any ranks contribute errors, all ranks throw the error of the lowest of these
+/// group ranks. The error states the global number of that rank. Otherwise returns the bytes of
 /// every rank, in group order.
 std::vector<Bytes> agree(Communicator& group, Contribution mine);
 
-/// Collective. Returns the bytes or the error of every rank, in group order. For callers that can
-/// continue after an error.
+/// Collective. Returns the bytes or the error of every rank, in group order. Meant for callers that
+/// can continue after an error.
 std::vector<Contribution> hear(Communicator& group, Contribution mine);
 /// Number of bytes that a message adds to the contributed bytes. If a contribution has this much
 /// spare capacity, it is sent without being copied.

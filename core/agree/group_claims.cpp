@@ -29,8 +29,8 @@ void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
   if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
 }
 
-/// Numbers the distinct lists of ranks: two groups are equal if their numbers are equal. Comparing
-/// the lists again for every member would be slow.
+/// Assigns a number to each distinct list of ranks. Two groups are equal if their lists have the
+/// same number. Comparing the lists again for every member would be slow.
 class Lists {
  public:
   std::size_t number_of(const Group& group) {

@@ -29,14 +29,15 @@ struct GroupIdeas {
 };
 
 /// Throws LAYOUT_MISMATCH for the first rank in the given order that has a faulty group. The error
-/// has the rank, the group and both versions of its members. A group is faulty if it
-/// - differs from the metadata in size, members or order,
-/// - does not contain the rank itself, or contains a rank that takes no part, or
-/// - is listed differently by one of its members, or is unknown to that member.
+/// has the rank, the group and both versions of its members. A rank's group is faulty if
+/// - its size, its members or their order differ from the metadata,
+/// - it does not contain the rank itself,
+/// - it contains a rank that does not take part in the save or load, or
+/// - one of its members does not know the group or lists other members for it.
 void judge_groups(std::span<const GroupIdeas> ideas);
 
-/// Collective over the ranks that save or load. Returns the claims of each rank, by group rank. If
-/// `claims` throws on one rank, all ranks throw.
+/// Collective over the ranks that save or load. Returns the claims of each rank, in the order of
+/// the group's ranks. If `claims` throws on one rank, all ranks throw.
 std::vector<GroupIdeas> gather_groups(Communicator& group,
                                       const std::function<std::vector<GroupClaim>()>& claims);
 

@@ -14,7 +14,7 @@ void require_member(const Group& group, GroupRank leader) {
                   std::to_string(group.member({0}).value));
 }
 
-/// Throws unless the leader, and no other rank, did the leader's work.
+/// Checks that the leader, and only the leader, did the leader's work. Throws otherwise.
 void require_one_answer(const Group& group, GroupRank leader, const std::vector<Bytes>& all) {
   const auto silent =
       std::count_if(all.begin(), all.end(), [](const Bytes& answer) { return answer.empty(); });
@@ -40,7 +40,7 @@ Bytes from_leader(Communicator& group, const LeaderSeams& seams,
     Bytes answer;
     if (group.rank() != leader) return answer;
     answer = work();
-    // Makes the answer non-empty, because an empty answer means that the rank did not do the work.
+    // Appends a byte, because an empty answer means that the rank did not do the work.
     answer.push_back(std::byte{1});
     return answer;
   });

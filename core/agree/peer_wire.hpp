@@ -1,6 +1,6 @@
 #pragma once
-// Encodes and decodes messages between the ranks of a job. They consist of numbers, texts (a count
-// of 8 bytes, then the bytes) and lists of texts. The reader refuses a length that exceeds the
+// Encodes and decodes messages between the ranks of a job. A message consists of numbers, texts (an
+// 8-byte count, then the bytes) and lists of texts. The reader refuses a length that exceeds the
 // message.
 
 #include <string>
@@ -22,8 +22,8 @@ inline void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
 }
 
 /// Reads another rank's message from start to end. Throws COLLECTIVE_MISMATCH if the message is
-/// shorter or longer than its counts say. `what` is the name of the message in error messages; it
-/// and the bytes must outlive the reader.
+/// shorter or longer than its counts say. Error messages contain `what`, the name of the message.
+/// The name and the bytes must outlive the reader.
 class PeerWire {
  public:
   PeerWire(ByteSpan bytes, std::string_view what) : rest_(bytes), what_(what) {}
@@ -37,7 +37,7 @@ class PeerWire {
   /// Reads the number of entries that follow. Throws if that many entries of at least `each` bytes
   /// cannot fit in the rest of the message.
   std::uint64_t count(std::uint64_t each);
-  /// Reads a count and returns that many bytes.
+  /// Reads a count, then that many bytes, and returns the bytes.
   ByteSpan part() { return bytes(number<std::uint64_t>()); }
   std::string text() { return std::string(as_text(part())); }
   std::vector<std::string> texts();

@@ -13,12 +13,13 @@ namespace reprise {
 
 // clang-format off
 struct [[gnu::visibility("hidden")]] StateAccess {
-  /// Returns the leaves of a state. Throws USAGE if the state was moved from.
+  /// Returns the tensors and objects of a state. Throws USAGE if the state was moved from.
   static StateDict& leaves(const State& state) {
     if (state.leaves_) return *state.leaves_;
     throw Error(Code::kUsage, "state: it was moved from; assign to it before you use it again");
   }
-  /// Returns the leaves together with the common state. The caller still owns the tensors' memory.
+  /// Returns the tensors and objects together with the common state. The caller still owns the
+  /// tensors' memory.
   static StateDict with_common(const State& state) {
     StateDict all = leaves(state);
     all.common = state.common;
@@ -27,8 +28,8 @@ struct [[gnu::visibility("hidden")]] StateAccess {
 };
 // clang-format on
 
-/// Hidden explicitly, because the public headers mention this type and it would otherwise be
-/// exported.
+/// This type is hidden explicitly. The public headers mention it, so it would be exported
+/// otherwise.
 struct [[gnu::visibility("hidden")]] JobAccess {
   /// Returns the internals of a job. Throws USAGE if the job was moved from.
   static const std::shared_ptr<JobState>& state(const Job& job) {

@@ -33,9 +33,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
-/// Throws USAGE if the directory is a plain checkpoint and the save is an iteration, or the other
-/// way round. Saving a plain checkpoint over a run's directory would move all iterations away. A
-/// load would not find an iteration below a plain checkpoint.
+/// Throws USAGE if an iteration is to be saved into a plain checkpoint, or a plain checkpoint into
+/// a directory with iterations. Saving a plain checkpoint would move all iterations away. An
+/// iteration in a plain checkpoint would not be found by a load.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -88,8 +88,8 @@ struct Flight {
   std::string directory;
   Save save;
 
-  /// Takes the iteration off the job's list of damaged iterations, because this save replaced the
-  /// damaged files.
+  /// Removes the iteration from the job's list of damaged iterations, because this save replaced
+  /// the damaged files.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

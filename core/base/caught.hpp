@@ -1,5 +1,5 @@
 #pragma once
-// Converts any caught exception to an Error, so that none is lost.
+// Converts any caught exception to an Error, so that no exception is lost.
 
 #include "reprise/error.hpp"
 

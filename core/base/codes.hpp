@@ -1,7 +1,7 @@
 #pragma once
-// Defines codes of errors that the engine never raises itself but only passes on. They are thrown
-// by the job that uses the engine, or by an implementation of a port. The public enumeration does
-// not name them.
+// Defines codes for errors that the engine never raises itself but only passes on. These errors are
+// thrown by the job that uses the engine, or by an implementation of a port. The public enumeration
+// does not contain these codes.
 
 #include <cstdint>
 #include <optional>
@@ -30,11 +30,11 @@ inline constexpr Code kStaleDerived{41};
 
 }  // namespace passed_on
 
-/// True if an Error may carry the code, whether the code is public or defined above.
+/// True if an Error can have this code, whether the code is public or defined above.
 bool is_error(Code code);
 /// Returns the code whose printed name is `name`; empty if there is none.
 std::optional<Code> code_named(std::string_view name);
-/// One more than the largest numeric value of an Error's code.
+/// One more than the largest numeric value of an error code.
 inline constexpr std::uint32_t kErrorCodesEnd = static_cast<std::uint32_t>(Code::kInternal) + 1;
 
 }  // namespace reprise

@@ -64,7 +64,7 @@ constexpr bool is_before(const Name& a, const Name& b) { return a.code < b.code;
 static_assert(std::is_sorted(kNames.begin(), kNames.end(), is_before) &&
               static_cast<std::uint32_t>(kNames.back().code) + 1 == kErrorCodesEnd);
 
-/// Returns the entry of a code; null if no Error carries that code.
+/// Returns the table entry of a code; null if no Error can have this code.
 const Name* entry_of(Code code) {
   const auto at = std::lower_bound(kNames.begin(), kNames.end(), Name{code, {}}, is_before);
   return at != kNames.end() && at->code == code ? &*at : nullptr;

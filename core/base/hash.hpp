@@ -30,7 +30,7 @@ std::uint64_t hash_of(ByteSpan bytes);
 std::uint64_t hash_of(std::string_view text);
 inline std::uint64_t hash_of(const std::string& text) { return hash_of(std::string_view(text)); }
 
-/// A streaming hash that marks where each field ends: text("ab")text("c") differs from
+/// A streaming hash that also covers where each field ends: text("ab")text("c") differs from
 /// text("a")text("bc").
 class Hasher {
  public:

@@ -32,7 +32,7 @@ Letter first_letter(std::string_view text) {
 
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
-/// True for direction marks and overrides, line separators, surrogates and noncharacters.
+/// True for Unicode direction marks and overrides, line separators, surrogates and noncharacters.
 bool is_deceptive(std::uint32_t code) {
   const auto within = [code](std::uint32_t first, std::uint32_t last) {
     return code >= first && code <= last;

@@ -1,6 +1,6 @@
 #pragma once
-// Makes text from files, paths and other ranks safe to print, so that a terminal obeys no part of
-// it.
+// Makes text from files, paths and other ranks safe to print, so that nothing in it can control a
+// terminal.
 
 #include <string>
 #include <string_view>
@@ -12,9 +12,10 @@ enum class LineBreaks {
   kKept,     ///< line breaks stay; for text that consists of lines
 };
 
-/// Returns the text after escaping everything that a terminal would obey or a reader could not see.
-/// Control characters (C0, DEL, C1) and invalid UTF-8 bytes become escapes like "\x1b". Surrogates,
-/// and characters that change the writing direction or break lines, become escapes like "\u202e".
+/// Escapes everything in the text that a terminal would obey or that a reader could not see, and
+/// returns the result. Control characters (C0, DEL, C1) and invalid UTF-8 bytes become escapes like
+/// "\x1b". Surrogates, and characters that change the writing direction or break lines, become
+/// escapes like "\u202e".
 std::string printable(std::string_view text, LineBreaks breaks = LineBreaks::kEscaped);
 
 }  // namespace reprise

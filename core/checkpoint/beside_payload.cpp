@@ -53,8 +53,8 @@ class Finder {
     }
   }
 
-  /// Returns why the entry is not a file; nothing if it is one. Pipes and devices have size 0, so
-  /// only entries of size 0 are opened to check this.
+  /// Returns the reason why the entry is not a file; nothing if it is a file. Pipes and devices
+  /// have size 0, so only entries of size 0 are opened to find out.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {
@@ -69,8 +69,8 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// True for top-level files that a new save writes itself, and that are therefore not copied.
-  /// Files of this kind that an earlier save left are also added to `left_out`.
+  /// True for top-level files that a new save writes itself. They are therefore not copied. Any
+  /// such files that an earlier save left are also added to `left_out`.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;

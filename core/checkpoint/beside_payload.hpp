@@ -15,7 +15,7 @@ struct BesidePayload {
     std::string name;  ///< relative to the checkpoint's directory; may contain '/'
     std::uint64_t bytes = 0;
   };
-  /// Relative to the checkpoint's directory; parents come first.
+  /// Names relative to the checkpoint's directory. A parent comes before its children.
   std::vector<std::string> directories;
   std::vector<File> files;
   /// Names that are not copied, each with the reason: links, special files such as pipes, and
@@ -42,8 +42,8 @@ void require_readable_manifest(const Checkpoint& checkpoint);
 /// True if a plain DCP checkpoint has a common.pt that belongs to the user and is not common state.
 bool has_own_common_file(Checkpoint& checkpoint);
 
-/// Returns everything except payload, metadata and manifest; directories with all their contents.
-/// Links are not followed.
+/// Returns everything except payload, metadata and manifest. A directory is returned with all its
+/// contents. Links are not followed.
 BesidePayload beside_payload(const Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -11,7 +11,7 @@ namespace reprise {
 
 class ByteProgress {
  public:
-  /// Borrows `progress`.
+  /// `progress` must outlive this object.
   explicit ByteProgress(Progress& progress) : progress_(progress) {}
 
   void expect(std::uint64_t bytes) { total_ += bytes; }

@@ -18,14 +18,14 @@
 
 namespace reprise {
 
-/// The metadata files of a directory, in memory: `.metadata`, or otherwise all `__<rank>.metadata`
-/// by rank.
+/// The metadata files of a directory, in memory: `.metadata` or, if there is none, all
+/// `__<rank>.metadata` in the order of ranks.
 struct MetadataFiles {
   std::vector<std::string> names;
   std::vector<Bytes> contents;
 };
 MetadataFiles read_metadata_files(Store& store, const std::string& directory);
-/// Returns a hash; equal names with equal contents have equal hashes.
+/// Returns a hash of the files' names and contents.
 std::uint64_t hash_of(const MetadataFiles& files);
 
 /// Bytes of a checkpoint's files that are already in memory.
@@ -56,8 +56,8 @@ class Checkpoint {
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
   std::string display(FileIndex file) const;
-  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND,
-  /// naming the file.
+  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
+  /// the file's name.
   ReadFile& file(FileIndex file);
 
   /// From now on, reads take bytes from `at_hand` if it has them, and otherwise from the file. If
@@ -66,8 +66,8 @@ class Checkpoint {
   void look_first_in(const BytesAtHand* at_hand);
 
   /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
-  /// Throws TORN_FILE if the range exceeds the file, COVERAGE_GAP if the metadata gives the item no
-  /// storage.
+  /// Throws TORN_FILE if the range exceeds the file, and COVERAGE_GAP if the metadata gives no
+  /// storage for the item.
   std::unique_ptr<ItemSource> slice(const std::string& key, FileIndex file, ByteRange range);
   /// Reads the item's header and checks it against the metadata (DTYPE_DRIFT,
   /// EXTENT_MISMATCH).
@@ -77,8 +77,9 @@ class Checkpoint {
                                 Archive& archive);
   Bytes object_bytes(const StoredObject& object);
 
-  /// True if Megatron-Core, or Reprise in its format, wrote the checkpoint: `.metadata` has entries
-  /// that only these two write, or metadata.json is in that format, intact or damaged.
+  /// True if the checkpoint was written by Megatron-Core, or by Reprise in Megatron-Core's format.
+  /// In that case, `.metadata` has entries that no other program writes, or metadata.json is in
+  /// that format, intact or damaged.
   bool of_megatron() const;
   /// True if metadata.json exists and is Megatron-Core's, intact or damaged. In plain DCP a file of
   /// that name may belong to the user.
@@ -101,13 +102,13 @@ class Checkpoint {
   /// True if metadata.json says that the format is Megatron's, but the common state that this
   /// format requires is missing.
   bool lost_common() const;
-  /// Throws NOT_STORED if lost_common().
+  /// Throws NOT_STORED if lost_common() is true.
   void require_common_if_megatron() const;
 
-  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly: data read
-  /// meanwhile may come from either checkpoint. First checks that the metadata files still have the
-  /// content that was read. Then checks that each opened file is still the one at its path, if the
-  /// store can tell.
+  /// Throws STALE_METADATA if another save has replaced this checkpoint, even if only temporarily:
+  /// the data read so far may come from either checkpoint. First checks that the metadata files
+  /// still have the content that was read. Then checks that each opened file is still the one at
+  /// its path, if the store can tell.
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;

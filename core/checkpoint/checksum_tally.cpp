@@ -12,12 +12,12 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kKept = 64;  // mismatches kept per file
-/// Once all files together keep this many mismatches, each further file keeps only one.
+/// Once this many mismatches have been kept in all, only one is kept for each further file.
 constexpr std::size_t kKeptInAll = 1024;
 constexpr std::size_t kFilesNamed = 6;
 constexpr std::string_view kElements = "data/";  // name prefix of element records
 
-/// Returns "a, b and 3 more".
+/// Joins the names of the first few files and counts the others: "a, b and 3 more files".
 std::string some_of(const std::vector<std::string>& files) {
   const std::size_t named = std::min(files.size(), kFilesNamed);
   std::string text = join(std::span(files).first(named), ", ");

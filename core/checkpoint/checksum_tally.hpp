@@ -1,10 +1,10 @@
 #pragma once
 // Counts checksum results per file and judges each file only at the end. A writer may have been
-// configured not to compute checksums, which can be recognized only from all records of a file
-// together. In such a file torch stores 0 for every record (seen in torch 2.15 with
-// torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records of
-// elements and correct checksums for the rest. Any other mismatch is damage. Each rank writes its
-// own files, so each file is judged on its own.
+// configured not to compute checksums; this shows only if all records of a file are considered
+// together. In a file of such a writer, torch stores 0 for every record (seen in torch 2.15 with
+// torch.utils.serialization.config.save.compute_crc32 = False). Reprise stores 0 for records with
+// elements, and correct checksums for all other records. Any other mismatch is damage. Each rank
+// writes its own files, so each file is judged separately.
 
 #include <cstdint>
 #include <functional>
@@ -27,19 +27,19 @@ class ChecksumTally {
   };
   struct Counts {
     Count all;
-    Count elements;  ///< counts of the records in `all` that hold elements
+    Count elements;  ///< counts of only those records that contain elements
 
     /// True if every record stores the checksum 0, or if every element record does and all other
     /// records match their checksums.
     bool may_be_switched_off() const;
-    /// True if may_be_switched_off() holds, there are several records, and at least one of them
+    /// True if may_be_switched_off() is true, there are several records, and at least one of them
     /// does not match its checksum.
     bool switched_off() const;
   };
 
-  /// Reads the whole item in bounded steps and counts its records. A stream written by torch before
-  /// 1.6 has no records. Throws the same errors as Archive if the item is damaged or not an
-  /// archive. Ignores records without content.
+  /// Reads the whole item in bounded steps, checks its records and counts the results. A stream
+  /// written by torch before 1.6 has no records. Throws the same errors as Archive if the item is
+  /// damaged or not an archive. Ignores records without content.
   void add(ItemSource& item, const std::string& key);
   /// Counts a non-empty record whose checksum was verified elsewhere. `place` returns the record's
   /// position; it is called only if the checksum does not match.
@@ -55,12 +55,14 @@ class ChecksumTally {
   std::map<std::string, Counts> counts() const;
   std::uint64_t records() const;
   std::uint64_t mismatches() const;
-  /// Throws the first mismatch in files accepted by `in`, if there is one.
+  /// Throws an Error for the first mismatch in the files that `in` accepts, if there is one.
   void require_matches(const std::function<bool(const std::string& file)>& in) const;
-  /// Throws the first mismatch, but ignores files for which may_be_switched_off() holds so far.
+  /// Throws an Error for the first mismatch. Ignores files for which may_be_switched_off() is true
+  /// so far.
   void require_no_damage() const;
-  /// Returns an error per mismatch, and one note on files without checksums; empty if all is well.
-  /// Only the first mismatches are kept; a last finding counts the others.
+  /// Returns one error for each mismatch, and one note on files without checksums; empty if there
+  /// are neither. Only the first mismatches are kept; the last finding states how many more there
+  /// are.
   Findings findings() const;
 
  private:

@@ -12,16 +12,16 @@ namespace {
 /// Limit on the number of remembered shapes; few are needed, because shapes repeat from layer to
 /// layer.
 constexpr std::size_t kFramesMax = 32;
-/// After this many consecutive items that do not have the usual frame, the reader parses all
-/// further items.
+/// After this many consecutive items that do not have the usual frame (TensorFrame), the reader
+/// parses all further items.
 constexpr int kMissesMax = 8;
 /// Number of bytes read at a time. It is small enough for the bytes to be still in the CPU's cache
 /// when their checksum is computed. An item with at most this many element bytes may be read in one
 /// go; its head and tail are then checked afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
-/// If the only target takes the whole chunk in row-major order, returns the target's memory;
-/// otherwise null.
+/// If there is only one target and it receives the whole chunk in row-major order, returns the
+/// target's memory; otherwise null.
 std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
   if (targets.size() != 1 || !(targets.front().region == chunk.box)) return nullptr;
   const StridedView& target = targets.front().target;
@@ -58,8 +58,9 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Returns the usual frame for a chunk of this shape; null if the chunk's item must be parsed. An
-/// item with a frame is read only once, so its bytes cannot change between check and delivery.
+/// Returns the frame (TensorFrame) that items of chunks with this shape usually have; null if this
+/// chunk's item must be parsed. An item with a frame is read only once, so its bytes cannot change
+/// between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
@@ -82,8 +83,8 @@ std::optional<TensorItem> ChunkReader::match(const TensorFrame& frame) {
   return frame.match(head_, tail_);
 }
 
-/// Reads an item that should have this frame. Returns nothing if it has another frame; in that case
-/// the targets may already have been written.
+/// Reads an item that should have the given frame. Returns nothing if the item has another frame;
+/// in that case the targets may already have been written.
 std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
                                                       std::span<const RegionTarget> targets) {
   const TensorFrame& frame = framed.frame;
@@ -125,7 +126,7 @@ std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   return crc.value();
 }
 
-/// Reads all elements, delivers the requested ones and returns the checksum of all.
+/// Reads all elements, delivers the requested ones and returns the checksum of all elements.
 std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const RegionTarget> targets) {
   const auto width = static_cast<std::int64_t>(size_of(item.frame.dtype()));
   const auto room = static_cast<std::int64_t>(resources_.staging.size()) / width;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads parts of stored chunks: checks an item's header against the metadata, copies its regions to
-// their targets, and checks its checksums on request.
+// Reads parts of stored chunks: checks an item's header against the metadata, copies the requested
+// regions to their targets, and verifies the item's checksums on request.
 
 #include <cstdint>
 #include <deque>
@@ -20,7 +20,7 @@ struct ReaderResources {
   Checkpoint& checkpoint;
   Device& device;           ///< the targets are in the memory of this device
   MutableByteSpan staging;  ///< buffer between file and targets; its size limits one read
-  ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole and counted here
+  ChecksumTally* checksums = nullptr;  ///< if given, counts all records of the items that are read
 };
 
 class ChunkReader {
@@ -30,18 +30,19 @@ class ChunkReader {
   /// Uses `staging` for all further reads.
   void go_through(MutableByteSpan staging) { resources_.staging = staging; }
 
-  /// Fills the targets like read_regions() and returns the number of element bytes read. Throws the
-  /// same errors as Checkpoint::tensor_item and read_regions. Counts a wrong checksum in the tally,
-  /// and also throws it unless the file's checksums may be switched off.
+  /// Reads the targets' elements as read_regions() does, and returns the number of element bytes
+  /// read. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a wrong
+  /// checksum in the tally, and also throws it as an Error unless the file's checksums may be
+  /// switched off.
   ///
-  /// Items in the usual frame (TensorFrame) are not parsed: the needed part is read once, and
-  /// checksums are computed from the very bytes delivered. Other items cost an extra read of about
-  /// 4 KiB at each end, or of the whole item if checksums are wanted.
+  /// Items in the usual frame (TensorFrame) are not parsed: the needed range is read once, and
+  /// checksums are computed from the same bytes that are delivered. Other items need an extra read
+  /// of about 4 KiB at each end, or of the whole item if checksums are wanted.
   std::uint64_t read(const StoredTensor& tensor, const StoredChunk& chunk,
                      std::span<const RegionTarget> targets);
 
  private:
-  /// A chunk whose item should have the usual frame, together with that frame and the open file.
+  /// A chunk whose item should have the usual frame, together with this frame and the open file.
   struct Framed {
     const StoredTensor& tensor;
     const StoredChunk& chunk;

@@ -26,11 +26,11 @@ void confirm_written(Store& store, const std::string& path, const WrittenContent
 
 class CopiedFile {
  public:
-  /// Creates the file. Reports copied bytes to `progress`, which is borrowed.
+  /// Creates the file. Reports copied bytes to `progress`, which must outlive this object.
   CopiedFile(Store& store, std::string path, ByteProgress& progress);
 
-  /// Appends the content of `source` with the patches applied. Returns the range of the new file
-  /// that this content occupies.
+  /// Appends the content of `source` with the patches applied. Returns the range of this content in
+  /// the new file.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
   /// Syncs and closes the file, and reads it back to confirm its content. May be called once.
   WrittenContent finish();
@@ -60,7 +60,7 @@ class WholeFile final : public ItemSource {
 /// Reads a range of another item source.
 class PartOf final : public ItemSource {
  public:
-  /// Error messages give `place` as the position of the range. `whole` is borrowed.
+  /// Error messages give `place` as the position of the range. `whole` must outlive this object.
   PartOf(ItemSource& whole, ByteRange range, ErrorPlace place)
       : ItemSource(std::move(place)), whole_(whole), range_(range) {}
 

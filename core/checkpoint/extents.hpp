@@ -26,9 +26,9 @@ struct StoredItem {
 std::vector<StoredItem> items_by_place(const Catalog& catalog);
 
 struct Overlap {
-  StoredItem item;        ///< first item that begins within another
+  StoredItem item;        ///< first item that begins within another item
   StoredItem met;         ///< the item in which `item` begins
-  std::size_t count = 0;  ///< number of items that begin within another
+  std::size_t count = 0;  ///< number of items that begin within another item
 };
 
 /// Finds overlapping items in one file; returns nothing if there are none. The items must be sorted
@@ -39,10 +39,10 @@ std::optional<Overlap> find_overlap(
 /// Describes the overlap for an error message about overlap.item.
 std::string words_of(const Overlap& overlap);
 
-/// Throws EXTENT_MISMATCH for the first file in which two items share bytes, with both keys, file
-/// and offset. Guards code that reads every item of a checkpoint: otherwise a few bytes of metadata
-/// could refer to the bytes of a large file again and again. No writer lets two items share bytes.
-/// O(n log n), from the metadata only.
+/// Throws EXTENT_MISMATCH for the first file in which two items share bytes; the error has both
+/// keys, the file and the offset. Protects code that reads every item of a checkpoint: without this
+/// check, a few bytes of metadata could refer to the bytes of a large file again and again. No
+/// writer lets two items share bytes. O(n log n), from the metadata only.
 void require_apart(const Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Makes and counts findings, the results of examining a checkpoint.
+// Creates and counts findings, which are the results of examining a checkpoint.
 
 #include <cstdint>
 #include <optional>

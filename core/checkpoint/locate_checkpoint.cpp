@@ -21,7 +21,7 @@ bool has_payload(Store& store, const std::string& directory) {
                      [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
 }
 
-/// Parses the step of "<anything>/iter_0000010".
+/// Parses the step number in "<anything>/iter_0000010".
 std::optional<Step> step_in_name(const std::string& path) {
   const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
   return tracker ? tracker->step : std::nullopt;
@@ -43,7 +43,7 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
               {.file = store.display(tracker)});
 }
 
-/// Orders "step-9" before "step-10".
+/// Sorts "step-9" before "step-10".
 bool in_natural_order(std::string_view a, std::string_view b) {
   const auto digits = [](std::string_view text) {
     return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
@@ -71,7 +71,7 @@ bool in_natural_order(std::string_view a, std::string_view b) {
 }
 
 /// True for the names of directories that are being written or removed. A writer that dies leaves
-/// such a directory.
+/// such a directory behind.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
@@ -98,7 +98,8 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
 }
 
 /// Finds directories with metadata up to two levels below `path`, as torchtitan (step-3/) and
-/// Accelerate (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
+/// Accelerate (checkpoint_0/pytorch_model_fsdp_0/) create them. Returns their names relative to
+/// `path`.
 std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
   constexpr std::size_t kLookedAt = 1000;
   constexpr int kLevels = 2;

@@ -19,7 +19,7 @@ struct Location {
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
 /// or a root whose latest_checkpointed_iteration.txt names such a directory. If the directory is
-/// missing and a crash left `<directory>.replaced`, returns the latter. If there is no checkpoint,
+/// missing and a crash left `<directory>.replaced`, returns that copy. If there is no checkpoint,
 /// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata) or TRACKER_DANGLING (the
 /// tracker names a missing directory).
 Location locate(Store& store, const std::string& path);
@@ -29,7 +29,8 @@ bool nothing_saved(Store& store, const std::string& path);
 
 /// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.
 bool holds_metadata(Store& store, const std::string& directory);
-/// Returns the names of the metadata files in `directory`; none if it has none or does not exist.
+/// Returns the names of the metadata files in `directory`. Empty if there are none or if the
+/// directory does not exist.
 std::vector<std::string> metadata_names(Store& store, const std::string& directory);
 
 }  // namespace reprise

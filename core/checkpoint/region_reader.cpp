@@ -43,8 +43,8 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// Converts a piece of a chunk to positions in the item's storage: `local` and the strides of the
-/// result are in elements of that storage.
+/// Converts a piece of a chunk to positions in the item's storage. In the result, `local` and the
+/// strides are counted in elements of that storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {
     piece.local = item.storage_offset;
@@ -67,9 +67,9 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-/// Runs of at least this many bytes are read straight into their target. For shorter runs that are
-/// adjacent in the file, it is faster to read one block and copy the runs out of it than to list
-/// them in one request.
+/// Runs of at least this many bytes are read straight into their target. Shorter runs may be
+/// adjacent in the file. It is then faster to read one block and copy the runs out of it than to
+/// list them in one request.
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
 /// Maximum number of runs per request.
 constexpr std::size_t kPartsMax = 16;
@@ -142,7 +142,7 @@ class AtomReader {
         seen_(seen),
         direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
 
-  /// `first` and `strides` are in elements of the item's storage.
+  /// `first` and `strides` are counted in elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
             const std::vector<Target>& targets) {
     const Order order(strides, extents);
@@ -170,9 +170,9 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      // Each further step adds strides[d] elements to the span and block.elements wanted elements.
-      // A step may add one unwanted element for every twenty wanted ones; `loss` is 20 times the
-      // number of unwanted elements beyond that.
+      // Each further step along dimension d lengthens the span by strides[d] elements, and
+      // block.elements of these are wanted. The number of unwanted ones should be at most a
+      // twentieth of that; `loss` is 20 times the number beyond this limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
@@ -266,7 +266,7 @@ class AtomReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Returns the part of a target that lies in `region`, which must be inside the target's region.
+/// Returns the part of a target that is in `region`, which must be inside the target's region.
 AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
   const Piece view{target.region, 0, target.target.strides};
   const auto width = static_cast<std::int64_t>(size_of(dtype));

@@ -1,8 +1,8 @@
 #pragma once
 // Reads regions of one stored chunk into memory. Reads each needed byte once, plus at most one
-// unneeded byte for every twenty needed ones. Data that needs no conversion and has long enough
-// runs is read straight into place if the device uses host memory; the rest goes through the given
-// staging buffer.
+// unneeded byte for every twenty needed ones. If the device uses host memory, data that needs no
+// conversion and has long enough runs is read directly into its target. All other data goes through
+// the given staging buffer.
 
 #include <cstdint>
 #include <span>
@@ -26,8 +26,8 @@ struct RegionTarget {
 
 /// Reads the regions' bytes and scatters them through `device`. The device must have finished using
 /// the targets. On return, the targets are filled, in host byte order. Returns the number of bytes
-/// read from the file. If given, `seen` receives the stored bytes of all delivered elements, with
-/// their position in the item's record.
+/// read from the file. If `seen` is given, it receives the stored bytes of all delivered elements,
+/// with their position in the item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,

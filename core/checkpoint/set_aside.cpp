@@ -35,8 +35,8 @@ bool is_directory(const std::optional<Entry>& entry) {
   return entry && entry->directory && !entry->link;
 }
 
-/// Returns a key that orders set-aside copies by save time. If the store does not record times, the
-/// tokens decide the order: later tokens are larger.
+/// Returns a sort key that puts set-aside copies in the order of their save times. If the store
+/// does not record times, the tokens decide: later tokens are larger.
 std::tuple<std::int64_t, std::string> age_of(Store& store, const Aside& aside,
                                              const std::string& metadata) {
   const auto found = store.stat(join_path(aside.path, metadata));
@@ -65,10 +65,10 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if `entries` consists of marks only and includes the old mark. The directory then contains
-/// no other files, even if the store's listings lag: the old mark is created after all other files,
-/// so a listing that includes the mark includes those files too. If the old mark is missing,
-/// creates it, so that the listing of a later save can include it.
+/// True if `entries` contains only marks, among them the mark of an old checkpoint. This proves
+/// that the directory contains no other files, even if the store's listings lag: that mark is
+/// created after all other files, so a listing with the mark shows every other file too. If the
+/// mark is missing, creates it, so that the listing of a later save can include it.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -96,7 +96,7 @@ std::vector<std::string> noted_beside(Store& store, const std::string& directory
   return names;
 }
 
-/// Returns the newest copy with metadata among those that satisfy `counts`.
+/// Returns the newest copy that has metadata and for which `counts` returns true.
 template <class Counts>
 std::optional<Aside> newest_copy(Store& store, const std::string& directory, Counts counts) {
   const auto above = store.stat(parent_path(directory));
@@ -188,11 +188,11 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
   if (!is_directory(store.stat(directory))) return;
   try {
     store.create(join_path(directory, old_mark_of(token)))->close();
-    // A power cut could otherwise leave a renamed directory without its mark.
+    // Without this sync, a power cut could leave a renamed directory without its mark.
     store.sync_directory(directory);
   } catch (const Error&) {
-    // Another user's directory cannot always be marked. If this writer then dies, nobody removes
-    // that directory.
+    // Another user's directory cannot always be marked. If this writer dies after moving such a
+    // directory, no later writer removes it.
   }
 }
 

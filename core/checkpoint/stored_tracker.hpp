@@ -1,5 +1,5 @@
 #pragma once
-// Reads the tracker file of a store with read_tracker().
+// Finds and reads the tracker file of a store. read_tracker() parses it.
 
 #include <optional>
 #include <string>

@@ -17,7 +17,7 @@ StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std
   return {local + static_cast<std::size_t>(element) * width, piece.strides};
 }
 
-/// Tells which elements of a storage belong to the item's view. The view may leave gaps.
+/// Decides which elements of a storage belong to the item's view. The view may have gaps.
 class View {
  public:
   explicit View(const TensorItem& item) : item_(item) {
@@ -28,7 +28,8 @@ class View {
         dims_, [&item](std::size_t a, std::size_t b) { return item.strides[a] > item.strides[b]; });
   }
 
-  /// True if the view holds `element`. Strides never overlap: see read_tensor_item().
+  /// True if `element` is in the view. No two positions of a view share an element: see
+  /// read_tensor_item().
   bool holds(std::int64_t element) const {
     std::int64_t rest = element - item_.storage_offset;
     if (rest < 0) return false;
@@ -43,8 +44,8 @@ class View {
   std::vector<std::size_t> dims_;  ///< dimensions, sorted by stride, largest first
 };
 
-/// Adds to `crc` the bytes of the storage that belong to no element of the item's view. Most items
-/// have no such bytes.
+/// Updates `crc` with the bytes of the storage that belong to no element of the item's view. Most
+/// items have no such bytes.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
   constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of every element's width
   if (crc.seen() == item.data_bytes) return;
@@ -82,7 +83,7 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
 }
 
 /// Checks and counts all records of the item except the one with the elements. The checksums are
-/// computed from the same bytes from which the item was parsed.
+/// computed from the same bytes that were parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {
@@ -112,8 +113,8 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   return found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
 }
 
-/// Compares the checksum of the chunk's elements with the stored one, once all elements have been
-/// delivered.
+/// As soon as all elements have been delivered, compares the checksum of the chunk's elements with
+/// the stored checksum.
 void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
   if (!opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
   const StoredChunk& stored = tensor_.chunks[chunk];

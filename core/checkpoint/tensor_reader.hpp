@@ -15,10 +15,10 @@ namespace reprise {
 
 class TensorReader {
  public:
-  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH, naming the key and `.metadata`'s
-  /// directory, if the chunks do not tile the tensor. If checksums are wanted, they are computed
-  /// from the very bytes delivered. A chunk's checksum is counted in the tally once each of its
-  /// elements has been delivered exactly once.
+  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH if the chunks do not tile the tensor;
+  /// the error has the key and `.metadata`'s directory. If checksums are wanted, they are computed
+  /// from the same bytes that are delivered. The tally counts a chunk's checksum as soon as each of
+  /// its elements has been delivered exactly once.
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
 
   /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.
@@ -27,7 +27,7 @@ class TensorReader {
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
-  /// True if checksums are not wanted, or if the tally already has the checksum of every chunk from
+  /// True if no checksums are wanted, or if the tally already has the checksum of every chunk from
   /// which elements were delivered.
   bool judged() const;
 

@@ -96,7 +96,7 @@ void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, DiffRepo
   }
 }
 
-/// Notes files that an earlier save left. They are not compared.
+/// Adds a note about the files that an earlier save left. They are not compared.
 void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
   for (Finding& finding : check_stale_files(checkpoint)) {
     finding.severity = Severity::kNote;

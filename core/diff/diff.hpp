@@ -32,7 +32,7 @@ enum class DiffVerdict : std::uint8_t {
 };
 /// Returns "same", "different", "shape differs", ...
 std::string_view name_of(DiffVerdict verdict);
-/// True for every verdict but kSame, kNotComparable and kNotKnown.
+/// True for every verdict except kSame, kNotComparable and kNotKnown.
 bool counts_as_different(DiffVerdict verdict);
 
 struct TensorDiff {
@@ -56,7 +56,7 @@ struct ObjectDiff {
   /// payload.
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  /// True if the item was compared as bytes, because it contains names that are not interpreted.
+  /// True if the item was compared as bytes, because at least one side cannot be interpreted.
   bool opaque = false;
   std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
@@ -97,10 +97,10 @@ struct DiffReport {
 
 struct DiffOptions {
   /// Returns true for each key to compare. kCommonStatePath stands for the common state; a file
-  /// next to the payload is identified by its name. If empty, everything is compared.
+  /// next to the payload is identified by its name. If no function is set, everything is compared.
   std::function<bool(std::string_view key)> wanted;
   /// Returns true for differences in the common state that are to be ignored, for example at the
-  /// path "common_state['args']['lr']". If empty, no difference is ignored.
+  /// path "common_state['args']['lr']". If no function is set, no difference is ignored.
   std::function<bool(std::string_view path)> path_ignored;
   /// Size of the blocks read from each side. The comparison uses three buffers of this size: one
   /// for each side, and one for staging.

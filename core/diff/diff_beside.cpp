@@ -63,7 +63,7 @@ WholeValue backend_value(ItemSource& file) {
   return {{.value = std::move(value), .opaque_because = {}}, ""};
 }
 
-/// Decodes a file's content as a value, or says why it cannot be decoded.
+/// Decodes a file's content as a value, or returns the reason why it cannot be decoded.
 WholeValue value_of(ItemSource& file, bool of_megatron) {
   const auto opaque = [](std::string because) {
     return WholeValue{{.value = {}, .opaque_because = std::move(because)}, ""};

@@ -7,11 +7,11 @@
 
 namespace reprise {
 
-/// Compares the files next to the payload. Files with equal bytes are the same. Torch archives and
-/// pickles are compared by value if they can be read and are small enough; other files with unequal
-/// bytes get the verdict "not known". A file that only one side has is a difference. Links to files
-/// are followed. Links to directories are not followed and get the verdict "not known". Leftovers
-/// of an earlier save are skipped.
+/// Compares the files next to the payload. Files with equal bytes get the verdict "same". Torch
+/// archives and pickles are compared by value if they can be read and are small enough; other files
+/// with unequal bytes get the verdict "not known". A file that only one side has is a difference.
+/// Links to files are followed. Links to directories are not followed and get the verdict "not
+/// known". Leftovers of an earlier save are skipped.
 void diff_beside(DiffSides& sides, const DiffOptions& options, DiffReport& report);
 
 }  // namespace reprise

@@ -89,9 +89,9 @@ class ObjectDiffer {
     return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// False if both sides have the key, but with different grids, because equal coordinates then
-  /// refer to different positions. The first call for such a key adds one entry to the report,
-  /// which stands for all shards of the key. True if only one side has the key.
+  /// False if both sides have the key, but with different grids: equal coordinates then refer to
+  /// different positions. For such a key, the first call adds one entry to the report, which stands
+  /// for all shards of the key. If only one side has the key, returns true.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
@@ -160,8 +160,8 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
-  /// Reports as damage each side whose common state is missing. If it is missing on both sides, the
-  /// checkpoints still do not count as equal, because the lost values may have differed.
+  /// Reports damage for each side whose common state is missing. If it is missing on both sides,
+  /// the checkpoints still do not count as equal, because the lost values may have differed.
   void note_lost_common() {
     for (const Checkpoint* side : {&left_, &right_}) {
       if (!side->lost_common()) continue;
@@ -185,8 +185,8 @@ class ObjectDiffer {
     return is_layout_argument(difference.path) && !difference.one_sided;
   }
 
-  /// Records the differences that are not ignored, with their full paths in the common state.
-  /// Layout arguments are listed separately.
+  /// Adds to the result the differences that are not ignored, with their full paths in the common
+  /// state. Layout arguments are listed separately.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
     const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
     result.differences = differences(left, right, most, [this](const ValueDifference& difference) {

@@ -1,6 +1,6 @@
 #pragma once
-// Holds the two checkpoints of a diff, how their layouts differ, and what the comparison has seen
-// of their checksums so far.
+// Contains the two checkpoints of a diff, the differences between their layouts, and the results of
+// verifying their checksums so far.
 
 #include <optional>
 
@@ -21,7 +21,7 @@ class DiffSides {
   DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
 
   /// Returns how the layouts differ. Reads the common states on the first call. If a common state
-  /// is missing or cannot be interpreted, the layouts are taken to be equal.
+  /// is missing or cannot be interpreted, the layouts are assumed to be equal.
   LayoutsApart layouts_apart();
 
   Checkpoint& left;

@@ -21,7 +21,8 @@ std::optional<TensorDiff::Side> side_of(const StoredTensor* tensor) {
 
 using Pair = Both<StoredTensor>;
 
-/// Returns the verdict if names, shapes and dtypes decide it; kSame if the elements must decide.
+/// Returns the verdict if it follows from names, shapes and dtypes alone. Returns kSame if the
+/// elements must still be compared.
 DiffVerdict judge_form(const Pair& pair) {
   if (pair.left == nullptr || pair.right == nullptr) {
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;

@@ -15,9 +15,9 @@ inline constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
 
 /// True if both items have the same bytes. Reads them in bounded steps.
 bool same_bytes(ItemSource& left, ItemSource& right);
-/// Sets the verdict after bytes were compared instead of values: "same" for equal bytes, and "not
-/// known" for unequal bytes, which may still mean equal values. `why` says why no value was
-/// decoded.
+/// Sets the verdict of items that were compared as bytes instead of values. Equal bytes are "same".
+/// Unequal bytes are "not known", because the values may still be equal. `why` says why no value
+/// was decoded.
 void judge_bytes(bool same, const std::string& why, ObjectDiff& result);
 /// An item and its decoded value.
 struct ReadItem {

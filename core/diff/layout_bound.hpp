@@ -14,7 +14,7 @@ bool is_layout_bound(std::string_view key);
 
 /// True if `key` is the key of state that a distributed optimizer stores for each data-parallel
 /// group. Positions in this state are positions in the optimizer's buckets. Another model-parallel
-/// layout has other buckets.
+/// layout has different buckets.
 bool is_optimizer_group(std::string_view key);
 
 /// True if `path` within the common state, such as "['args']['tensor_model_parallel_size']", is a
@@ -24,7 +24,7 @@ bool is_optimizer_group(std::string_view key);
 bool is_layout_argument(std::string_view path);
 
 /// True for a layout argument that changes the number of ranks, but not the part of the model that
-/// each rank holds. The buckets of a distributed optimizer then stay the same.
+/// each rank holds. Such a change leaves the buckets of a distributed optimizer as they are.
 bool is_data_parallel_argument(std::string_view path);
 
 }  // namespace reprise

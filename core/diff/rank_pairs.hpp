@@ -1,6 +1,6 @@
 #pragma once
-// Pairs the corresponding items of two checkpoints. Either checkpoint may have separate metadata
-// for each rank.
+// Matches each item of one checkpoint with the corresponding items of another. Either checkpoint
+// may have separate metadata for each rank.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-/// An item that is in one or both checkpoints. The pointer of a checkpoint that lacks the item is
+/// An item that is in one or both checkpoints. The pointer for a checkpoint without the item is
 /// null.
 template <class Item>
 struct Both {
@@ -27,12 +27,12 @@ struct Both {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;
   }
-  /// Returns the key that a training job uses for the item, which contains no rank.
+  /// Returns the key that a training job uses for the item. It contains no rank.
   std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
 };
 
-/// Pairs items of equal name. An item that one rank saved for itself is paired with the other
-/// side's item for that rank. An item in a single `.metadata` is paired with the items of all
+/// Matches items of the same name. An item that one rank saved for itself is matched with the other
+/// side's item for that rank. An item in a single `.metadata` is matched with the items of all
 /// ranks.
 template <class Item>
 std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
@@ -74,7 +74,7 @@ std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
   return pairs;
 }
 
-/// Pairs the items of two checkpoints. The pairs are sorted by key.
+/// Matches the items of two checkpoints and returns the pairs, sorted by key.
 template <class Item>
 std::vector<Both<Item>> pairs_of(const std::vector<Item>& left, const std::vector<Item>& right) {
   // Each item with its side: false for left, true for right.

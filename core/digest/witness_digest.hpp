@@ -11,12 +11,12 @@
 
 namespace reprise {
 
-/// Returns the number that identifies the tensor in its digest: the first 8 bytes, little-endian,
-/// of the SHA-256 of key, a zero byte and the dtype's name.
+/// Returns the number that identifies the tensor in its digest. It is the first 8 bytes, read as
+/// little-endian, of the SHA-256 of these bytes: the key, a zero byte and the dtype's name.
 std::uint64_t witness_key(std::string_view key, std::string_view dtype);
 
-/// Returns the digest of a box of a tensor of this shape. `elements` holds the box row-major,
-/// little-endian, and nothing else.
+/// Returns the digest of a box of a tensor of this shape. `elements` contains exactly the elements
+/// of the box, row-major and little-endian.
 std::uint64_t witness_digest(std::uint64_t key, DType dtype, const Dims& shape, const Box& box,
                              ByteSpan elements);
 

@@ -24,17 +24,17 @@ struct BackendInfo {
   std::int64_t sharded_backend_version = 1;
   std::string common_backend = "torch";
   std::int64_t common_backend_version = 1;
-  /// Unknown keys. Megatron-Core up to 0.18 refuses a file that has any.
+  /// Unknown keys. Megatron-Core up to 0.18 refuses a file with unknown keys.
   std::vector<std::string> unknown_keys = {};
 
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;
 };
 
-/// Says who wrote a metadata.json, judging by its content. Users often give that name to notes of
-/// their own.
+/// Says who wrote a metadata.json, judging by its content. Users often have files of their own with
+/// that name.
 enum class BackendFile : std::uint8_t {
-  /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is no
-  /// valid JSON object but contains "_backend", a part of all four keys.
+  /// Megatron wrote the file: it is a JSON object with at least one of the four keys, or it is not
+  /// a valid JSON object but contains "_backend", which is part of all four keys.
   kMegatron,
   /// The file is not a valid JSON object and does not contain "_backend". It may be Megatron's file
   /// overwritten with other bytes, or a user's file.

@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Returns a dict from each key to its value as JSON text. Adds keys that some versions of
-/// Megatron-Core leave out, with their default values. Throws TORN_FILE if the file is not a JSON
-/// object, and LIMIT if it is larger than 1 MiB.
+/// Returns a dict that maps each key to its value as JSON text. If the file lacks a key that some
+/// versions of Megatron-Core leave out, the key is added with its default value. Throws TORN_FILE
+/// if the file is not a JSON object, and LIMIT if it is larger than 1 MiB.
 Value read_backend_value(ByteSpan bytes, const ErrorPlace& place = {});
 
 }  // namespace reprise

@@ -54,7 +54,7 @@ class ArchiveStorages final : public StorageSource {
 
 BytesItem opaque(std::string because) { return {.opaque_because = std::move(because)}; }
 
-/// True for records that only describe how an item was written.
+/// True for records that only say how an item was written.
 bool says_how_written(std::string_view record) {
   constexpr std::array<std::string_view, 7> kNames = {"data.pkl",
                                                       "version",

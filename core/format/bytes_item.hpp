@@ -21,7 +21,8 @@ struct BytesItem {
   /// The item's value. If empty, the item is opaque and must be copied byte for byte.
   std::optional<Value> value;
   std::string opaque_because;  ///< why the item is opaque, for messages; empty if there is a value
-  /// Names ("module.name") that are not on the closed list. They are never interpreted.
+  /// Names ("module.name") in the item's pickle that are not on the closed list. They are never
+  /// interpreted.
   std::vector<std::string> unlisted_names;
   std::string prefix;  ///< prefix of the archive's records; empty if the item is not an archive
   /// Records that do not match their stored checksum or have none. A writer may have configured

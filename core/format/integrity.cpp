@@ -10,7 +10,7 @@ namespace reprise {
 
 namespace {
 
-// A manifest that lists half a million files, one per line, is smaller than this.
+// Limit on the size of a manifest. Half a million files, one per line, fit within it.
 constexpr std::uint64_t kManifestSizeMax = std::uint64_t{64} << 20U;
 constexpr std::string_view kAlgorithm = "sha256";
 

@@ -40,8 +40,8 @@ bool may_be_integrity(ByteSpan bytes);
 /// file name.
 IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place = {});
 
-/// Writes a manifest with sorted names, indented by 2 like Megatron-Core's. Throws UNSUPPORTED if a
-/// name is not UTF-8.
+/// Writes a manifest with sorted names, indented by 2 spaces like the manifests of Megatron-Core.
+/// Throws UNSUPPORTED if a name is not UTF-8.
 Bytes write_integrity(const IntegrityManifest& manifest);
 
 }  // namespace reprise

@@ -12,8 +12,8 @@
 namespace reprise {
 
 /// Parses text that must be a single JSON object without duplicate keys at any level. Otherwise
-/// throws TORN_FILE with the offset. Throws LIMIT if the text has more than `size_max` bytes or
-/// more than 16 levels.
+/// throws TORN_FILE with the offset. Throws LIMIT if the text has more than `size_max` bytes or is
+/// nested more than 16 levels deep.
 nlohmann::json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t size_max);
 
 }  // namespace reprise

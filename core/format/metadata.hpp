@@ -41,13 +41,15 @@ struct Metadata {
 
 /// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint in ascending order (see
 /// rank_tables.hpp). `names` has the files' names, which also appear in messages. Work and memory
-/// are bounded by the length of the bytes. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or
+/// are bounded by the length of the files. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or
 /// UNSUPPORTED with file and offset. Checks only the form, for example that storage paths stay
-/// inside the directory and that counts and ranks match. Does not check that chunks tile.
+/// inside the directory and that counts and ranks match. Does not check that chunks tile their
+/// tensors.
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names);
 
-/// Writes metadata that torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, and
-/// one planner entry per key. If planner_data lacks a key, its path is the key itself.
+/// Writes metadata that torch 2.4 to 2.13 and megatron-core can read: protocol 4, plain classes,
+/// and one planner entry per key. If planner_data lacks a key, the path in its entry is the key
+/// itself.
 Bytes write_metadata(const Metadata& metadata);
 
 /// Returns the metadata for one rank of the job. Leaves out items that belong to other ranks, and
@@ -58,8 +60,8 @@ struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// Returns a single `.metadata`, or, if the ranks wrote their own metadata, one `__<rank>.metadata`
-/// for each rank, which has the items from that rank's metadata.
+/// Returns a single `.metadata`. If the ranks wrote their own metadata, returns one
+/// `__<rank>.metadata` for each of these ranks instead, with the items of that rank.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -13,8 +13,9 @@
 
 namespace reprise::pickle {
 
-/// Upper limit on the attributes of an object; real objects have at most 7. The limit bounds the
-/// work for a hostile file, in which many objects share one huge dict of attributes.
+/// Upper limit on the number of attributes of an object; real objects have at most 7. Without a
+/// limit, a hostile file could cause unbounded work: many objects could share one huge dict of
+/// attributes.
 inline constexpr std::size_t kAttributesMax = 64;
 
 class Objects {
@@ -26,17 +27,20 @@ class Objects {
   /// Returns the class name of an instance, without the module; empty if the node is not an
   /// instance.
   std::string_view type_name(NodeId node) const;
-  /// Returns the nodes of the given names in an instance's state or in a dict; kNoNode for missing
-  /// names. Throws LIMIT if there are more than kAttributesMax entries.
+  /// Looks up attributes by name in an instance's state or in a dict. Returns one node per name;
+  /// kNoNode if there is no such attribute. Throws LIMIT if there are more than kAttributesMax
+  /// entries.
   template <std::size_t N>
   std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
 
   bool missing(NodeId node) const { return node == kNoNode || graph_.kind(node) == Kind::kNone; }
-  /// Returns the node's text. An error message uses `what` to say what was expected.
+  /// Returns the node's text. Throws TORN_FILE if the node is not text; the error message calls the
+  /// node `what`.
   std::string_view text(NodeId node, const char* what) const;
-  /// Returns an integer that is not negative.
+  /// Returns the node's value, which must be an integer that is not negative.
   std::int64_t count(NodeId node, const char* what) const;
-  /// Returns the extents in a torch.Size, or in a tuple or list of non-negative integers.
+  /// Returns the extents that the node contains. The node must be a torch.Size, or a tuple or list
+  /// of integers that are not negative.
   Dims extents(NodeId node, const char* what) const;
   /// Calls visit(NodeId) for each item of a list or tuple.
   template <class Visit>

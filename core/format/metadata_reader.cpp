@@ -30,13 +30,13 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-/// Maximum length of a key or path. File systems have the same limit, and no module's name is as
-/// long.
+/// Maximum length of a key or path. File systems have the same limit for paths, and no module has a
+/// name of that length.
 constexpr std::size_t kNameBytesMax = 4096;
 
-/// Numbers texts, so that equal texts have equal numbers. Uses a sorted map, because a hostile file
-/// can contain many texts with equal hashes. Such a file may also refer to one long text a million
-/// times, so each node with a long text is looked up only once.
+/// Assigns a number to each text; equal texts get equal numbers. Uses a sorted map, because a
+/// hostile file can contain many texts with equal hashes. Such a file may also refer to one long
+/// text a million times, so each node with a long text is looked up only once.
 class Texts {
  public:
   explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
@@ -301,7 +301,7 @@ std::uint32_t TablesReader::next_place() const {
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);
-  if (type == "getattr") return true;  // enum and member are known, or were refused before
+  if (type == "getattr") return true;  // unknown enums and members have already been refused
   if (!type.ends_with("MEM_FORMAT_ENCODING")) return false;
   const auto args = graph_.tuple(graph_.instance(node).args);
   return args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger &&
@@ -514,7 +514,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
     if (graph_.kind(step) == Kind::kInteger && graph_.integer(step) >= 0) {
-      charge_text(0, key);  // a step costs memory, and one node may be a step of many paths
+      charge_text(0, key);  // each step costs memory, and many paths can share one node
       entry.path.emplace_back(graph_.integer(step));
     } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));

@@ -100,7 +100,7 @@ Metadata seen_by(const Metadata& all, std::int32_t rank) {
   const auto to_others = [rank](const auto& item) {
     return std::ranges::find(item.known_by.ranks, rank) == item.known_by.ranks.end();
   };
-  std::map<std::string, std::string> names;  // new names of items that are the rank's own
+  std::map<std::string, std::string> names;  // catalog key to plain name, for the rank's own items
   const auto see = [&](auto& items) {
     std::erase_if(items, [&](const auto& item) { return item.known_by.own && to_others(item); });
     for (auto& item : items) {

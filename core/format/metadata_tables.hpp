@@ -21,10 +21,10 @@ class FileNames {
   std::map<std::string, FileIndex, std::less<>> index_;
 };
 
-/// Collects notes about unusual but legal facts. Shortens a long list of one kind.
+/// Collects notes about facts that are legal but unusual.
 class Notes {
  public:
-  /// Adds a note; keeps only the first few notes of each `kind` and counts the rest.
+  /// Adds a note. Only the first few notes of each `kind` are kept; the others are only counted.
   void add(const char* kind, std::string text);
   std::vector<std::string> take();
 

@@ -1,5 +1,5 @@
-// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. It uses protocol 4
-// and plain classes, and memoizes names of classes and attributes.
+// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. Uses pickle protocol
+// 4 and plain classes. Stores the names of classes and attributes in the memo.
 
 #include <algorithm>
 #include <map>
@@ -260,7 +260,7 @@ void MetadataWriter::write_storages() {
 void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
                                    FileIndex file, ByteRange range) {
   if (file == kNoFile) return;
-  begin_object(kModule, "MetadataIndex");  // completed before it is a key: its hash needs fqn
+  begin_object(kModule, "MetadataIndex");  // must be complete as a key, because its hash needs fqn
   attribute("fqn");
   key_text(key);
   attribute("index");

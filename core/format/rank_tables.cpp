@@ -11,15 +11,15 @@
 namespace reprise {
 namespace {
 
-/// Adds two numbers, or returns the largest number if the sum overflows. Volumes in a hostile file
-/// may overflow.
+/// Adds two numbers. If the sum overflows, as sums of volumes in a hostile file can, returns the
+/// largest number.
 std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
   return sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
 }
 
 std::uint64_t volume_of(const Box& box) { return static_cast<std::uint64_t>(box.elements()); }
 
-/// One copy of a tensor, made of the pieces of several ranks that fit together.
+/// One copy of a tensor, assembled from the pieces of several ranks. The pieces fit together.
 class Copy {
  public:
   explicit Copy(StoredTensor tensor) : tensor_(std::move(tensor)) {
@@ -28,9 +28,9 @@ class Copy {
   }
 
   /// Adds the pieces of `more` to this copy. Returns false and adds nothing in three cases: dtype
-  /// or shapes differ; the two store one box at different positions; or this copy is complete, but
-  /// lacks a box of `more`. If only one of the two has storage for a box, the copy uses that
-  /// storage.
+  /// or shapes differ; this copy and `more` have stored the same box at different positions; or
+  /// this copy is complete, but lacks a box of `more`. If only one of the two has storage for a
+  /// box, the copy uses that storage.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -80,11 +80,11 @@ class Copy {
 
   StoredTensor tensor_;
   std::map<Box, std::size_t> places_;  ///< for each box, the index of the first chunk with that box
-  std::size_t before_ = 0;             ///< number of chunks that earlier ranks added
+  std::size_t before_ = 0;             ///< number of chunks added by earlier ranks
   std::uint64_t volume_ = 0;
 };
 
-/// Upper limit on the number of copies to which the pieces of later ranks may be added.
+/// Upper limit on the number of copies to which the pieces of later ranks can still be added.
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
@@ -147,7 +147,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// Maps a key and the rank that wrote it to the new name of the key in the catalog.
+/// Maps a pair (key, rank that wrote it) to the key's new name in the catalog.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>

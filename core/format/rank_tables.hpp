@@ -5,8 +5,8 @@
 //   __1.metadata  w [2:4]   b [0:3]   rng        b@rank0, b@rank1, rng@rank0, rng@rank1
 //
 // Ranks whose pieces of a tensor fit together share one copy of the tensor. If several ranks have
-// the whole of an item, each keeps its own item; the items are usually equal, but only their bytes
-// can show that.
+// the whole of an item, the catalog gets one item for each of these ranks. Such items are usually
+// equal, but this cannot be known without reading their bytes.
 
 #include <string>
 #include <vector>

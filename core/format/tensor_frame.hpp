@@ -1,8 +1,8 @@
 #pragma once
-// Recognizes tensor items as torch (2.7 and later) and Reprise write them for row-major tensors.
-// The bytes before and after the elements of such an item are called its frame here. Dtype and
-// shape determine the whole frame except for two checksums and the 40 digits of the serialization
-// id. An item with the expected frame needs no parsing.
+// Recognizes tensor items in the form in which torch (2.7 and later) and Reprise write row-major
+// tensors. The bytes before and after the elements of such an item are called its frame here. Dtype
+// and shape determine the whole frame except for two checksums and the 40 digits of the
+// serialization id. An item with the expected frame needs no parsing.
 
 #include <cstdint>
 #include <optional>
@@ -29,15 +29,15 @@ class TensorFrame {
   /// all records match their stored checksums, except the elements and the serialization id, which
   /// are not checked.
   std::optional<TensorItem> match(ByteSpan head, ByteSpan tail) const;
-  /// For a `tail` that matched: id_crc() returns the stored checksum of the serialization id, and
-  /// id_is_whole() returns true if the id has that checksum.
+  /// Both functions require a `tail` that matched. id_crc() returns the stored checksum of the
+  /// serialization id. id_is_whole() returns true if the id has that checksum.
   std::uint32_t id_crc(ByteSpan tail) const;
   bool id_is_whole(ByteSpan tail) const;
 
  private:
   TensorItemLayout layout_;
   TensorItem item_;  ///< its checksum is not set
-  Bytes fixed_;      ///< 0xff for each byte of the tail that is the same in all items, otherwise 0
+  Bytes fixed_;      ///< 0xff for tail bytes that are equal in all items, 0 for the others
 };
 
 }  // namespace reprise

@@ -21,7 +21,7 @@ namespace {
 // Upper limit on the size of a tensor's data.pkl, which usually has about 200 bytes.
 constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
 
-// True if two different indices may refer to one element. Takes the dimensions in ascending order
+// True if two different indices may refer to one element. Visits the dimensions in ascending order
 // of their strides. `reach` is the largest offset that the dimensions visited so far can produce.
 // If the stride of each further dimension is larger than `reach`, no two indices refer to one
 // element. The result is therefore false for every permuted or sliced tensor, and true for every

@@ -15,13 +15,13 @@
 
 namespace reprise {
 
-/// True if the elements and the rest of their archive exceed 2^62 bytes. Below that, no offset can
-/// overflow. An extent of 0 counts as 1.
+/// True if the archive, including the elements, would exceed 2^62 bytes. In a smaller archive, no
+/// offset can overflow. An extent of 0 is treated as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
-/// The position of a stored tensor's elements. All positions were checked against the slice.
-/// Element [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...)
-/// * size_of(dtype).
+/// Says where the elements of a stored tensor are. All positions have been checked to lie within
+/// the slice. Element [i, j, ...] is at data_offset + (storage_offset + i * strides[0] + j *
+/// strides[1] + ...) * size_of(dtype).
 struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;
@@ -47,9 +47,9 @@ struct TensorItem {
 TensorItem read_tensor_item(ItemSource& source);
 TensorItem read_tensor_item(Archive& archive);
 
-/// The bytes around the elements of a row-major tensor. Their positions are known before the
-/// elements are. An item is the head (up to data_offset), data_bytes bytes of elements, and the
-/// tail.
+/// The bytes before and after the elements of a row-major tensor. An item consists of the head
+/// (data_offset bytes), the elements (data_bytes bytes), and the tail. All positions are known
+/// before the values of the elements are.
 class TensorItemLayout {
  public:
   TensorItemLayout(DType dtype, const Dims& size);
@@ -64,7 +64,7 @@ class TensorItemLayout {
   void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
 
-  /// The positions of those bytes of the tail that depend on the elements.
+  /// Where the tail contains bytes that depend on the elements.
   struct Places {
     ArchiveWriter::ChecksumPlaces crc;     ///< checksum of the elements
     std::uint64_t id = 0;                  ///< the serialization id

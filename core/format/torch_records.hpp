@@ -21,14 +21,16 @@ void check_version(Archive& archive);
 /// are treated as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
 ByteOrder byte_order_of(Archive& archive);
 
-/// Returns the place of the pickle that begins at byte `offset` of the slice, for messages.
+/// Returns the position in the file of the pickle that begins at byte `offset` of the slice. Used
+/// in error messages.
 PickleSource pickle_at(const ItemSource& source, std::uint64_t offset);
 
 /// Adds the records that precede the storages: data.pkl, .format_version, .storage_alignment and
 /// byteorder.
 void add_leading_records(ArchiveWriter& out, ByteSpan pickle);
 inline constexpr std::uint64_t kSerializationIdBytes = 40;
-/// Adds the record `version`, then the record `.data/serialization_id` up to its content.
+/// Adds the record `version`, then begins the record `.data/serialization_id`. The caller must add
+/// the content of the latter.
 void begin_serialization_id(ArchiveWriter& out);
 /// Writes kSerializationIdBytes digits. In PyTorch's id, the first 20 digits are a hash of the
 /// record names and the other 20 come from the checksums of the contents; the id is only

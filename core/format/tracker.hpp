@@ -1,7 +1,7 @@
 #pragma once
 // Reads and writes the tracker, latest_checkpointed_iteration.txt. The tracker refers to the newest
-// checkpoint below a directory. It contains a decimal iteration or the word "release", with or
-// without white space around it.
+// checkpoint in a directory. It contains an iteration number in decimal or the word "release", with
+// or without white space around it.
 
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.
 inline constexpr std::string_view kReleaseDirectory = "release";
 
 struct Tracker {
-  std::optional<Step> step;  ///< empty means "release", a checkpoint of weights only
+  std::optional<Step> step;  ///< empty for "release", a checkpoint with weights only
 
   friend bool operator==(const Tracker&, const Tracker&) = default;
 };

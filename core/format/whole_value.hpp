@@ -11,10 +11,10 @@ namespace reprise {
 
 struct WholeValue {
   BytesItem item;
-  /// Describes the content that is not part of the value: bytes after a pickle, or archive records
-  /// to which nothing refers. The records that describe the archive's format (version, byte order
-  /// and so on) are ignored. Empty if there is no such content. Meaningful only if there is a
-  /// value.
+  /// Describes the content of the file that is not part of the value: bytes after a pickle, or
+  /// archive records to which nothing refers. Records that only describe the archive's format
+  /// (version, byte order and so on) are ignored. Empty if there is no such content. Meaningful
+  /// only if there is a value.
   std::string left_out;
 };
 

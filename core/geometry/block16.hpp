@@ -1,5 +1,6 @@
 #pragma once
-// Loads blocks of sixteen bytes, the most that a GPU thread loads or stores at once.
+// Loads blocks of sixteen bytes. A GPU thread can load or store at most that much in one
+// instruction.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +11,7 @@ namespace reprise {
 
 inline constexpr std::int64_t kBlockBytes = 16;
 
-/// A block of sixteen bytes. It may alias elements of any type; the attribute tells the compiler
-/// so.
+/// A block of sixteen bytes. The attribute `may_alias` allows it to overlay elements of any type.
 struct alignas(16) [[gnu::may_alias]] Block16 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -26,8 +26,7 @@ REPRISE_HD inline std::int64_t lead_of(const std::byte* place) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place) % 16U);
 }
 
-/// Takes two adjacent blocks; returns the 16 bytes that begin at offset `lead` (1 to 15) in the
-/// first.
+/// Returns 16 bytes from two adjacent blocks. They begin at offset `lead` (1 to 15) in the first.
 ///
 ///   first  |......LLLLLLLLLL|      second |HHHHHH..........|
 REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& second,
@@ -41,7 +40,7 @@ REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& sec
   return {(a >> bits) | (b << (64U - bits)), (b >> bits) | (c << (64U - bits))};
 }
 
-/// Returns a block with `size` bytes (at most 16) from `place` on, padded with 0.
+/// Returns a block that contains the `size` bytes (at most 16) at `place`, followed by zeros.
 REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) {
   Block16 block;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -51,14 +50,14 @@ REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) 
   return block;
 }
 
-/// A range of memory that may be read. Memory outside the range must not be read.
+/// A range of readable memory. Memory outside the range must not be read.
 struct Readable {
   const std::byte* begin;
   const std::byte* end;
 };
 
-/// Returns the 16 bytes at `place`, which must be in `all`. Uses aligned loads where they stay
-/// within `all`.
+/// Returns the 16 bytes at `place`, which must be in `all`. Uses aligned loads if these stay within
+/// `all`.
 REPRISE_HD inline Block16 load_block(const std::byte* place, const Readable& all) {
   const std::int64_t lead = lead_of(place);
   const std::byte* first = place - lead;

@@ -10,7 +10,8 @@ class Cutter {
   Cutter(const Dims& shape, std::int64_t elements_max, const std::function<void(const Box&)>& visit)
       : elements_max_(elements_max), visit_(visit), box_(Box::whole(shape)) {}
 
-  /// Splits the box along dimension `d`, in which it still has the tensor's full extent.
+  /// Splits box_ along dimension `d` and the dimensions after it. In these dimensions box_ still
+  /// has the tensor's full extent.
   void cut(std::size_t d) {
     if (d == box_.ndim() || box_.elements() <= elements_max_) return visit_(box_);
     const std::int64_t extent = box_.extent[d];

@@ -37,7 +37,7 @@ struct Box {
   Interval interval(std::size_t d) const { return {offset[d], offset[d] + extent[d]}; }
 
   friend bool operator==(const Box&, const Box&) = default;
-  /// Orders boxes by offset, and boxes of equal offset by extent.
+  /// Compares boxes by offset, and boxes of equal offset by extent.
   friend bool operator<(const Box& a, const Box& b) {
     return a.offset == b.offset ? a.extent < b.extent : a.offset < b.offset;
   }

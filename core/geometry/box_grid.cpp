@@ -25,8 +25,9 @@ std::optional<BoxGrid> BoxGrid::of(std::span<const Box> boxes) {
   const std::size_t ndim = boxes.front().ndim();
   BoxGrid grid;
   grid.dims_.resize(ndim);
-  // Starts with the last dimension: the first boxes differ only in that dimension, so they give its
-  // list of intervals. In each earlier dimension, every `step`-th box gives the next interval.
+  // Handles the dimensions from last to first. The first boxes differ only in the last dimension,
+  // so they give its list of intervals. In each earlier dimension, every `step`-th box gives the
+  // next interval.
   std::size_t step = 1;
   for (std::size_t d = ndim; d-- > 0;) {
     std::vector<Interval>& intervals = grid.dims_[d];

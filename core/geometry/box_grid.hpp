@@ -23,8 +23,7 @@ class BoxGrid {
   /// empty, or have overlapping intervals. O(boxes).
   static std::optional<BoxGrid> of(std::span<const Box> boxes);
 
-  /// True if in each dimension the intervals follow one another without a gap from end to end of
-  /// `whole`.
+  /// True if, in each dimension, the intervals cover `whole` from start to end without a gap.
   bool tiles(const Box& whole) const;
 
   /// Calls visit(position of the box, number of common elements) for each box that meets `region`,

@@ -11,7 +11,7 @@
 namespace reprise {
 
 /// An index of boxes, which must be non-empty and have equal ndim. The boxes need not outlive the
-/// index. If the boxes form a grid, the index finds them by binary search in each dimension.
+/// index. If the boxes form a grid, the index finds boxes by binary search in each dimension.
 /// Otherwise it searches only the dimension in which the boxes have the most distinct starts. For
 /// slabs, this search is exact and fast. For other boxes, it may also visit boxes that do not meet
 /// the region.
@@ -38,7 +38,7 @@ class BoxIndex {
   std::vector<std::uint32_t> order_;  ///< positions, sorted by the boxes' start along dim_
   std::size_t dim_ = 0;
   std::vector<std::int64_t> begin_;  ///< starts along dim_, sorted; if empty, all boxes are scanned
-  /// For each box in order_, the furthest end along dim_ of all boxes up to that box.
+  /// reach_[i] is the largest end along dim_ of the boxes order_[0] to order_[i].
   std::vector<std::int64_t> reach_;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-// Computes the difference of two elements. Comparisons on the host and in kernels use it for each
-// pair of elements.
+// Computes the difference of two elements, for comparisons on the host and in kernels.
 
 #include <bit>
 #include <cmath>
@@ -20,7 +19,7 @@ namespace reprise {
 /// Returns |a - b|. Infinities of the same sign are 0 apart.
 REPRISE_HD inline double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
 
-/// Returns |a - b|, rounded only after the subtraction, so unequal integers are never 0 apart.
+/// Returns |a - b|. Only the result is rounded to a double, so it is never 0 for unequal integers.
 REPRISE_HD inline double distance(std::uint64_t a, std::uint64_t b) {
   return static_cast<double>(a > b ? a - b : b - a);
 }
@@ -146,12 +145,12 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 
 struct Difference {
   bool differs = false;    ///< true if any bit differs
-  bool undefined = false;  ///< true if one side is NaN, or both are NaN with different bits
-  double delta = 0;  ///< largest difference of the element's numbers; valid if not `undefined`
+  bool undefined = false;  ///< true if one side is NaN, or if both are NaN with different bits
+  double delta = 0;        ///< largest difference of the element's numbers; invalid if `undefined`
 };
 
-/// Compares the elements at two places. An element has `parts` numbers; the places may have any
-/// alignment.
+/// Compares the element at `left` with the element at `right`. An element consists of `parts`
+/// numbers. The addresses may have any alignment.
 template <std::size_t parts, class Value>
 REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byte* right,
                                            const Value& value) {
@@ -177,8 +176,8 @@ struct DifferenceSum {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t mismatches = 0;
-  /// Bits of max_delta. Non-negative doubles order like their bit patterns, and the only NaN used
-  /// here is larger than infinity.
+  /// Bits of max_delta. The bit patterns of non-negative doubles have the same order as the doubles
+  /// themselves. The only NaN used here has a larger bit pattern than infinity.
   std::uint64_t delta_bits = 0;
   std::uint64_t first = kNone;  ///< index of the first mismatch
 
@@ -243,7 +242,7 @@ struct CompareBlocks {
     for (int k = 0; k < count; ++k) add(block + k * step, sum);
   }
 
-  /// Returns the sum for the blocks that thread number `thread` of `threads` handles.
+  /// Returns the sum for the blocks of one thread, number `thread` of `threads`.
   REPRISE_HD DifferenceSum sum_of(std::int64_t thread, std::int64_t threads) const {
     constexpr int kAtOnce = 4;
     DifferenceSum sum;

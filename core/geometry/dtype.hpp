@@ -12,12 +12,12 @@ namespace reprise {
 /// read.
 struct SignFlips {
   bool conjugate = false;  ///< flip the sign of imaginary parts
-  bool negate = false;     ///< flip the sign of every part
+  bool negate = false;     ///< flip the sign of all numbers in the element
 
   bool any() const { return conjugate || negate; }
 };
-/// True if the flips can be applied to this type. Complex types take both flips; other floats of at
-/// least 16 bits take `negate` only.
+/// True if the flips can be applied to this type. Both flips can be applied to complex types, but
+/// only `negate` to other floats of at least 16 bits.
 bool can_flip(DType dtype, SignFlips flips);
 /// Flips the signs of `elements` in place. Expects whole elements in the host's byte order.
 void flip_signs(DType dtype, std::span<std::byte> elements, SignFlips flips);

@@ -17,9 +17,9 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// Returns the contribution of one element; `key` identifies the tensor. kStep is odd and its bits
-/// have no pattern. A change of the index is therefore not confused with a change of a few bits of
-/// the element.
+/// Returns the contribution of one element; `key` identifies the tensor. The index is multiplied by
+/// kStep, which is odd and has irregular bits. A change of the index can therefore not look like a
+/// change of a few bits of the element.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
@@ -34,8 +34,8 @@ REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_
 /// unsigned integer or WideWord.
 template <class Word>
 struct ElementDigest {
-  /// Address of element 0 of the local array. It is a multiple of the element width, or of 8 if the
-  /// width is larger.
+  /// Address of element 0 of the local array; aligned to the element width, or to 8 bytes for wider
+  /// elements.
   const std::byte* data = nullptr;
   std::uint64_t key = 0;
 

@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-/// True if a step of `outer` continues where the loop `inner` ends.
+/// True if one step of `outer` leads to the point where the loop `inner` ends.
 bool runs_on(const ElementMap::Loop& inner, const ElementPlace& outer) {
   return outer.global == inner.count * inner.step.global && outer.a == inner.count * inner.step.a &&
          outer.b == inner.count * inner.step.b;

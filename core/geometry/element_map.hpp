@@ -18,7 +18,7 @@
 namespace reprise {
 
 /// One element: its row-major index in the global tensor, and its offsets in the local arrays `a`
-/// and `b`, all in elements. Steps from one element to the next have the same type.
+/// and `b`, all in elements. This type is also used for the step from one element to the next.
 struct ElementPlace {
   std::int64_t global = 0;
   std::int64_t a = 0;
@@ -71,8 +71,8 @@ ElementMap element_map(const Dims& extents, const Strided& global, const Strided
 /// Returns the map of `elements` elements that are adjacent on all sides and start at 0.
 ElementMap line_map(std::int64_t elements);
 
-/// Returns one map per box. `a` and `b` contain the same boxes of a tensor of `shape`, with
-/// positions in two different local arrays. Empty boxes are left out.
+/// Returns one map per box. `a` and `b` contain the same boxes of a tensor of `shape`; they say
+/// where each box is stored in two different local arrays. Empty boxes are left out.
 std::vector<ElementMap> element_maps(const Dims& shape, const std::vector<Piece>& a,
                                      const std::vector<Piece>& b);
 

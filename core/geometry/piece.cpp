@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Copies the runs of the innermost `level` dimensions, starting at `place`.
+/// Copies all runs of the innermost `level` dimensions. The first run is at `place`.
 void copy_level(const StridedCopy& copy, std::int32_t level, const RunPlace& place) {
   const auto bytes = static_cast<std::size_t>(copy.run_bytes);
   if (level == 0) {
@@ -46,9 +46,9 @@ std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t
   const Dims strides = contiguous_strides(box.extent);
   while (begin < end) {
     const Dims at = index_at(begin, box.extent);
-    // A row of dimension d consists of all elements that have the same indices in dimensions 0 to
-    // d. Finds the outermost dimension `dim` for which a whole row starts at `begin` and ends at or
-    // before `end`.
+    // Finds the outermost dimension `dim` for which a whole row starts at `begin` and ends at or
+    // before `end`. A row of dimension d consists of all elements that have the same indices in
+    // dimensions 0 to d.
     std::size_t dim = box.ndim();
     while (dim > 0 && begin % strides[dim - 1] == 0 && strides[dim - 1] <= end - begin) --dim;
     if (dim == box.ndim()) {  // no dimensions: the box is one element

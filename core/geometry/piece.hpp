@@ -24,15 +24,15 @@ std::int64_t local_offset(const Piece& piece, const Dims& index);
 /// Returns a row-major piece that lies at the start of the local buffer.
 Piece contiguous_piece(const Box& box);
 
-/// Returns, in order, the boxes that make up elements [begin, end) of `box`, counted in row-major
-/// order. Returns at most 2 * ndim - 1 boxes. A rank of a flattened optimizer holds such boxes.
+/// Splits elements [begin, end) of `box`, numbered in row-major order, into boxes. Returns at most
+/// 2 * ndim - 1 boxes, in order. A rank of a flattened optimizer holds such boxes.
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 /// Returns the boxes of boxes_of_range() as pieces of a local buffer that contains only this range.
 std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 
-/// Copies `extents` elements of `element_bytes` bytes each. Both views start at the region's first
-/// element; they must not overlap. If the innermost elements are contiguous on both sides, a single
-/// memcpy copies each run of them.
+/// Copies a region of shape `extents`, whose elements have `element_bytes` bytes each. Both views
+/// start at the region's first element; they must not overlap. If the innermost elements are
+/// contiguous on both sides, each run of them is copied by a single memcpy.
 void copy_strided(const ConstStridedView& source, const StridedView& target, const Dims& extents,
                   std::size_t element_bytes);
 

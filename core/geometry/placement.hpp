@@ -1,7 +1,8 @@
 #pragma once
 // Defines placements. A placement is an ordered list of splits; a split says that mesh axis A
-// splits dimension D of a tensor. Each split cuts the part that the earlier splits produced, by the
-// rule of torch.chunk (parts of ceil(length / parts)), so the order of the splits matters.
+// splits dimension D of a tensor. Each split divides the part that the earlier splits produced, and
+// follows the rule of torch.chunk (parts of ceil(length / parts)). The order of the splits
+// therefore matters.
 //
 //   dimension of 10, tp 2 then fsdp 2            dimension of 10, fsdp 2 then tp 2
 //   tp 0: 0..5   fsdp 0: 0..3  fsdp 1: 3..5      fsdp 0: 0..5   tp 0: 0..3   tp 1: 3..5
@@ -26,8 +27,8 @@ namespace reprise {
 /// rule as an argument, so that tests can give them different rules.
 using ChunkRule = Interval (*)(std::int64_t length, std::int64_t parts, std::int64_t index);
 
-/// Cuts like torch.chunk, into pieces of ceil(length / parts). The last pieces are shorter or
-/// empty; an empty piece begins at `length`.
+/// Returns the interval that torch.chunk would return. The intervals have length ceil(length /
+/// parts), except that the last ones are shorter or empty. An empty interval begins at `length`.
 Interval ceil_chunk(std::int64_t length, std::int64_t parts, std::int64_t index);
 
 /// True if the rule's intervals cover [0, length) in order, without gap or overlap.
@@ -44,8 +45,9 @@ class Placement {
   /// Returns the box of the given member. O(splits). Throws LAYOUT_MISMATCH if a split uses a
   /// dimension that the shape lacks, or if two splits use one axis.
   Box box(const Dims& shape, const Mesh& mesh, GroupRank member, ChunkRule rule = ceil_chunk) const;
-  /// Returns which copy of its box this member holds; 0 is the main copy. The result is the
-  /// member's linear coordinate along the axes that split nothing, first axis fastest.
+  /// The members that hold the same box are numbered from 0; number 0 holds the main copy. Returns
+  /// this member's number, which is its linear coordinate along the axes that split nothing, first
+  /// axis fastest.
   std::int32_t replica(const Mesh& mesh, GroupRank member) const;
   /// Returns how many members hold the same box: the product of the sizes of the axes that split
   /// nothing.

@@ -15,7 +15,7 @@
 namespace reprise {
 
 /// A strided copy as a list of runs. Dimensions that are contiguous on both sides belong to the
-/// run; other dimensions that continue each other are merged. It is plain data, because kernels
+/// run; other dimensions that continue each other are merged. This is plain data, because kernels
 /// read tables of such copies.
 struct StridedCopy {
   struct Dim {
@@ -41,8 +41,8 @@ struct StridedCopy {
 StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
                          const Dims& extents, std::size_t element_bytes);
 
-/// Describes memory that holds exactly the elements that a view of `extents` with `strides`
-/// touches. The memory is row-major. A dimension with stride 0 is stored once and keeps stride 0.
+/// Describes row-major memory with room for exactly the elements of a view that has `extents` and
+/// `strides`. A dimension with stride 0 is stored once and keeps stride 0.
 struct Packing {
   Dims extents;
   Dims strides;

@@ -17,7 +17,7 @@ std::size_t distinct_begins(std::span<const Box> boxes, std::size_t dim) {
   return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
 }
 
-/// The dimension over which the sweep runs, and the dimension that orders the active boxes.
+/// The sweep moves along dimension `sweep`. The active boxes are sorted along dimension `order`.
 struct SweepDims {
   std::size_t sweep = 0;
   std::size_t order = 0;

@@ -15,12 +15,12 @@ namespace reprise {
 
 /// Returns the positions in `boxes` of the first two boxes, in sweep order, that share an element.
 /// The sweep moves along one dimension. When it reaches the start of a box, it compares that box
-/// with the boxes that have begun but not yet ended. O(n log n) if the latter are always few,
-/// O(n^2) in the worst case.
+/// with the active boxes, which have begun but not yet ended. O(n log n) if few boxes are active at
+/// any time, O(n^2) in the worst case.
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes);
 
-/// The result of a search for two overlapping boxes. The search gives up after about `steps_max`
-/// pairs.
+/// The result of a search for two overlapping boxes. The search gives up after it has compared
+/// about `steps_max` pairs of boxes.
 struct OverlapSearch {
   std::optional<std::pair<std::size_t, std::size_t>> pair;
   bool finished = true;  ///< false if the search gave up; the result is then unknown

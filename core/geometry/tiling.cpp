@@ -23,7 +23,8 @@ std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> b
   return dims;
 }
 
-/// Numbers the corners of boxes in the lexicographic order of their coordinates.
+/// The corners of all boxes. Each corner has a number; the numbers are in the lexicographic order
+/// of the corners' coordinates.
 class Corners {
  public:
   Corners(const Box& whole, std::span<const Box> boxes)
@@ -43,7 +44,7 @@ class Corners {
     Dims at;
     std::int64_t count = 0;
   };
-  /// Returns the first corner whose counts do not cancel; nothing if all counts cancel.
+  /// Returns the first corner at which the signs do not add up to 0; nothing if there is none.
   std::optional<Left> first_left() const {
     for (std::size_t i = 0; i < corners_.size();) {
       const Wide number = corners_[i] >> 1U;
@@ -78,8 +79,8 @@ class Corners {
     return true;
   }
 
-  /// Adds the corners of a box. The first corner counts +1 if `sign` is 0, and -1 if it is 1. In
-  /// each dimension, the corner at the end has the opposite sign of the corner at the start.
+  /// Adds the corners of a box, with their signs. The first corner has the sign +1 if `sign` is 0,
+  /// and -1 if it is 1. In each dimension, the signs at the start and at the end are opposite.
   void add(const Box& box, unsigned sign) {
     std::vector<Wide> numbers = {sign};
     for (std::size_t c = 0; c < dims_.size(); ++c) {
@@ -115,7 +116,7 @@ class Corners {
   const Box& whole_;
   std::vector<std::size_t> dims_;
   std::vector<std::vector<std::int64_t>> faces_;  ///< coordinates, by position in dims_
-  std::vector<Wide> corners_;  ///< for each corner, twice its number, plus 1 if it counts -1
+  std::vector<Wide> corners_;  ///< for each corner, twice its number, plus 1 if its sign is -1
 };
 
 TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {

@@ -1,19 +1,19 @@
 #pragma once
-// Checks that boxes tile a tensor. The cost is bounded for any boxes.
+// Checks that boxes tile a tensor. The cost is bounded for any boxes. There are three methods:
 //
-//   the grid     comes first. If the boxes form a grid and are in order, it checks each dimension
-//                separately.
-//   the sweep    comes second. It quickly finds the overlap or gap for all boxes that jobs produce.
-//                It needs more steps if more boxes are active at the same time, so its steps have a
-//                budget.
-//   the corners  are used if the budget is spent. Each box counts +1 or -1 at its corners, and the
-//                whole tensor counts the opposite; the boxes tile the tensor if and only if all
-//                counts cancel. If p is the first corner with a sum other than 0, every element
-//                before p is covered once, and element p is covered 1 + sum(p) times.
+//   grid     If the boxes form a grid and are in order, each dimension is checked separately.
+//   sweep    Used if there is no such grid. Quickly finds the overlap or gap for all boxes that
+//            jobs produce. Needs more steps if more boxes are active at the same time, so its
+//            steps have a budget.
+//   corners  Used if the budget is spent. Each corner of a box has the sign +1 or -1, and each
+//            corner of the whole tensor has the opposite sign. The boxes tile the tensor if and
+//            only if the signs at each corner add up to 0. If p is the first corner with another
+//            sum, every element before p is covered once, and element p is covered 1 + sum(p)
+//            times.
 //
-//            +1----------1       A and B are boxes of a whole tensor W. Each corner of A and B
-//             |    A     |       counts +1 or -1, and each corner of W the opposite. Where A and B
-//            -1---------+1       touch, their counts cancel.
+//            +1----------1       A and B are boxes of a whole tensor W. The corners of A and B
+//             |    A     |       have the signs +1 and -1, and the corners of W the opposite
+//            -1---------+1       signs. Where A and B touch, their signs cancel.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ struct TilingFault {
 /// more dimensions.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes,
                                         std::uint64_t sweep_steps);
-/// Checks with a budget that is enough for every regular tiling.
+/// Like the function above, with a budget that is enough for every regular tiling.
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes);
 
 /// Upper limit on the number of corners held in memory, at 16 bytes each.

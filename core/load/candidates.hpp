@@ -32,8 +32,7 @@ bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
   std::vector<Location> locations;  ///< in the order in which to try them
-  /// Reasons why `locations` lacks the iteration that the tracker names; empty if `locations` has
-  /// that iteration.
+  /// Reasons why `locations` does not contain the iteration of the tracker; empty if it does.
   std::vector<std::string> passed_over;
   /// Messages for the operator about committed iterations newer than the tracker's. Such iterations
   /// may remain after a crash or after a load that fell back, or somebody may have changed the
@@ -46,8 +45,8 @@ struct Candidates {
 /// all committed iterations. If there is no checkpoint at all, throws the same error as locate().
 Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 
-/// Checks every `ranks`-th payload file, starting at number `rank`. Throws NOT_FOUND if the file
-/// does not exist, TORN_FILE if an item extends past its end.
+/// Checks every `ranks`-th payload file, starting with file number `rank`. Throws NOT_FOUND if a
+/// file does not exist, and TORN_FILE if an item extends past the end of its file.
 void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
 
 }  // namespace reprise

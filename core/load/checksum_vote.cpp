@@ -22,7 +22,7 @@ void add_count(ChecksumTally::Count& count, PeerWire& wire) {
   count.unset += wire.number<std::uint64_t>();
 }
 
-/// Returns, for each file, the sums of the counts of all ranks.
+/// Returns the counts of each file, summed over all ranks.
 std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
                                                            const ChecksumTally& mine) {
   const auto wires = agree_on(group, [&] {

@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
 
-/// Checks that each requested tensor's chunks tile it; otherwise part of the tensor would silently
-/// stay unfilled. Returns the number of requested tensors that are stored.
+/// Checks that the chunks of each requested tensor tile the tensor; otherwise part of it would
+/// silently stay unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
   std::uint64_t stored = 0;
@@ -48,8 +48,8 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
-/// Reads the common state on one rank and sends it to all. That rank also adds the checksums of the
-/// common state's records to `checksums`.
+/// Reads the common state on one rank and sends it to all ranks. The rank that reads also adds the
+/// checksums of the common state's records to `checksums`.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
@@ -76,7 +76,8 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
-/// While this object exists, reads of the checkpoint take bytes from `at_hand` if it has them.
+/// While this object exists, each read of the checkpoint first looks in `at_hand` for the bytes,
+/// and reads the file only if they are not there.
 class LookFirst {
  public:
   LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
@@ -134,9 +135,9 @@ class Loading {
     throw *first;
   }
 
-  /// Returns the common state, on which the job bases its request; null if there is no common
-  /// state. The load later delivers the same value. If the load verifies checksums, also counts the
-  /// checksums of the common state.
+  /// Returns the checkpoint's common state, so that the job can base its request on it; null if
+  /// there is no common state. The load later delivers the same value. If the load verifies
+  /// checksums, the records of the common state are added to the tally.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -154,7 +155,7 @@ class Loading {
     std::optional<Value> value;
     ChecksumTally tally;  ///< checksums of the records of the common state
   };
-  /// What this rank is to read, and what it has read so far.
+  /// The plan for this rank's reads, and what has been read so far.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
@@ -189,8 +190,8 @@ class Loading {
     return report;
   }
 
-  /// Stores the metadata in the cache. The next load reuses it, and the next save derives its plan
-  /// from it.
+  /// Stores the metadata in the cache. The next load can reuse the metadata, and the next save can
+  /// derive its plan from it.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
@@ -324,11 +325,11 @@ class Loading {
     }
   }
 
-  /// Collective. Throws if another checkpoint was at this path at any time during reading, even if
-  /// the original is back: some of the data may then come from the other checkpoint. First one rank
-  /// checks that the metadata is the original, then each rank checks the files that it opened. The
-  /// order matters: if the metadata is the original, then the files now at the path are originals
-  /// too.
+  /// Collective. Throws if the checkpoint was replaced at any time while it was read, even if the
+  /// original is back now: some of the data may come from the other checkpoint. First, one rank
+  /// checks that the metadata is still the original; then each rank checks the files that it
+  /// opened. This order matters: if the metadata is the original, the files that are now at the
+  /// path are originals too.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -340,9 +341,9 @@ class Loading {
     });
   }
 
-  /// Returns null, without communication, if each rank reads for itself. Otherwise the call is
-  /// collective: first, every rank allocates what it needs for the exchange, and all ranks throw if
-  /// this fails on one of them; then the communicators are created.
+  /// If each rank reads for itself, returns null without communication. Otherwise, the call is
+  /// collective: first, every rank allocates what it needs for the exchange, and if this fails on
+  /// any rank, all ranks throw; then the communicators are created.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {

@@ -21,25 +21,25 @@ namespace reprise {
 struct LoadSettings {
   std::string path;  ///< checkpoint or root, resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that need not be in both the checkpoint and the request. LoadReport::excused lists those
-  /// that were in only one of the two.
+  /// Keys that may be missing from the checkpoint or from the request. LoadReport::excused lists
+  /// those that were missing from one of the two.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  /// Cache for the metadata; the next save can also start its plan from it. Either all ranks pass a
-  /// cache or none does.
+  /// Cache for the metadata. The next load can reuse the metadata, and the next save can start its
+  /// plan from it. Either all ranks pass a cache or none does.
   PlanCache* cache = nullptr;
 };
 
 struct LoadReport {
   Location location;
-  std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
-  std::uint64_t objects = 0;  ///< objects of this rank that were filled
+  std::uint64_t tensors = 0;  ///< number of this rank's leaves that were filled
+  std::uint64_t objects = 0;  ///< number of this rank's objects that were filled
   std::uint64_t elements = 0;
   std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
-  /// Bytes of shared records that this rank read from storage for all ranks that need them.
+  /// Number of bytes that this rank read from storage on behalf of all ranks that need them.
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;  ///< size of staging, plus the peak size of exchanged data
@@ -48,12 +48,12 @@ struct LoadReport {
   /// this rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric
   /// uses within a call.
   std::uint64_t bound_staging = 0;
-  /// The limit that applies instead of bound_staging to a rank that needs no tensors other than
-  /// tensors of a single element: the size of its largest object plus a constant. If records are
-  /// read once for all ranks, this rank's part of the exchange is added.
+  /// Limit that replaces bound_staging on a rank that needs no tensors, or only tensors of a single
+  /// element: the size of its largest object plus a constant. If records are read once for all
+  /// ranks, this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0 if the metadata was cached
-  std::uint64_t records_verified = 0;  ///< records that this rank verified, if it verifies any
+  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata; 0 if it was cached
+  std::uint64_t records_verified = 0;  ///< number of records whose checksums this rank verified
   KeyMismatch returned;                ///< mismatched keys, if the strict mode returns them
   std::vector<std::string> excused;
   std::vector<std::string> log;
@@ -65,9 +65,9 @@ struct LoadReport {
   std::vector<CacheKind> reused;
 };
 
-/// Returns the common state of the checkpoint at `path`, read by one rank for all, for jobs that
-/// need it to decide what to load. Returns nothing if the checkpoint has no common state.
-/// Collective; a failure throws the same error on all ranks.
+/// Returns the common state of the checkpoint at `path`; nothing if the checkpoint has no common
+/// state. One rank reads it for all ranks. Meant for jobs that decide what to load by looking at
+/// the common state. Collective; a failure throws the same error on all ranks.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
 
 /// True if nothing was ever saved at `path`; one rank checks for all. Collective.

@@ -15,12 +15,12 @@ namespace reprise {
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
                           const std::vector<std::string>& not_stored);
 
-/// Removes from `keys` every key that is in `excused`, and returns the removed keys. The names of
-/// objects are compared without the grid.
+/// Removes from `keys` every key that is in `excused`, and returns the removed keys. If an object's
+/// name is in `excused`, the keys of all its shards are removed.
 std::vector<std::string> take_excused(std::vector<std::string>& keys,
                                       const std::vector<std::string>& excused);
 
-/// Throws NOT_STORED, or NOT_REQUESTED if every requested key is stored.
+/// Throws NOT_STORED if any requested key is not stored; otherwise throws NOT_REQUESTED.
 [[noreturn]] void refuse(const KeyMismatch& keys);
 
 }  // namespace reprise

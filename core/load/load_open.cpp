@@ -62,7 +62,8 @@ Metadata for_rank(Metadata all, const Communicator& group) {
   return seen_by(all, group.rank().value);
 }
 
-/// The leader calls `read` and broadcasts the files with a hash of their names and contents.
+/// The leader calls `read` and broadcasts the files, together with a hash of their names and
+/// contents.
 Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
                     const std::function<MetadataFiles()>& read) {
   const Bytes answer = from_leader(group, lead, [&] {
@@ -146,7 +147,7 @@ TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSetting
   return tracked;
 }
 
-/// Describes the first rank whose tracker does not name `newest`, for example as "that of rank 2
+/// Finds the first rank whose tracker does not name `newest`. Returns text such as "that of rank 2
 /// names iteration 4".
 std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
   const auto other = std::find_if(tracked.begin(), tracked.end(),
@@ -168,9 +169,9 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
   locations.insert(locations.begin(), std::move(first));
 }
 
-/// If trackers differ between ranks, the ranks see different stores, or some ranks see an old state
-/// of one store. The newest iteration was committed, so the load uses it. Throws unless each rank's
-/// store has that iteration.
+/// Handles trackers that differ between ranks. In that case, the ranks see different stores, or
+/// some ranks see an old state of one store. The newest iteration that a tracker names was
+/// committed, so it is loaded. Throws unless each rank's store has that iteration.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
   if (!found.locations.front().tracker) return;  // the checkpoint was found without a tracker

@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Returns the candidates() that the leader found. If trackers differ between ranks, the list
-/// starts at the iteration of the newest tracker. Throws TRACKER_DANGLING, naming a rank whose
-/// store lacks that iteration.
+/// Returns the result of candidates() on the leader. If trackers differ between ranks, the list
+/// starts at the iteration of the newest tracker. Throws TRACKER_DANGLING if a rank's store lacks
+/// that iteration; the error names such a rank.
 Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
                               const LoadSeams& seams);
 

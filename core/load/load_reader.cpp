@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::byte kPoison{0xBD};
 
-/// Largest staging if the CPU makes the copies. A larger one would not stay in the CPU's cache.
+/// Upper limit on the size of staging if the CPU makes the copies. With a larger size, staging
+/// would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {

@@ -31,13 +31,14 @@ struct Staging {
 /// Reads into the leaves of `into`. The constructor's arguments must outlive the reader.
 class ShareReader {
  public:
-  /// Pass null for `checksums` to ignore them.
+  /// If `checksums` is null, stored checksums are not checked.
   ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
               ChecksumTally* checksums);
 
   /// Performs one read. Returns the number of element bytes read.
   std::uint64_t read(const ChunkRead& read);
-  /// Returns the stored value without the one-element list that contains it.
+  /// Returns the value of a stored object. If the value is stored in a list of one element, returns
+  /// that element.
   Value object(const StoredObject& stored);
   /// Fills every target of the plan with 0xBD.
   void poison(const LoadPlan& plan);

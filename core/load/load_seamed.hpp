@@ -1,5 +1,6 @@
 #pragma once
-// Loads with some decisions replaced, for mutants and engine tests. All other code uses load.hpp.
+// Variants of the functions in load.hpp in which some decisions are replaced, for mutants and
+// engine tests. All other code uses load.hpp.
 
 #include <optional>
 #include <string>

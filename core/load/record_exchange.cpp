@@ -35,11 +35,11 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
   return records;
 }
 
-/// The needs of all ranks. Ranks with equal needs form one class, and one rank of each class sent
-/// its needs.
+/// The records that each rank needs. Ranks that need the same records form one class, and one rank
+/// of each class has sent the list of these records.
 struct Told {
   std::vector<AlikeReaders> classes;  ///< the classes; their records are not set yet
-  std::vector<std::size_t> first;     ///< for each class, the rank that sent its needs
+  std::vector<std::size_t> first;     ///< for each class, the rank that sent the list
   std::vector<Bytes> wires;           ///< every rank's message
 };
 
@@ -51,8 +51,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. One rank of each class sends the needs of the class, so that the data sent does not
-/// grow with the number of replicas.
+/// Collective. One rank of each class sends the list of records that the class needs, so that the
+/// amount of data does not grow with the number of replicas.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
@@ -89,8 +89,8 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  // The whole group agrees on any failure here. Otherwise, ranks would later wait in a smaller
-  // group for a member that has failed.
+  // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
+  // smaller group for a member that has failed.
   agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {

@@ -22,9 +22,9 @@ namespace reprise {
 
 class RecordExchange final : public BytesAtHand {
  public:
-  /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
-  /// one rank, all ranks throw that error. `share` assigns them to rounds of at most `room` bytes.
-  /// The arguments must outlive the object.
+  /// Collective over `group`. `wanted` returns the records that this rank needs, in any order. If
+  /// `wanted` fails on one rank, all ranks throw that error. `share` assigns the records of all
+  /// ranks to rounds of at most `room` bytes. The arguments must outlive the object.
   RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
                  std::uint64_t room);
@@ -39,9 +39,10 @@ class RecordExchange final : public BytesAtHand {
   /// Otherwise it would wait for a deadline in every group to which the lost rank belongs.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
-  /// Returns the bytes this rank read from storage.
+  /// Returns the number of bytes that this rank read from storage.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// bound() returns the limit on bytes held at once; peak() returns the most held so far.
+  /// bound() returns the upper limit on the number of bytes in memory at once; peak() returns the
+  /// highest number so far.
   std::uint64_t bound() const;
   std::uint64_t peak() const { return peak_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Reads one rank's part of a checkpoint. Records may come in any order, and each is read once.
+// Reads one rank's part of a checkpoint. Reads each record once, in any order.
 
 #include <map>
 #include <span>

@@ -18,7 +18,8 @@ bool lies_within(const Dims& shape, const Box& box) {
   return true;
 }
 
-/// Prints a box as two lists. Adds none of its numbers, so no sum can overflow.
+/// Prints a box as its offset and its extent. Does not print the end, because its computation may
+/// overflow.
 std::string offset_and_extent(const Box& box) {
   return "at " + to_string(box.offset) + " of extent " + to_string(box.extent);
 }

@@ -21,8 +21,8 @@ struct CoverDefect {
   std::string message;  ///< lists the boxes, for human readers
 };
 
-/// Checks arbitrary boxes. core/geometry/tiling.hpp states the cost, and when LIMIT is thrown.
-/// Empty boxes cover nothing; they are allowed within the tensor.
+/// Checks arbitrary boxes. For the cost, and for when LIMIT is thrown, see
+/// core/geometry/tiling.hpp. Empty boxes cover nothing; they are allowed within the tensor.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 using CoverProof = std::optional<CoverDefect> (*)(const Dims& shape, std::span<const Box> boxes);
 

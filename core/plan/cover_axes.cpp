@@ -41,8 +41,8 @@ std::vector<Cut> cuts_of(const Mesh& mesh, const Placement& placement, std::size
   return cuts;
 }
 
-/// True if every split tiles every length that occurs. That suffices for a cover, and is the usual
-/// case.
+/// True if each split tiles every length that it divides. If so, the dimension is covered; this is
+/// the usual case.
 bool levels_tile(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
   std::vector<std::int64_t> lengths = {length};
   std::vector<std::int64_t> shorter;

@@ -1,6 +1,6 @@
 #pragma once
-// Stores one rank's offers of tensors whose boxes do not follow from a placement. They are stored
-// in columns, because a job of thousands of ranks has millions of them.
+// Stores one rank's offers of tensors whose boxes do not follow from a placement. A job of
+// thousands of ranks has millions of such offers, so they are stored in columns to save memory.
 
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,8 @@ struct TensorOffer {
   TensorForm form;
   std::vector<Box> boxes;
   std::int32_t replica = 0;
-  /// The box that the claimed placement gives, if the leaf's box differs from it.
+  /// The box that follows from the placement that the leaf claims. Set only if the leaf has a
+  /// different box.
   std::optional<Box> denied;
 };
 
@@ -39,11 +40,11 @@ class GivenOffers {
   /// Expects offers sorted by key. Throws EXTENT_MISMATCH with the key if a box and its shape have
   /// different numbers of dimensions.
   explicit GivenOffers(const std::vector<TensorOffer>& offers);
-  /// Creates an object without boxes; add() adds them. Ranks that offer the same keys share
+  /// Creates an object without offers; add() adds them. Ranks that offer the same keys share
   /// `forms`.
   explicit GivenOffers(std::shared_ptr<const std::vector<TensorForm>> forms);
 
-  /// Adds the boxes of the next offer. `corners` lists the offset and then the extent of each box.
+  /// Adds the next offer. `corners` contains each box's offset, followed by its extent.
   void add(std::span<const std::int64_t> corners, std::uint32_t boxes, std::int32_t replica,
            const std::optional<Box>& denied);
 

@@ -30,7 +30,8 @@ bool same_box(const Holding& a, const Holding& b) {
   return std::equal(a.corners.begin(), a.corners.end(), b.corners.begin(), b.corners.end());
 }
 
-/// Orders holdings by box, and holdings of equal boxes by rank.
+/// True if `a` comes before `b`. Holdings are in order of their boxes, and for equal boxes in order
+/// of their ranks.
 bool before(const Holding& a, const Holding& b) {
   for (std::size_t i = 0; i < a.corners.size(); ++i) {
     if (a.corners[i] != b.corners[i]) return a.corners[i] < b.corners[i];
@@ -49,7 +50,7 @@ struct Pattern {
   }
 };
 
-/// Boxes of one tensor whose owners are chosen in one turn.
+/// Boxes of one tensor whose owners are chosen together.
 struct Turn {
   std::uint32_t holders;
   std::uint64_t bytes;  ///< size of each box
@@ -143,9 +144,9 @@ class Planner {
     }
   }
 
-  /// True if all offers of a key have one placement and come from all members of its mesh. It is
-  /// enough to count the ranks: no rank is in two sections, and all ranks of a section are members
-  /// of the mesh.
+  /// True if all offers of a key have the same placement and come from all members of its mesh. To
+  /// check that no member is absent, it is enough to count the ranks: no rank is in two sections,
+  /// and all ranks of a section are members of the mesh.
   bool follows_placement(std::size_t key) const {
     const auto offers = book_.placed(key);
     if (offers.empty() || !book_.given(key).empty()) return false;
@@ -402,7 +403,7 @@ class Planner {
   CoverProof cover_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; for lookups only
+  std::map<Pattern, HeldBoxes> given_;  ///< boxes of keys without a placement; only for lookups
   std::vector<Turn> turns_;
 
   // The members below hold the state of the current key.
@@ -412,8 +413,9 @@ class Planner {
   std::vector<GroupRank> ranks_;
 };
 
-/// Throws if the common state differs between ranks. The most frequent digest is assumed to be the
-/// right one; among equally frequent digests, the one of the lowest rank.
+/// Throws if the common state differs between ranks. Assumes that the most frequent digest is the
+/// right one. If several digests are equally frequent, assumes that the lowest rank has the right
+/// one.
 void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
   std::map<std::uint64_t, std::size_t> votes;
   for (const LocalPlan& plan : plans) ++votes[plan.common_digest];

@@ -12,7 +12,8 @@
 
 namespace reprise {
 
-/// Boxes with equal numbers of holders and of elements. Owners are chosen for all of them together.
+/// Boxes that have the same number of holders and the same number of elements. Owners are chosen
+/// for all of them together.
 struct BoxBatch {
   std::uint32_t holders = 0;
   std::uint64_t elements = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Computes what each rank of a job reads from another job's save. Needs neither a catalog nor a
-// load plan for each rank: tensors cut in the same way share one crossing, and reads are visited
-// rank by rank.
+// Computes what each rank of a job reads from another job's save. Needs no catalog, and no load
+// plan for each rank. Tensors that are split in the same way share one crossing, and reads are
+// visited rank by rank.
 
 #include <cstdint>
 #include <map>
@@ -27,9 +27,9 @@ class JobLoadPlan {
               ChunkRule rule = ceil_chunk);
 
   /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box from
-  /// which rank `loader` needs elements. Visits the tensors in the order of the rank's own offers.
-  /// If a rank wants a list of boxes of one tensor, a stored box is visited once for each wanted
-  /// box that meets it.
+  /// which rank `loader` needs elements. Visits the tensors in the order in which the rank offers
+  /// them. If the rank lists several wanted boxes of one tensor, a stored box is visited once for
+  /// each wanted box that meets it.
   template <class Visit>
   void for_each_read(GroupRank loader, const Visit& visit) const {
     const Place& place = places_[static_cast<std::size_t>(loader.value)];
@@ -40,7 +40,7 @@ class JobLoadPlan {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// A tensor for which a placement determines the box that each rank of a section wants.
+  /// A tensor of which each rank of a section wants the box that follows from a placement.
   struct PlacedWish {
     std::uint32_t tensor;
     std::uint32_t placed;  ///< index into the section's placements
@@ -48,7 +48,7 @@ class JobLoadPlan {
     const ShardLayout* layout;
     const Crossing* crossing;
   };
-  /// A tensor for which every rank of a section lists the boxes that it wants.
+  /// A tensor of which each rank of a form section wants the boxes that it lists.
   struct GivenWish {
     std::uint32_t tensor;
     std::size_t ndim;

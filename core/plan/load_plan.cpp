@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 /// Object key of the common state in checkpoints that store it as an object. Jobs request the
-/// common state without this key, so the object never counts as not requested.
+/// common state without this key, so the object is never reported as not requested.
 constexpr std::string_view kCommonStateKey = "common_state/shard_0_1";
 
 struct Hit {

@@ -53,9 +53,9 @@ struct LoadPlan {
   std::uint64_t bytes_needed = 0;  ///< bytes of elements to read; each stored byte counts once
 };
 
-/// Plans a load. If the request for a leaf is wrong, the plan has a mismatch for it and no reads.
-/// Assumes that the catalog's chunks tile their tensors (prove_cover was called). O((requests +
-/// chunks) log chunks + hits) for chunks that are slabs of one dimension.
+/// Plans a load. If the request for a leaf cannot be met, the plan contains a mismatch instead of
+/// reads for this leaf. Assumes that the catalog's chunks tile their tensors (prove_cover was
+/// called). O((requests + chunks) log chunks + hits) for chunks that are slabs of one dimension.
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
                    const Catalog& catalog);
 

@@ -48,8 +48,8 @@ class Offers {
     }
   }
 
-  /// Called if a rank's box differs from the box that its placement gives. Throws if the chunk rule
-  /// is at fault, that is, if the boxes that it gives do not tile the tensor.
+  /// Called if this rank's box differs from the box that follows from its placement. Throws if the
+  /// chunk rule is to blame, that is, if the boxes of the rule do not tile the tensor.
   void check_rule(const TensorLeaf& leaf) const {
     const auto& [mesh, placement] = *leaf.placed;
     const auto defect = prove_cover(leaf.shape, *mesh, placement, describe_);

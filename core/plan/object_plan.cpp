@@ -102,7 +102,7 @@ void check_grid(std::span<Shard> shards) {
   std::vector<std::int64_t> held;
   for (const Shard& shard : shards) held.push_back(shard.linear);
   std::sort(held.begin(), held.end());
-  // Two names may mean one shard, for example "shard_1_2" and "shard_01_2".
+  // Two names may refer to the same shard, for example "shard_1_2" and "shard_01_2".
   if (std::adjacent_find(held.begin(), held.end()) != held.end()) {
     throw object_error(Code::kMultiWriter, "two names stand for one shard of this object",
                        first.key);
@@ -134,7 +134,8 @@ std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const 
   planned.reserve(shards.size());
   for (std::size_t first = 0; first < shards.size();) {
     std::size_t last = first;
-    // "a/shard_0_1" and "a/shard_1_1" are adjacent in the list, because no key contains '/'.
+    // The list is sorted by name, and no key contains '/'. Shards of one key, such as "a/shard_0_1"
+    // and "a/shard_1_1", are therefore adjacent.
     while (last < shards.size() && shards[last].place.key == shards[first].place.key) ++last;
     check_grid(std::span(shards).subspan(first, last - first));
     first = last;

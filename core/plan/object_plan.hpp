@@ -9,7 +9,7 @@
 namespace reprise {
 
 /// Returns the objects, sorted by key. The rank with the main copy becomes the owner. Throws
-/// COVERAGE_GAP if no rank offers some coordinate, LAYOUT_MISMATCH if ranks disagree on a grid, and
+/// COVERAGE_GAP if a shard is offered by no rank, LAYOUT_MISMATCH if ranks disagree on a grid, and
 /// NO_WRITER or MULTI_WRITER if an object does not have exactly one main copy.
 std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const Group& savers);
 

@@ -12,9 +12,9 @@ bool same(const Placed& a, const Placed& b) {
   return a.placement == b.placement && (a.mesh == b.mesh || *a.mesh == *b.mesh);
 }
 
-/// Numbers keys in the order of their first use. Most ranks offer the same keys in the same order,
-/// so a key is first compared with the key that follows the previous one in that order; the table
-/// is searched only if the two differ.
+/// Assigns numbers to keys, in the order of their first use. Most ranks offer the same keys in the
+/// same order. A key is therefore first compared with the key whose number comes next; the table is
+/// searched only if the two differ.
 class KeyNumbers {
  public:
   explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}

@@ -32,14 +32,14 @@ struct FormSection {
   std::vector<GroupRank> ranks;  ///< ascending
 };
 
-/// One key that all ranks of a section have among their given offers.
+/// The given offers of one key by the ranks of one form section.
 struct FormOffer {
   std::uint32_t section;  ///< index into OfferBook::form_sections()
   std::uint32_t index;    ///< index into GivenOffers
 };
 
-/// The offers of all ranks. The plans must outlive it. Equal placements in different sections share
-/// one index.
+/// The offers of all ranks. The plans must outlive this object. Equal placements in different
+/// sections share one index.
 class OfferBook {
  public:
   explicit OfferBook(std::span<const LocalPlan> plans);
@@ -55,7 +55,7 @@ class OfferBook {
   const std::vector<const Placed*>& placements() const { return placements_; }
 
  private:
-  /// Lists by key, stored back to back in one array.
+  /// One list for each key. The lists are stored back to back in one array.
   template <class T>
   struct Lists {
     std::vector<std::size_t> first;
@@ -64,8 +64,8 @@ class OfferBook {
     std::span<const T> of(std::size_t key) const {
       return std::span(all).subspan(first[key], first[key + 1] - first[key]);
     }
-    /// Sorts the entries by key. `ids` holds the number of each entry's key; entries of one key
-    /// keep their order.
+    /// Sorts the entries by key. ids[i] is the number of the key to which entry i belongs. Entries
+    /// of one key keep their order.
     void sort(std::size_t keys, std::span<const std::uint32_t> ids);
   };
 

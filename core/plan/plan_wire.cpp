@@ -7,9 +7,10 @@
 //   given offer     boxes (offset, extent)... | replica | denied boxes; one offer per form
 //   object          key | replica
 //
-// Placed offers and forms begin with their byte count: equal bytes are decoded once. Lists and
-// texts begin with their count. Numbers are LEB128, signed ones zigzag. Each list entry takes at
-// least one byte, so a count that exceeds the remaining bytes is refused.
+// Placed offers and forms begin with their size in bytes, so that equal bytes can be recognized and
+// decoded only once. A list begins with the number of its entries, a text with its length. Numbers
+// are LEB128; signed numbers are zigzag-encoded. Each list entry takes at least one byte, so a list
+// that claims more entries than there are bytes left is refused.
 
 #include <algorithm>
 #include <limits>
@@ -23,8 +24,8 @@ namespace reprise {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
-/// Upper limit on the number of axes, far more than any mesh has. It bounds the cost of comparing
-/// names.
+/// Upper limit on the number of axes, far more than any mesh has. The limit bounds the cost of
+/// comparing names.
 constexpr std::size_t kAxesMax = 64;
 /// Upper limit on the number of entries for which memory is reserved before the entries are read.
 constexpr std::size_t kRoomMax = 4096;
@@ -76,7 +77,8 @@ class Writer {
 
 class Reader {
  public:
-  /// `begin` is where `bytes` starts in the whole plan; error messages add it to their positions.
+  /// `begin` is the position of `bytes` in the whole plan. Error messages contain positions in the
+  /// whole plan.
   Reader(ByteSpan bytes, std::size_t begin) : bytes_(bytes), begin_(begin) {}
 
   template <class T>
@@ -96,7 +98,8 @@ class Reader {
     torn("has a number of more than 64 bits", at());
   }
 
-  /// Reads the number of entries that follow. Each takes at least one byte.
+  /// Reads the number of entries that follow. Throws if it exceeds the number of bytes left,
+  /// because each entry takes at least one byte.
   std::size_t entries(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     const std::uint64_t value = any_count();
     if (value > left() || value > most) {
@@ -257,7 +260,7 @@ bool is_printable(const Box& box) {
   return true;
 }
 
-/// Reads one rank's boxes. It reuses its buffer, so it does not allocate memory for each box.
+/// Reads one rank's boxes. Reuses one buffer instead of allocating memory for each box.
 class GivenReader {
  public:
   void read(Reader& in, std::size_t ndim, GivenOffers& given) {

@@ -52,7 +52,7 @@ struct LocalPlan {
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
-/// Chooses the rank that writes a box among `candidates` (group ranks, ascending): the least
+/// Chooses, from `candidates` (group ranks, ascending), the rank that writes a box: the least
 /// loaded, or the lowest of several that are equally loaded. `load[r]` is the number of bytes
 /// assigned to rank r so far.
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
@@ -101,7 +101,7 @@ struct PlannedObject {
 struct GlobalPlan {
   std::vector<PlannedTensor> tensors;  ///< sorted by key
   std::vector<PlannedObject> objects;  ///< sorted by key
-  std::vector<std::uint64_t> bytes;    ///< bytes of tensors that each rank writes, by group rank
+  std::vector<std::uint64_t> bytes;    ///< tensor bytes that each group rank writes
   std::uint64_t signature = 0;         ///< signature of all local plans, in group order
 };
 
@@ -109,18 +109,18 @@ struct GlobalPlan {
 /// while plans and owners use group ranks. `savers` maps between the two and must contain every
 /// member of every offered mesh.
 ///
-/// First, the boxes of each key are proved to cover the tensor. If all members of one mesh offer
-/// the key by one placement, the proof looks at the axes; its cost depends on the number of boxes,
-/// not on the number of ranks that share PlacedOffers. For any other key, `cover` provides the
-/// proof.
+/// The first step proves that the boxes of each key cover the tensor. If all members of one mesh
+/// offer the key by the same placement, the proof examines the axes of the mesh; its cost depends
+/// on the number of boxes, not on the number of ranks that share PlacedOffers. For any other key,
+/// `cover` provides the proof.
 ///
-/// Then elect_least_loaded() chooses the owners, one box at a time. The boxes are ordered by number
-/// of holders (fewest first), then by size (largest first), then by key and box. Boxes that many
-/// ranks could write therefore come last and even out the load.
+/// In the second step, elect_least_loaded() chooses the owners, one box at a time. The boxes are
+/// ordered by number of holders (fewest first), then by size (largest first), then by key and box.
+/// Boxes that many ranks could write therefore come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
-/// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH, with key, box and global ranks. Throws NO_WRITER if a
-/// box or object has no replica 0, and MULTI_WRITER if it has several.
+/// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH; the errors name the key, the box and the global
+/// ranks. Throws NO_WRITER if a box or object has no replica 0, and MULTI_WRITER if it has several.
 ///
 /// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
 /// object's key must fill its grid; the rank with the main copy of a shard owns it.
@@ -131,7 +131,7 @@ struct GlobalPlan {
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
                        CoverProof cover = prove_cover);
-/// Plans a save by savers with ranks 0 .. plans.size()-1.
+/// Plans a save in which ranks 0 to plans.size() - 1 take part.
 GlobalPlan global_plan(std::span<const LocalPlan> plans);
 
 }  // namespace reprise

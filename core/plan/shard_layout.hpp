@@ -14,12 +14,12 @@
 
 namespace reprise {
 
-/// The non-empty boxes of a placement. Each dimension is cut into intervals; each box is a product
-/// of one interval per dimension. The last dimension changes fastest.
+/// The non-empty boxes of a placement, in row-major order. Each dimension is cut into intervals;
+/// each box is a product of one interval per dimension.
 struct ShardLayout {
   std::optional<CoverDefect> defect;  ///< if set, `held` and `box_of` are empty
   HeldBoxes held;                     ///< boxes, and the group ranks that hold each box
-  /// Position of the box of mesh member m; kNoBox if that box is empty.
+  /// box_of[m] is the position of mesh member m's box; kNoBox if that box is empty.
   std::vector<std::uint32_t> box_of;
 
   static constexpr std::uint32_t kNoBox = 0xffffffff;

@@ -52,8 +52,8 @@ struct SharedReads {
   std::vector<SharedRound> rounds;
 };
 
-/// Assigns records that several ranks need to rounds. A round has at most `room` bytes, or one
-/// record that is larger. O(n log n) for n records of all classes.
+/// Assigns records to rounds. Only records that more than one rank needs are assigned. A round has
+/// at most `room` bytes, or one record that is larger. O(n log n) for n records of all classes.
 SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t room);
 
 /// Returns the range of a round that member number `n` of `members` reads. Shares differ by at most

@@ -1,7 +1,7 @@
 #pragma once
 // Decides what a load does if requested and stored keys differ. The choices are the strict modes of
-// Megatron's dist_checkpointing (StrictHandling), under the same names. For the two kinds of
-// difference, Megatron uses words that appear here only in the names of the modes:
+// Megatron's dist_checkpointing (StrictHandling), under the same names. Megatron has other words
+// for the two kinds of difference. Here, they appear only in the names of the modes:
 //
 //   here            Megatron     meaning
 //   not stored      unexpected   the job requests the key, but the checkpoint lacks it
@@ -17,8 +17,8 @@
 
 namespace reprise {
 
-/// The keys that only the request or only the checkpoint has, collected over all ranks and sorted.
-/// Keys on a skip list are left out.
+/// Keys that the job requests but the checkpoint lacks, and keys that the checkpoint has but no
+/// rank requests. Collected over all ranks and sorted. Excused keys are left out.
 struct KeyMismatch {
   std::vector<std::string> not_requested;
   std::vector<std::string> not_stored;

@@ -14,7 +14,7 @@ std::uint64_t hash_of(std::span<const std::int64_t> numbers) {
 
 std::uint64_t hash_of(const Dims& dims) { return hash_of(std::span(dims.begin(), dims.size())); }
 
-/// Hashes leaves. Hashes of meshes are cached, because many leaves share few meshes.
+/// Computes hashes of leaves. Caches the hashes of meshes, because many leaves share a few meshes.
 class LeafHash {
  public:
   std::uint64_t of(const TensorLeaf& leaf) {
@@ -67,7 +67,7 @@ std::vector<StructureEntry> sorted(std::vector<StructureEntry> entries) {
   return entries;
 }
 
-/// Returns the keys of the entries that only `one` has. Both lists must be sorted.
+/// Returns the keys of the entries that are in `one` but not in `other`. Both lists must be sorted.
 std::vector<std::string> only_in(const std::vector<StructureEntry>& one,
                                  const std::vector<StructureEntry>& other) {
   std::vector<StructureEntry> entries;

@@ -1,12 +1,13 @@
 #pragma once
-// The structure of a rank's saved state is everything but the payload. A plan made for one state is
-// also valid for any other state with the same structure.
+// The structure of a rank's saved state is everything except the payload:
 //
 //     key, dtype, shape, boxes, replica id, placement   of each tensor
 //     key, coordinate, grid, replica id                 of each object
 //     the rank itself
 //
-// Memory addresses are not part of the structure: the engine takes them from the live leaves.
+// A plan made for one state is also valid for any other state with the same structure. Memory
+// addresses are not part of the structure: the engine takes them from the leaves of the current
+// state.
 
 #include <cstdint>
 #include <span>
@@ -44,7 +45,7 @@ struct StructureChange {
 StructureChange change_between(const Structure& earlier, const Structure& later);
 
 /// The ranks that take part in a save, and the structure of everything they save. A plan or a
-/// choice of owners is valid for one scope.
+/// choice of owners is valid only for the scope for which it was made.
 struct SaveScope {
   std::uint64_t structure = 0;  ///< hash of the signatures of all ranks, in group order
   std::int32_t world_size = 0;
@@ -52,7 +53,7 @@ struct SaveScope {
 
   friend bool operator==(const SaveScope&, const SaveScope&) = default;
 };
-/// Returns a hash of several signatures. Their order matters.
+/// Returns a hash of several signatures. The hash depends on their order.
 std::uint64_t combined(std::span<const std::uint64_t> signatures);
 std::uint64_t signature(const SaveScope& scope);
 

@@ -18,8 +18,8 @@ constexpr std::uint64_t kLookNs = 20'000'000;
 /// How long to wait for messages that a member sent before it ended.
 constexpr std::uint64_t kGraceNs = 200'000'000;
 
-/// Returns when a deadline is reached. If the sum overflows, returns the largest time, so that the
-/// deadline is never reached.
+/// Returns the time at which the deadline is reached. If the sum overflows, returns the largest
+/// possible time.
 std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
   const std::uint64_t sum = now_ns + deadline_ns;
   return sum < now_ns ? std::numeric_limits<std::uint64_t>::max() : sum;

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 /// Fabrics check their limits with this function when they are created.
 void require_deadline(std::uint64_t deadline_ns);
 
-/// The deadline of one call. All operations of the call share it.
+/// The deadline of one call, shared by all operations of the call.
 class CallDeadline {
  public:
   struct Limits {
@@ -29,8 +29,8 @@ class CallDeadline {
     PeerWatch* watch = nullptr;     ///< if null, only the deadline ends the wait
   };
 
-  /// The time of the call is counted from construction. `clock`, `group` and `limits.watch` must
-  /// outlive the object. `describe` returns text that says what is awaited.
+  /// The call starts when this object is constructed. `clock`, `group` and `limits.watch` must
+  /// outlive the object. `describe` returns text that names what the call waits for.
   CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                std::function<std::string()> describe);
 

@@ -9,7 +9,8 @@ namespace reprise {
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
-  /// True once the rank's process can send nothing more. Called often while a fabric call waits.
+  /// True if the rank's process can no longer send anything. Called often while a fabric call
+  /// waits.
   virtual bool has_ended(GlobalRank rank) = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Paths within a store: functions that join and split them, and the rule for valid paths. Every
-// store checks that rule before any access.
+// Functions that join, split and validate paths within a store. Every store validates a path before
+// it accesses the entry.
 
 #include <string>
 

@@ -59,8 +59,8 @@ class RankSettler {
     }
   }
 
-  /// Chooses the value of a name under which each rank in `copies` saved a separate value. Keeps
-  /// the first value; if the values differ and the choice is kDrop, keeps none. Returns true if a
+  /// Decides which value to keep if each rank in `copies` saved its own value under `name`. Keeps
+  /// the first value. If the values differ and the choice is kDrop, keeps none. Returns true if a
   /// value is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {

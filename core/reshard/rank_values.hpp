@@ -1,7 +1,7 @@
 #pragma once
 // Decides which values a rewritten checkpoint keeps if several ranks saved separate values under
-// the same name. The rewritten checkpoint has a single `.metadata`, so it can hold only one value
-// per key.
+// the same name. If all ranks share one `.metadata` in the new checkpoint, that file can hold only
+// one value per key.
 
 #include <cstdint>
 #include <optional>
@@ -14,30 +14,30 @@
 namespace reprise {
 
 enum class PerRank : std::uint8_t {
-  kKeep,   ///< each rank keeps its value; requires the same number of ranks
+  kKeep,   ///< each rank keeps its value; the number of ranks must not change
   kFirst,  ///< all ranks get the first rank's value
   kDrop,   ///< values that differ between ranks are dropped
 };
 
 struct RankChoice {
-  /// If empty and the number of ranks stays the same, each rank keeps its value. If empty and the
-  /// number changes, values that differ between ranks are refused.
+  /// If this is not set and the number of ranks stays the same, each rank keeps its value. If it is
+  /// not set and the number changes, values that differ between ranks are refused.
   std::optional<PerRank> per_rank = {};
   std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
 };
 
-/// The metadata to write, and the keys for which something was lost.
+/// The metadata to write, and the keys under which values were lost.
 struct SettledRanks {
   Metadata metadata;
   std::vector<std::string> dropped = {};  ///< keys that were left out
-  /// Keys whose value was taken from the first rank, although ranks had different values or some
-  /// had none.
+  /// Keys for which only the first rank's value was kept, although other ranks had different values
+  /// or none.
   std::vector<std::string> of_first = {};
 };
 
-/// Returns the metadata unchanged if it serves all ranks already, or if each rank keeps its value.
-/// Otherwise merges the ranks' items: reads their bytes, turns equal copies into one item, and
-/// handles differing copies as `choice` requests. Throws USAGE with the key if copies differ and
+/// Returns the metadata unchanged if all ranks already share it, or if each rank keeps its value.
+/// Otherwise reads the bytes of the ranks' items, merges equal copies into one item, and handles
+/// differing copies as `choice` requests. Throws USAGE with the key if copies differ and
 /// `choice.per_rank` is empty.
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 

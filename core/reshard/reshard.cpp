@@ -22,12 +22,12 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Estimated number of bytes written for each part in addition to its elements, including its share
+/// Estimated number of bytes written for each part besides its elements. Includes the part's share
 /// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Keeps a reader for each tensor. The checksum of a tensor can be judged only when the reader has
-/// delivered all its elements.
+/// Keeps a reader for each tensor. A tensor's checksum can be verified only after its reader has
+/// delivered all elements.
 class Readers {
  public:
   explicit Readers(const ReaderResources& resources)
@@ -73,8 +73,8 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Returns patches that add checksums to the item's records that have none. Returns no patches if
-/// the item is not an archive.
+/// Returns patches that add the missing checksums to the item's records. Returns no patches if the
+/// item is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
   item.read_at(0, first);
@@ -272,8 +272,8 @@ class Resharder {
     return found ? found->size : 0;
   }
 
-  /// Copies metadata.json and common.pt. Does not copy a common.pt that is a user's own file and
-  /// not the common state.
+  /// Copies metadata.json and common.pt. Skips common.pt if it is not the common state but a file
+  /// of the user.
   void copy_common() {
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));
@@ -313,7 +313,8 @@ class Resharder {
     report_.left_out = beside_.left_out;
   }
 
-  /// Judges the checksums of all delivered data, file by file.
+  /// Throws the first error that was found when delivered data was compared with its checksums.
+  /// Adds all other findings to the report.
   void judge_checksums() {
     readers_.require_all_judged();
     for (Finding& finding : tally_.findings()) {

@@ -41,10 +41,10 @@ struct WriterShare {
   std::uint64_t bytes = 0;             ///< total size of the elements and objects
 };
 
-/// Returns the shares of all writers. Part p of a cut tensor goes to writer p mod `writers`; an
-/// uncut item goes to the writer with the fewest bytes. Parts without elements are left out, unless
-/// the whole tensor is empty. Throws USAGE if a cut uses a dimension that the tensor lacks, or if
-/// there is less than one part or writer. Pure.
+/// Returns the shares of all writers. Part p of a divided tensor goes to writer p mod `writers`; an
+/// undivided item goes to the writer with the fewest bytes. Parts without elements are left out,
+/// unless the whole tensor is empty. Throws USAGE if a cut names a dimension that the tensor does
+/// not have, or if the number of parts or writers is less than one. Pure.
 std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
                                       std::int32_t writers);
 
@@ -88,14 +88,15 @@ struct ReshardPorts {
   Progress& progress;
 };
 
-/// Rewrites the checkpoint `source` to `target`. Writes the new checkpoint to a directory next to
-/// `target`; it becomes visible only when the commit protocol swaps that directory in. Data is read
-/// once and compared with its checksums, and the written files are read back before the commit.
-/// Before any reading, throws EXTENT_MISMATCH if two items share bytes. Before any writing, throws
-/// NO_SPACE if the store knows that it lacks space. Throws NOT_STORED if the common state is
-/// missing, and CHECKSUM for content that changed since it was saved. Passes on all errors of
-/// settle_ranks() and of reading. `progress` is informed of every step before the commit. If
-/// `progress` throws, the rewrite is aborted, its files are removed, and the exception is rethrown.
+/// Rewrites the checkpoint `source` to `target`. The new checkpoint is written to a directory next
+/// to `target` and becomes visible only when the commit protocol moves that directory to `target`.
+/// Data is read once and compared with its checksums. The written files are read back before the
+/// commit. Throws EXTENT_MISMATCH before reading any data if two items overlap in a file. Throws
+/// NO_SPACE before writing anything if the store knows that it has too little space. Throws
+/// NOT_STORED if the common state is missing, and CHECKSUM for content that changed since it was
+/// saved. Also throws the errors of settle_ranks() and of reading. Every step before the commit is
+/// reported to `progress`. If `progress` throws, the rewrite is aborted, its files are removed, and
+/// the exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

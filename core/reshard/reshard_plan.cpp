@@ -18,8 +18,8 @@ std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut) {
   std::vector<Box> boxes;
   const std::int64_t parts = std::min(cut.parts, std::max<std::int64_t>(shape[cut.dim], 1));
   const std::int64_t length = shape[cut.dim];
-  // The chunk size follows from the requested number of parts, even if that exceeds the length. In
-  // that case the last parts are empty, and they are left out.
+  // The requested number of parts determines the chunk size, even if that number exceeds the
+  // length. The last parts are then empty and are left out.
   for (std::int64_t p = 0; p < cut.parts && static_cast<std::int64_t>(boxes.size()) < parts; ++p) {
     const Interval interval = ceil_chunk(length, cut.parts, p);
     Box box = Box::whole(shape);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
-/// Throws IO. Call it if the store reported success for an operation, but its result is missing.
+/// Throws IO, because the store reported success for an operation whose result is missing.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
   throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
               {.file = store.display(path)});
@@ -42,7 +42,7 @@ class SmallFiles {
   void write_metadata_file() {
     const auto before = metadata_names(store_, target_.directory);
     if (before.empty()) return write_all(content_.metadata);
-    // Gives the save an id that differs from that of the save it replaces.
+    // Gives the save an id that differs from the id of the save that it replaces.
     const std::string old = join_path(target_.directory, before.front());
     Metadata metadata = content_.metadata;
     metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
@@ -53,7 +53,7 @@ class SmallFiles {
     if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
   }
 
-  /// Throws unless the files in `directory` are as they were written.
+  /// Throws unless the files in `directory` still have the content that was written.
   void confirm(const std::string& directory) const {
     for (const Written& file : written_) {
       const std::string path = join_path(directory, file.name);
@@ -131,14 +131,13 @@ void swap_in(Store& store, const CommitTarget& target) {
   store.publish(saving_of(target));
 }
 
-/// Removes the mark from a checkpoint that stays under its name. Leaves the mark if this program is
-/// not allowed to remove it.
+/// Tries to remove the mark from a checkpoint that keeps its name.
 void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
   try {
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // It is harmless if the mark stays: on a checkpoint under its final name, it has no meaning.
+    // A remaining mark is harmless: on a checkpoint under its final name, it has no meaning.
   }
 }
 
@@ -159,7 +158,8 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// Wraps `step`: if it fails, the returned step undoes the swap and rethrows the error.
+/// Returns a step that runs `step`. If `step` fails, the returned step undoes the swap and rethrows
+/// the error.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
@@ -208,7 +208,7 @@ void restore_replaced(Store& store, const CommitTarget& target) {
                  target.claim.directory.get()});
 }
 
-/// Notes in the log which files were kept because they belong to no checkpoint.
+/// Adds a message that lists the files that were kept because they belong to no checkpoint.
 void note_kept(Store& store, CommitTarget& target, const Aside& aside,
                const std::vector<std::string>& others) {
   if (others.empty()) return;
@@ -217,7 +217,7 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
-/// Removes the directory except for foreign files, and reports those.
+/// Removes the directory but keeps foreign files, and reports which files were kept.
 void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
@@ -230,9 +230,9 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// True if `aside` belongs to a writer that took the lock after this one. This is possible only in
-/// a store without renames: there, a lock is a lease that can be lost. Later locks have larger
-/// tokens.
+/// True if `aside` belongs to a writer that took the lock after this writer. Later locks have
+/// larger tokens. This can happen only in a store without renames, where a lock is a lease that can
+/// be lost.
 bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
   return !store.capabilities().renames && aside.token > target.claim.token;
 }

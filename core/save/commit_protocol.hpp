@@ -1,24 +1,25 @@
 #pragma once
-// Writes and publishes a checkpoint by a protocol of named steps, which one loop runs.
+// Writes and publishes a checkpoint in a sequence of named steps, which a single loop runs.
 //
 //   iter_0000010.saving-<token>/   payload files, synced by their writers
-//     payload              every file exists and has the length its writer reported
+//     payload              checks that every file has the length that its writer reported
 //     common_state         common.pt
 //     metadata             .metadata
 //     backend_info         metadata.json
 //     manifest             integrity.json (if requested)
 //     sync_directory
-//     read_back            everything is readable as written, before the old one is moved away
-//     swap_in              publishes as iter_0000010, replacing an existing one
-//     sync_parent          <- from here on the checkpoint exists
+//     read_back            reads the small files back, and checks the lengths of all files again
+//     swap_in              publishes as iter_0000010, replacing any old checkpoint of that name
+//     sync_parent          after this step, the checkpoint exists
 //     confirm              reads the new name again instead of trusting the store's success
 //     tracker              latest_checkpointed_iteration.txt, written to a side file and published
 //     remove_replaced      removes the old checkpoint; a failure here does not fail the save
 //
-// If a step fails between swap_in and confirm, the old checkpoint is put back. If a store cannot
-// replace in one step, the old directory is first moved to iter_0000010.replaced-<token>; `locate`
-// finds it there if a crash falls between the two renames. Every directory that is moved away is
-// marked. Claim ensures that only one writer at a time runs these steps.
+// If a step fails between swap_in and confirm, the old checkpoint is moved back. If a store cannot
+// replace a directory in one step, the old directory is first moved to
+// iter_0000010.replaced-<token>; `locate` finds it there if a crash happens between the two
+// renames. Every directory that is moved away gets a mark. A Claim ensures that only one writer at
+// a time runs these steps.
 
 #include <memory>
 #include <optional>
@@ -40,15 +41,15 @@ namespace reprise {
 /// writer gives up. The leader holds the locks. If the leader's process ends, its locks are
 /// released.
 struct Claim {
-  /// Text that is part of the name of every file and directory that this writer creates next to the
-  /// target. The same on all ranks.
+  /// A token that is part of the name of every file and directory that this writer creates next to
+  /// the target. All ranks have the same token.
   std::string token;
-  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves that
-  /// run at the same time share this lock.
+  /// Lock on the tracker, held if the target has a step. It protects the tracker and retention.
+  /// Saves that run at the same time share this lock.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};
   std::vector<std::string> notes = {};  ///< messages for the operator
-  /// True if a failed save could not put the old checkpoint back durably. A power cut might then
+  /// True if a failed save could not durably restore the old checkpoint. A power cut might then
   /// swap the names of the two checkpoints, so neither directory may be removed.
   bool unsettled = false;
 
@@ -65,10 +66,11 @@ struct CommitTarget {
   /// Number of committed iterations to keep, including this one; at least 1. If absent, all are
   /// kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
-  /// Iterations that this job found damaged when it loaded (LoadReport::damaged) and has not saved
-  /// again since. They are not counted among the `keep` iterations.
+  /// Iterations that this job found damaged during a load (LoadReport::damaged) and has not saved
+  /// again since then. `keep` does not include them.
   std::vector<Step> damaged = {};
-  /// If false, prepare_protocol and the commit's step swap_in throw USAGE if `directory` exists.
+  /// If this is false and `directory` exists, prepare_protocol and the commit step swap_in throw
+  /// USAGE.
   bool replace = true;
   Claim claim = {};
 
@@ -106,12 +108,12 @@ enum class Part : std::uint8_t { kLeader, kMember };
 /// Claims the target, removes leftovers of an earlier crash and creates the directory to write
 /// into:
 ///
-///   make_root          creates parent directories durably, even if others created them first
+///   make_root          creates missing parent directories, and makes all of them durable
 ///   lock               throws LOCKED if another writer holds the target
 ///   restore_replaced   if a crash interrupted a swap, moves the old checkpoint back
-///   sync_root          ensures that no power cut brings back names removed in the next step
-///   clear              removes unfinished leftovers and, if a confirmed checkpoint is in place,
-///                      older ones that it replaced
+///   sync_root          makes earlier renames durable before the next step removes anything
+///   clear              removes unfinished leftovers; if a confirmed checkpoint is in place,
+///                      also removes the old checkpoints that it replaced
 ///   make_saving        creates the directory, with a mark inside
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
 /// Runs all steps of prepare_protocol, for a target that a single rank writes.
@@ -120,12 +122,12 @@ void prepare(Store& store, CommitTarget& target);
 /// durable. The arguments must outlive the steps.
 std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                                           const CommitContent& content);
-/// Returns the steps of the commit that one rank runs: all of them for the leader, none for a
-/// member. A member passes no content.
+/// Returns the commit steps that one rank runs: all steps for the leader, none for a member. A
+/// member passes empty content.
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part);
-/// Removes leftovers of dead writers from a target locked by the claim. A checkpoint that was moved
-/// away for a new one is removed only if a confirmed checkpoint has taken its place.
+/// Removes leftovers of dead writers from a target that the claim has locked. An old checkpoint
+/// that was moved aside is removed only if a confirmed checkpoint has replaced it.
 void clear_unfinished(Store& store, CommitTarget& target);
 /// Releases the claim. Call it only after every rank has stopped writing. Removes unfinished files
 /// if possible and safe, so that they take no space. Never throws.

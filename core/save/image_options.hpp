@@ -18,8 +18,8 @@ struct ImageOptions {
   Checksums checksums = Checksums::kCrc32;
 };
 
-/// Returns `options` with batches of at least `least` bytes, provided that staging has room for
-/// four such batches.
+/// Returns `options` with the batch size raised to `least` bytes if it is smaller. Does not raise
+/// it above a quarter of staging.
 ImageOptions with_batches_of(std::uint64_t least, ImageOptions options);
 
 }  // namespace reprise

@@ -68,7 +68,7 @@ struct ImageWriter::File {
   Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
 
-  /// Puts checksums into the batch's tails. Must be called for the batches in order; `sealed_by`
+  /// Puts checksums into the batch's tails. Must be called in the order of the batches. `sealed_by`
   /// says whether the caller or a task calls it.
   void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {

@@ -44,8 +44,8 @@ class ContentSource {
   /// latest during the next settle().
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
-  /// Returns when the outputs of all previous fill() calls are complete; the source data may then
-  /// change.
+  /// Waits until the outputs of all previous fill() calls are complete. After that, the source data
+  /// may change.
   virtual void settle() = 0;
   /// Returns uninitialised memory of the kind that this source can fill fastest.
   virtual StagingMemory staging(std::size_t bytes) {

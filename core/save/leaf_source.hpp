@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Where the elements of an item are: one piece of one leaf. Both pointers are null for an object.
+/// Source of an item's elements: one piece of a leaf. Both pointers are null for an object.
 struct LeafOrigin {
   const TensorLeaf* leaf = nullptr;
   const Piece* piece = nullptr;

@@ -13,8 +13,8 @@
 // each step. Such an event has the phase's name, and the step's name as detail. Events for whole
 // phases have no detail.
 //
-// The first `common` occurs only if the load asks the job for its request (Ask in load.hpp). If a
-// load skips a damaged candidate, the candidate's last phase is the one that found the damage.
+// The first `common` occurs only if the load gets its request from the job through Ask (load.hpp).
+// If a load skips a damaged candidate, the candidate's last phase is the one that found the damage.
 
 #include <array>
 #include <functional>

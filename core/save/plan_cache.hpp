@@ -1,6 +1,6 @@
 #pragma once
-// State that a saver keeps from save to save. With this state, a job whose structure does not
-// change makes its plan only once. See docs/cache.md.
+// State that a saver keeps between saves. With this state, a job whose structure does not change
+// makes its plan only once. See docs/cache.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused
@@ -8,9 +8,9 @@
 //   distribution  elected       reused                    reused
 //
 // A cache is only a hint. In each save, all ranks exchange signatures of what they save and of what
-// they remember, and reuse only what matches on every rank. Otherwise all ranks plan again and
-// report which keys appeared or vanished, and on which ranks. Data of a save is remembered only
-// once that save is committed.
+// they remember, and reuse only what matches on every rank. If the plan cannot be reused, all ranks
+// plan again and report which keys appeared or vanished, and on which ranks. Data of a save is
+// remembered only once that save is committed.
 
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@
 
 namespace reprise {
 
-/// Parts of the cache. A job chooses for each part whether to keep it.
+/// Kinds of cached data. For each kind, a job chooses whether the cache keeps it.
 enum class CacheKind : std::uint8_t {
   kLocal,         ///< this rank's offer
   kGlobal,        ///< the plan: which rank writes what
@@ -49,8 +49,8 @@ enum class Planned : std::uint8_t {
 };
 std::string_view name_of(Planned planned);
 
-/// Identifies the content of a checkpoint's metadata, so that metadata of another checkpoint is not
-/// taken from the cache.
+/// Identifies a checkpoint's metadata. The cache uses it to avoid returning the metadata of another
+/// checkpoint.
 struct MetadataIdentity {
   std::string directory;
   std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes
@@ -89,7 +89,7 @@ class PlanCaches {
  public:
   explicit PlanCaches(std::vector<CacheKind> kinds) : kinds_(std::move(kinds)) {}
 
-  /// Returns the cache of a kind; it starts empty.
+  /// Returns the cache of a kind. A new cache is empty.
   PlanCache& of(std::string_view kind);
   /// Returns the sum of replans() over all caches.
   std::uint64_t replans() const;

@@ -13,8 +13,8 @@ const Planned* find(const std::vector<Planned>& all, const std::string& key) {
   return at != all.end() && at->key == key ? &*at : nullptr;
 }
 
-/// Returns the rank that writes `box` of the tensor according to the plan; null if the plan lacks
-/// the box.
+/// Returns the rank that writes `box` of the tensor according to the plan; null if the box is not
+/// in the plan.
 const GroupRank* owner_of(const PlannedTensor& tensor, const Box& box) {
   const auto at = std::lower_bound(tensor.boxes->begin(), tensor.boxes->end(), box);
   if (at == tensor.boxes->end() || !(*at == box)) return nullptr;

@@ -34,7 +34,7 @@ std::uint64_t hash_of_memory(const Memory& memory) {
   return hash;
 }
 
-/// Checks that the remembered data comes from a single committed save.
+/// Checks that all remembered data comes from the same committed save.
 void require_sound(const Memory& memory) {
   const bool both = memory.offered.has_value() == memory.plan.has_value();
   const bool one_save = both && (!memory.offered || memory.offered->scope == memory.plan->scope);
@@ -219,8 +219,8 @@ class Planner {
     return true;
   }
 
-  /// A seeded save skips global_plan(). This function makes the checks of global_plan() that need
-  /// only this rank's offer.
+  /// A seeded save skips global_plan(). This function performs those checks of global_plan() that
+  /// need only this rank's offer.
   bool stands_in_group(const LocalPlan& local) const {
     for (std::size_t i = 0; i < local.given.size(); ++i) {
       if (local.given.denied(i) != nullptr) return false;
@@ -277,8 +277,7 @@ class Planner {
     }
   }
 
-  /// Returns the remembered plan from which this save takes its owners; null if owners must be
-  /// elected.
+  /// Returns the remembered plan whose owners this save reuses; null if owners must be elected.
   const GlobalPlan* owners() {
     if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
     const Memory::Distribution& known = *memory().distribution;

@@ -24,7 +24,7 @@ struct SavePlan {
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;
   std::vector<std::string> log;  ///< the same on all ranks
-  /// The offer to remember once the save is committed.
+  /// The offer that is remembered when the save is committed.
   PlanCache::Memory::Offered offered;
   bool confirmed = false;  ///< true if an earlier save made the same plan
 };

@@ -48,8 +48,8 @@ class LeafIndex {
   std::vector<const TensorLeaf*> leaves_;
 };
 
-/// True if all items are objects or single-element tensors. Any rank may have to write such items,
-/// even one that holds no part of a larger tensor.
+/// True if all items are objects or single-element tensors. The plan can assign such items to any
+/// rank, even to a rank without parts of larger tensors.
 bool is_small(const std::vector<ImageItem>& items) {
   return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
     return !item.content.empty() || volume(item.extent) <= 1;

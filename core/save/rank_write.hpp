@@ -24,15 +24,15 @@ struct WriteShare {
 };
 
 /// Returns what the plan assigns to `rank`. Throws STALE_PLAN if `state` lacks something that the
-/// plan assigns to the rank. The share refers to `state`, which must live until the share is
+/// plan assigns to the rank. The result refers to `state`, which must live until the result is
 /// staged.
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
 
 /// Returns the name of a rank's file within the checkpoint.
 std::string payload_name(GroupRank rank);
 
-/// How much one rank writes and how much memory that takes. SaveReport has fields of the same names
-/// and explains them.
+/// The number of bytes that one rank writes, and the memory needed for that. The fields are
+/// explained in SaveReport.
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;
@@ -45,8 +45,8 @@ class RankWrite {
  public:
   RankWrite(const Ports& ports, const SaveSeams& seams) : ports_(ports), seams_(seams) {}
 
-  /// Copies the share into staging and starts to write it to `path`; on return the state may
-  /// change. A rank without items creates no file. Must not be called twice.
+  /// Copies the share into staging and starts to write it to `path`. After the call returns, the
+  /// job can change its state. A rank without items creates no file. Must not be called twice.
   void snapshot(WriteShare share, const std::string& path, const ImageOptions& options);
   /// True once the file is durable or writing it has failed. Does not block.
   bool through();

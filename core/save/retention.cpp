@@ -53,8 +53,8 @@ struct Removal {
            (target.claim.keeps_others_out() && is_own(store, one));
   }
 
-  /// True for an old checkpoint that a new one replaced, whether the store exchanged the two
-  /// directories or renamed them one at a time.
+  /// True for an old checkpoint that a new one replaced, either by an exchange of the two
+  /// directories or by two renames.
   bool made_way(const Aside& one) const {
     return one.suffix == kReplacedSuffix ||
            (one.suffix == kSavingSuffix &&

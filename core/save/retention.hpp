@@ -1,7 +1,7 @@
 #pragma once
 // Removes old checkpoints after a new one is committed: keeps the newest N and removes older ones.
-// Damaged checkpoints that a load skipped are not counted among the N. Runs after the tracker
-// durably refers to the new checkpoint.
+// N does not include damaged checkpoints that a load skipped. Runs after the tracker durably refers
+// to the new checkpoint.
 //
 //   clear_removing   finishes removals that a crash interrupted
 //   choose           selects what to remove, from the iterations present and the tracker
@@ -31,17 +31,17 @@ struct Kept {
   std::vector<Step> damaged = {};  ///< see CommitTarget::damaged
 };
 
-/// Returns the iterations to remove, oldest first, out of `present`, which is the result of
-/// generations(). Considers only committed iterations up to `newest`, the tracker's iteration.
-/// Keeps the last `count` of them and removes the older ones. An iteration that a load skipped as
-/// damaged does not count toward `count`. It is removed only when `count` newer ones are kept,
-/// because it may be sound: perhaps only the read failed. Two kinds of iterations neither count nor
-/// are removed: unfinished ones, and ones newer than the tracker's, which a load abandoned.
+/// Returns the iterations to remove, oldest first. `present` is the result of generations().
+/// Considers only committed iterations up to `newest`, the tracker's iteration. Keeps the last
+/// `count` of them and removes the older ones. Iterations that a load skipped as damaged are not
+/// included in `count`. Such an iteration is removed only when `count` newer ones are kept, because
+/// it may be intact: perhaps only the read failed. Two kinds of iterations are neither counted nor
+/// removed: unfinished iterations, and iterations newer than the tracker's, which a load abandoned.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-/// Returns the steps; none if `target.keep` is not set. If the tracker has no iteration, the steps
-/// choose nothing to remove. Foreign files are kept and noted in the claim. The arguments must
-/// outlive the steps; one rank runs them.
+/// Returns the steps of retention; returns none if `target.keep` is not set. If the tracker has no
+/// iteration, the steps choose no iterations to remove. Foreign files are kept and listed in the
+/// claim's notes. The arguments must outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

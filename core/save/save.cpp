@@ -24,7 +24,8 @@ bool is_of_fabric(Code code) {
          code == Code::kCollectiveMismatch;
 }
 
-/// Throws if ranks differ in `keep`: some of them would run retention, and others would not.
+/// Throws if the ranks have different values of `keep`, because some of them might then run
+/// retention without the others.
 void require_one_keep(const std::vector<Bytes>& keeps) {
   if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
       static_cast<std::ptrdiff_t>(keeps.size())) {
@@ -40,7 +41,8 @@ void require_possible(const CommitTarget& target) {
 
 }  // namespace
 
-/// Runs a save in this order: plan, prepare, stage, then votes until the commit.
+/// Runs a save in this order: plan, prepare, stage, and then votes that are repeated until the
+/// commit.
 struct Save::State {
   Ports ports;
   std::shared_ptr<Communicator> group;
@@ -103,8 +105,8 @@ struct Save::State {
     }
   }
 
-  /// Waits until no rank writes any more, then releases the target and the space of a failed save.
-  /// Collective, unless a collective call itself failed.
+  /// Waits until no rank is still writing. Then releases the failed save's claim on the target and
+  /// removes its files if possible. Collective, unless a collective call itself failed.
   void give_up() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
@@ -112,7 +114,7 @@ struct Save::State {
         // Other ranks may be waiting in another collective; this call passes the error to them.
         hear(*group, {{}, failed});
       } catch (const std::exception&) {
-        // The call failed because a rank is lost. A lost rank writes nothing more; even if it did,
+        // The call failed because a rank is lost. A lost rank writes nothing more. Even if it did,
         // the mark shows that the directory is unfinished.
       }
     }
@@ -207,7 +209,8 @@ std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_s
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->end.target();
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  // Compares names and not addresses, because the caller may have wrapped the same store again.
+  // Compares names instead of addresses, because the caller may have created a new wrapper around
+  // the same store.
   return store.display(root) == own ? target.claim.root : nullptr;
 }
 

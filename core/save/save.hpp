@@ -18,20 +18,20 @@ namespace reprise {
 struct SaveSettings {
   CommitTarget target;
   ImageOptions image;
-  /// Cache for jobs with constant structure. Either all ranks pass one or no rank does; without a
-  /// cache, every save plans anew.
+  /// Cache for jobs with constant structure. Either every rank passes a cache, or no rank does.
+  /// Without a cache, every save makes a new plan.
   PlanCache* cache = nullptr;
 };
 
 struct SaveReport {
   std::uint64_t bytes = 0;         ///< bytes that this rank wrote
   std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
-  /// Upper limit on the memory that this rank uses in addition to the job's own until its part is
-  /// durable. Covers batches and encoded objects, but not the plan and not the metadata that the
+  /// Upper limit on the memory that this rank uses, besides the job's own memory, until its part is
+  /// durable. Covers batches and encoded objects, but neither the plan nor the metadata that the
   /// leader writes. Known before the save begins.
   std::uint64_t bound_staging = 0;
-  /// The same limit for a rank whose only tensor parts are single-element tensors. It is a
-  /// constant, plus the size of the objects and single elements that the rank writes.
+  /// The same limit for a rank that holds no tensor data except single-element tensors. It is the
+  /// sum of a constant and the size of the objects and single elements that the rank writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
@@ -46,10 +46,10 @@ struct SaveReport {
 /// One save in flight, on every rank of `group`. All calls are collective over the group.
 class Save {
  public:
-  /// Plans the save together with the other ranks, and copies the pieces that this rank owns into
-  /// staging; on return the job may change its state. If any rank fails, throws the same Error on
-  /// all ranks. In that case nothing is visible, and the files written so far are removed after all
-  /// ranks have stopped writing.
+  /// Plans the save together with the other ranks, and copies what this rank must write into
+  /// staging. After the call returns, the job can change its state. If any rank fails, throws the
+  /// same Error on all ranks. In that case nothing becomes visible, and the files written so far
+  /// are removed after all ranks have stopped writing.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                     SaveSettings options);
   Save(Save&&) noexcept;

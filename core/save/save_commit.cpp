@@ -65,7 +65,8 @@ Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& writt
   return catalog;
 }
 
-/// Returns an id in uuid form, derived from the plan and the target: equal saves have equal ids.
+/// Returns an id in uuid form. It is derived from the plan and the target, so equal saves have
+/// equal ids.
 std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
   const std::uint64_t high = mix64(plan.signature, hash_of(std::string_view(target.directory)));
   const std::string digits =
@@ -141,7 +142,7 @@ std::vector<std::string> SaveCommit::commit(const GlobalPlan& plan, const std::v
   return all;
 }
 
-/// Takes this rank's messages for the operator out of the claim.
+/// Returns this rank's messages for the operator and removes them from the claim.
 Bytes SaveCommit::take_notes() {
   Bytes wire;
   put_texts(wire, std::exchange(target_.claim.notes, {}));

@@ -42,8 +42,8 @@ class SaveCommit {
   std::vector<std::string> retain();
   /// Releases the claim after a commit; not collective.
   void release() { target_.claim = {}; }
-  /// Releases the target and the space of a failed save. Call it only after every rank has stopped
-  /// writing. Not collective. Never throws.
+  /// Releases the failed save's claim on the target and removes its files if possible. Call it only
+  /// after every rank has stopped writing. Not collective. Never throws.
   void give_up();
 
  private:
@@ -54,7 +54,7 @@ class SaveCommit {
   std::shared_ptr<Communicator> group_;
   SaveSeams seams_;
   CommitTarget target_;
-  std::optional<Dict> common_;  ///< common state; set only on the leader
+  std::optional<Dict> common_;  ///< common state; only the leader has it
 };
 
 }  // namespace reprise

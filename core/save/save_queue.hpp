@@ -1,11 +1,12 @@
 #pragma once
 // Queues saves while the job keeps training. Background tasks write them. The job's own thread
-// commits them when it polls, on all ranks in the order in which they began:
+// commits them when it polls. All ranks commit them in the order in which they began:
 //
 //   begin A   train   poll   train   poll: A ends   train   begin B   train   finalize: B ends
 //
 // Megatron's queue of asynchronous saves works the same way, except that this queue is bounded: if
-// the maximum is in flight, begin finishes the oldest save first, which bounds staging, too.
+// the maximum number of saves is in flight, begin first finishes the oldest one. This also bounds
+// staging.
 
 #include <cstddef>
 #include <deque>
@@ -28,10 +29,10 @@ struct EndedSave {
   std::optional<Error> error;
 };
 
-/// Saves in flight, oldest first. All calls are collective over the groups of the saves in flight,
-/// and all ranks must begin the same saves. A save always ends within a call; a save that cannot
-/// start ends within begin. When a save ends, its `on_end` is called on the job's thread. If
-/// `on_end` throws, the call passes the exception on; the save has ended nevertheless.
+/// Saves in flight, oldest first. All calls are collective over the groups of these saves, and all
+/// ranks must begin the same saves. A save ends only during a call of this class; a save that
+/// cannot start ends during begin. When a save ends, its `on_end` is called on the job's thread. If
+/// `on_end` throws, the call passes the exception on, but the save has ended.
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
@@ -47,12 +48,12 @@ class SaveQueue {
   SaveQueue(const SaveQueue&) = delete;
   SaveQueue& operator=(const SaveQueue&) = delete;
 
-  /// Blocks until a slot is free and no save in flight targets the directory of `options`, then
-  /// begins a save as Save::begin does; on return the job may change its state.
+  /// Waits until a slot is free and no save in flight writes to the directory given in `options`.
+  /// Then begins a save as Save::begin does. After the call returns, the job can change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
-  /// Commits saves that are durable on all ranks, oldest first, without waiting for the others.
-  /// Call it after each iteration.
+  /// Commits saves that are durable on all ranks, oldest first. Does not wait for saves that are
+  /// not durable yet. Call it after each iteration.
   void poll();
   /// Waits for all saves and commits them. Call it before a load and before the job exits.
   void finalize();

@@ -25,8 +25,8 @@ std::uint64_t hash_of(std::uint64_t tensor, const Box& box) {
 
 std::uint64_t hash_of_object(const std::string& name) { return mix64(reprise::hash_of(name), 1); }
 
-/// Returns the rank that wrote each file of the catalogue; nothing if a file name does not contain
-/// a rank below `savers`.
+/// Returns the rank that wrote each file of the catalogue; nothing if a file name contains no rank
+/// or a rank that is not below `savers`.
 std::optional<std::vector<GroupRank>> writers_of(const Catalog& catalog, std::int32_t savers) {
   constexpr std::string_view kBegin = "__";
   constexpr std::string_view kEnd = "_0.distcp";

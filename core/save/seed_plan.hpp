@@ -1,9 +1,9 @@
 #pragma once
-// Reconstructs from a catalogue the plan by which the checkpoint was written, so that a job that
-// loaded it need not plan its first save. The catalogue does not say which ranks held main copies,
-// so all ranks together check that the plan fits the job:
+// Reconstructs the plan of a checkpoint from its catalogue. A job that loaded the checkpoint can
+// then make its first save without planning. The catalogue does not say which ranks held main
+// copies, so all ranks together check that the plan fits the job:
 //
-//   each rank  holds what the plan assigns to it, and the plan covers what it holds (plan_fit)
+//   each rank  holds what the plan assigns to it, and the plan covers the rank's state (plan_fit)
 //   all ranks  hashes of their main copies add up to the hash of the plan's boxes and objects
 
 #include <cstdint>
@@ -14,16 +14,15 @@
 
 namespace reprise {
 
-/// Returns the plan by which the checkpoint was written. Returns nothing if an item is in a file
-/// that is not called "__<rank>_0.distcp" with a rank below `savers`, if the boxes of a tensor do
-/// not tile it, or if one of them is empty. The plan's signature is 0, because a catalogue does not
-/// contain the ranks' offers.
+/// Returns the plan by which the checkpoint was written. Returns nothing if an item's file is not
+/// called "__<rank>_0.distcp" with a rank below `savers`, if the boxes of a tensor do not tile it,
+/// or if a box is empty. The plan's signature is 0, because a catalogue does not contain the ranks'
+/// offers.
 std::optional<GlobalPlan> plan_of(const Catalog& catalog, std::int32_t savers);
 
-/// The first returns a hash of all boxes and objects in the plan; the second returns a hash of the
-/// main copies in one rank's state. Both are sums of hashes, modulo 2^64. The hashes of all ranks'
-/// states therefore add up to the hash of the plan if the ranks' main copies are exactly the boxes
-/// and objects of the plan.
+/// Both functions return a sum of hashes, modulo 2^64: of all boxes and objects in a plan, or of
+/// the main copies in one rank's state. If the ranks' main copies are exactly the boxes and objects
+/// of the plan, the sums of all ranks add up to the sum of the plan.
 std::uint64_t main_copies(const GlobalPlan& plan);
 std::uint64_t main_copies(const StateDict& state);
 

@@ -12,7 +12,7 @@ struct MetadataIdentity;
 
 /// True if the scopes are equal.
 bool same_scope(const SaveScope& remembered, const SaveScope& live);
-/// Throws STALE_PLAN; the message lists the keys.
+/// Throws STALE_PLAN with a message that lists the keys.
 void refuse_unplanned(std::span<const std::string> keys);
 /// Throws STALE_DISTRIBUTION unless the scopes are equal.
 void require_same_scope(const SaveScope& made_for, const SaveScope& live);
@@ -20,9 +20,9 @@ void require_same_scope(const SaveScope& made_for, const SaveScope& live);
 struct CacheSeams {
   /// True if plans made for the scope `remembered` are also valid for the scope `live`.
   bool (*fits)(const SaveScope& remembered, const SaveScope& live) = same_scope;
-  /// Handles live keys that a reused plan does not contain. `keys` is not empty.
+  /// Handles keys of the state to save that a reused plan does not contain. `keys` is not empty.
   void (*unplanned)(std::span<const std::string> keys) = refuse_unplanned;
-  /// Returns the key under which a cache stores owners (the ranks that write).
+  /// Returns the key under which a cache stores the owners, that is, the ranks that write.
   std::uint64_t (*distribution_key)(const SaveScope& scope) = signature;
   /// Throws if the owners found in the cache must not be used.
   void (*verify_distribution)(const SaveScope& made_for,

@@ -35,23 +35,23 @@ struct Opened;
 /// most the given limit.
 std::uint64_t one_read(const StagingNeed& need);
 
-/// Decides which bytes each rank reads, and which ranks get them, in rounds of at most `room`
-/// bytes.
+/// Decides which bytes each rank reads, and to which ranks they are sent. Each round transfers at
+/// most `room` bytes.
 using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::uint64_t room);
 
 struct LoadSeams {
-  /// Judges a difference between requested and stored keys.
+  /// Decides whether a load accepts a difference between requested and stored keys.
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
-  /// Chooses the iteration to load from those that the ranks' trackers refer to.
+  /// Chooses which of the iterations named by the ranks' trackers is loaded.
   std::optional<Step> (*tracked)(const TrackedSteps& tracked, GroupRank leader) = newest_tracked;
   /// Called on each rank with a candidate that all ranks have checked. Returns the checkpoint that
-  /// this rank loads if no rank found a fault in the candidate. A std::function, so that a
-  /// replacement can have state.
+  /// this rank loads if no rank found a fault in the candidate. It is a std::function because a
+  /// replacement may need state.
   std::function<std::shared_ptr<Opened>(std::shared_ptr<Opened> candidate, const Votes& votes,
                                         GroupRank self)>
       choose_candidate =
           [](std::shared_ptr<Opened> candidate, const Votes&, GroupRank) { return candidate; };
-  /// Chooses the rank that reads for all.
+  /// Chooses the rank that reads for all ranks.
   LeaderSeams leader;
   MetadataCacheSeams cache;
   /// Returns the size of the read buffer in bytes.

@@ -9,7 +9,8 @@ struct PlanSeams {
   /// The chunk rule that the plan assumes when it computes the box of a mesh member from a
   /// placement. The job must split its tensors by the same rule.
   ChunkRule describe = ceil_chunk;
-  /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they do.
+  /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they tile
+  /// it.
   CoverProof cover = prove_cover;
 };
 

@@ -37,10 +37,10 @@ std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target,
 struct SaveSeams {
   PlanSeams plan;
   /// The protocols of a save. Each is a list of named steps. The leader runs `prepare` before
-  /// anything is written. Once everything is durable, each rank runs `commit`; then the leader runs
+  /// anything is written. When everything is durable, each rank runs `commit`; then the leader runs
   /// `retention`.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
-  /// `commit` is a std::function, so that a replacement can have state of its own.
+  /// `commit` is a std::function because a replacement may need its own state.
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;

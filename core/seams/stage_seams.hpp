@@ -17,8 +17,8 @@ struct BatchOrder {
   std::function<void()> now;
   std::function<void()> later;
 };
-/// Puts `settle` into `now` and `write` into `later`. All copies into the batch have then ended
-/// before the caller continues, so the source data may change.
+/// Puts `settle` into `now` and `write` into `later`. The caller therefore continues only after all
+/// copies into the batch have ended. After that, the source data may change.
 BatchOrder settle_then_write(BatchWork work);
 /// True if the task is done, successfully or not.
 bool is_done(Task& writing);

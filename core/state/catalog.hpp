@@ -1,7 +1,7 @@
 #pragma once
-// Defines Catalog, the table of contents of a checkpoint: the boxes of its tensors, its objects,
-// and where their bytes are in the files. It is pure data; core/format reads and writes it,
-// core/plan reads it.
+// Defines Catalog, the table of contents of a checkpoint. It lists the boxes of the tensors, the
+// objects, and where their bytes are in the files. It is pure data: core/format reads and writes
+// it, and core/plan reads it.
 
 #include <compare>
 #include <cstdint>
@@ -45,11 +45,11 @@ struct TensorTraits {
 struct KnownBy {
   /// The ranks in ascending order; empty if a single `.metadata` serves all ranks.
   std::vector<std::int32_t> ranks = {};
-  /// True if other ranks have a different item of the same name. The item's key is then
-  /// `<name>@rank<r>`, where r is the lowest of the ranks that own it.
+  /// True if other ranks have a different item under the same name. The key of this item is then
+  /// `<name>@rank<r>`, where r is the lowest rank that owns this item.
   bool own = false;
 };
-/// Returns the suffix "@rank<r>" for the key of an item that ranks do not share.
+/// Returns the suffix "@rank<r>", which is added to the key of an item that not all ranks share.
 std::string own_suffix(std::int32_t rank);
 
 struct StoredTensor {
@@ -57,9 +57,9 @@ struct StoredTensor {
   DType dtype = DType::kFloat32;
   Dims shape;
   std::vector<StoredChunk> chunks;  ///< in the order of the metadata
-  /// Older Megatron files store optimizer state flattened. For such a tensor, this is its original
-  /// shape, and `shape` consists of the fragmentation counts followed by a flat length. For any
-  /// other tensor, this has no dimensions.
+  /// Original shape of optimizer state that is stored flattened, as in older Megatron files. For
+  /// such a tensor, `shape` consists of the fragmentation counts followed by a flat length. For any
+  /// other tensor, `original_shape` has no dimensions.
   Dims original_shape;
   TensorTraits traits = {};
   /// Position among all keys of the metadata. Tensors and objects are counted together.
@@ -84,9 +84,9 @@ std::string_view name_of(const StoredObject& object);
 const Dims& logical_shape(const StoredTensor& tensor);
 
 /// Returns a chunk's part of the logical tensor as pieces of the chunk's row-major payload. A plain
-/// chunk gives one piece; a flattened chunk gives one for each box of its range. Throws
-/// EXTENT_MISMATCH if the range exceeds the block or the fragmentation does not divide the original
-/// shape.
+/// chunk is a single piece. A flattened chunk has one piece for each box in its range. Throws
+/// EXTENT_MISMATCH if the range exceeds the block, or if the fragmentation does not divide the
+/// original shape.
 ///
 ///   original [4, 6] split 2 x 1, flattened: shape [2, 1, 12]; the chunk at [1, 0, 3:9] holds
 ///   elements 3..9 of the block [2:4, 0:6], which are the boxes [2:3, 3:6] and [3:4, 0:3]

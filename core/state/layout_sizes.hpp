@@ -1,10 +1,11 @@
 #pragma once
 // Lists the sizes that define a job's layout over its ranks. No other file lists them.
 //
-// To add an axis, add a row here, and a field with its row in sim/job/groups/layout.hpp. Everything
-// else reads the rows: parsing, printing, meshes, replica groups, stored arguments, the checks that
-// stored parts and random streams fit, random scenarios and their shrinking. An axis that splits
-// the model also needs a process group of its own: see sim/job/groups/groups.hpp.
+// To add an axis, add a row here. Then add a field and the field's row in
+// sim/job/groups/layout.hpp. Everything else reads the rows: parsing, printing, meshes, replica
+// groups, stored arguments, the checks of stored parts and random streams, and the creation and
+// shrinking of random scenarios. An axis that splits the model also needs its own process group;
+// see sim/job/groups/groups.hpp.
 
 #include <array>
 #include <string_view>

@@ -50,8 +50,8 @@ std::optional<std::int64_t> chain_of(std::string_view digits) {
   return number && *number < kChainMax ? number : std::nullopt;
 }
 
-/// Removes "chained_1." from the front of `text` and returns 1, or likewise for another number.
-/// Leaves `text` unchanged if it has no such prefix.
+/// If `text` begins with a prefix such as "chained_1.", removes the prefix and returns its number.
+/// Otherwise returns nothing and leaves `text` unchanged.
 std::optional<std::int64_t> take_chain(std::string_view& text) {
   std::string_view rest = text;
   if (!take(rest, kChained)) return std::nullopt;
@@ -89,7 +89,7 @@ std::optional<ModuleKey> parse_group(std::string_view text) {
   return key;
 }
 
-/// Returns the module that the key of a weight names; empty if it names none.
+/// Returns the name of the module in the key of a weight; empty if the key names no module.
 std::string module_named_in(std::string_view key) {
   if (take(key, kModality)) return std::string(take_name(key));
   return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
@@ -119,8 +119,8 @@ std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // A key may contain two positions in the chain: one in "chained_<i>" and one in the part's name.
-  // The first is used if the second is missing or 0.
+  // A key can contain the position in the chain twice: in "chained_<i>" and in the part's name. The
+  // position in "chained_<i>" is used only if the part's name has no position or has position 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }
@@ -135,8 +135,8 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
     key.kind = Kind::kExpertRng;
   } else if (const auto state = parse_chained(text)) {
     key = *state;
-    // The prefix names one module and the part's key names another. No load uses such a part, so
-    // the key is classified as plain optimizer state.
+    // The prefix and the part's key name different modules. No load uses such a part, so the key is
+    // classified as plain optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;

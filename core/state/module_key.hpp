@@ -11,7 +11,7 @@
 //   mimo.<m>.rng_state, mimo.<m>.expert_rng_state, also <m>.rng_state
 //
 // <s> is empty for the first of a module's chained optimizers, then ".1", ".2". Before the prefix
-// existed, all optimizer keys were bare: optimizer.mimo.<m><s>.param_groups next to
+// was introduced, all optimizer keys were bare, for example optimizer.mimo.<m><s>.param_groups and
 // optimizer.state.<slot>.modality_submodules.<m>.<...>. A bare optimizer.distributed.<...> does not
 // say to which module it belongs.
 
@@ -80,9 +80,9 @@ std::string chain_suffix(std::int64_t chain);
 
 /// Returns the name of a part in its module's state dict, such as "_mimo_param_groups.1".
 std::string name_in_state_dict(ModulePart part, std::int64_t chain);
-/// Returns a key in the form in which messages show it. A part's key is followed by the part's name
-/// in the state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module
-/// a)". Keys of tensors and of objects with coordinates are unchanged.
+/// Returns a key as it is shown in messages. A part's key is followed by the part's name in the
+/// state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)".
+/// Keys of tensors and of objects with coordinates are unchanged.
 std::string told_key(const std::string& key);
 std::vector<std::string> told_keys(std::span<const std::string> keys);
 

@@ -114,7 +114,8 @@ class Reader {
   }
 
   /// Handles data whose keys name no module. If exactly one module has keys without a prefix, the
-  /// data belongs to that module. If several do, sets `shared_groups`.
+  /// data belongs to that module. If several modules have keys without a prefix, sets
+  /// `shared_groups`.
   void give_groups(StoredModules& found) {
     if (!somebodys_.stored()) return;
     const auto is_bare = [](const auto& entry) { return entry.second.form() == ModuleForm::kBare; };
@@ -176,8 +177,9 @@ class Reader {
     return !optimizer.common.empty();
   }
 
-  /// Reads optimizer parts from the common state: optimizer[<m>], or optimizer[<m>][<i>]. In older
-  /// releases, rank 0 stored them there instead of as objects. Returns false if there are none.
+  /// Reads the optimizer parts in the common state, from optimizer[<m>] or optimizer[<m>][<i>]. In
+  /// older releases, rank 0 stored the parts there and not as objects. Returns false if the common
+  /// state has no such parts.
   bool take_common(const Value& common) {
     const Value* optimizer = common.find("optimizer");
     const auto* entries = optimizer != nullptr ? optimizer->as<Dict>() : nullptr;

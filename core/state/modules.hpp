@@ -1,6 +1,7 @@
 #pragma once
-// Finds the modules of a checkpoint from its keys, and for each module what is stored, by which
-// optimizers and on which grid. Pure. A checkpoint of one model and one optimizer has no modules.
+// Finds the modules of a checkpoint from its keys. Also finds out what is stored for each module,
+// which optimizers stored it, and on which grid. Pure. A checkpoint of one model and one optimizer
+// has no modules.
 
 #include <array>
 #include <cstdint>
@@ -29,7 +30,7 @@ struct StoredOptimizer {
   std::set<ModulePart> parts;   ///< parts stored as objects
   std::set<ModulePart> common;  ///< parts stored in the common state
   std::map<std::int64_t, StoredGroup> groups;  ///< keyed by dp_group_idx
-  /// Sharding type read from its object, or from args if there is no such object; empty until it
+  /// Sharding type, as stored in an object or, if there is no such object, in args. Empty until it
   /// has been read.
   std::optional<std::string> sharding_type;
 
@@ -76,9 +77,9 @@ struct StoredModules {
   bool claimed = false;               ///< true if the common state has args['modules']
   /// True if each module has its own optimizer; otherwise one optimizer covers the whole model.
   bool own_optimizers = false;
-  /// True if distributed optimizers store data under keys that name no module, and the owner of
-  /// this data is unknown because several modules have keys without a prefix. If only one module
-  /// has keys without a prefix, that module is the owner.
+  /// True if the owner of some data of distributed optimizers is unknown: the data's keys name no
+  /// module, and several modules have keys without a prefix. If only one module has keys without a
+  /// prefix, that module is the owner.
   bool shared_groups = false;
 
   bool empty() const { return modules.empty(); }

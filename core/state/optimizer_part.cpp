@@ -9,15 +9,15 @@ namespace {
 constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_expert_parallel",
                                                     "is_decoupled_lr"};
 
-/// Returns the entry `name` of a parameter group. The entry may also be called "pre_<name>",
-/// because torch adds this prefix if its own load handles the group before Megatron's load.
+/// Returns the entry `name` of a parameter group, or else the entry "pre_<name>". Torch adds this
+/// prefix if its own load handles the group before Megatron's load does.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);
 }
 
-/// Returns a string by which values are compared. True, 1 and 1.0 have the same string, because
-/// they are equal as keys of a Python dict.
+/// Returns a string that represents the value in comparisons. True, 1 and 1.0 have the same string,
+/// because they are equal as keys of a Python dict.
 std::string key_of(const Value& value) {
   if (const auto* truth = value.as<bool>()) return to_string(Value(*truth ? 1.0 : 0.0));
   if (const auto* number = value.as<std::int64_t>()) {

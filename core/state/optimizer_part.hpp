@@ -17,8 +17,8 @@ namespace reprise {
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
 ///                  stores. A load matches groups by the entries wd_mult, lr_mult,
-///                  is_expert_parallel and is_decoupled_lr, so no two groups may agree in all of
-///                  them. Groups without any of these entries are matched by position.
+///                  is_expert_parallel and is_decoupled_lr. Any two groups must differ in at least
+///                  one of them. Groups without any of these entries are matched by position.
 ///   grad_scaler    a dict
 ///   param_state_sharding_type   a string
 std::string complaint_about(ModulePart part, const Value& value);

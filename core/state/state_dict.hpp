@@ -1,5 +1,6 @@
 #pragma once
-// Data that a job and the engine exchange: tensors and objects, called leaves, by key.
+// The data that a job and the engine exchange: tensors and objects, which are called leaves and are
+// identified by keys.
 
 #include <cstdint>
 #include <memory>
@@ -14,9 +15,9 @@
 
 namespace reprise {
 
-/// The mesh and the placement that determine a leaf's boxes. They let the planner work axis by axis
-/// when it proves that the boxes cover the tensor. The cost of this proof does not depend on the
-/// number of ranks.
+/// The mesh and the placement that determine a leaf's boxes. With them, the planner can prove axis
+/// by axis that the boxes cover the tensor. The cost of this proof does not depend on the number of
+/// ranks.
 struct Placed {
   std::shared_ptr<const Mesh> mesh;
   Placement placement;
@@ -54,8 +55,8 @@ struct StateDict {
 /// Returns a key such as "rng_state/shard_0.1_2.4".
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid);
 /// The parts of an object's key. parse_object_key() returns nothing for keys that do not have this
-/// form. In older files, an object may have one offset more than the grid has dimensions; the last
-/// dimension of the grid is then unknown and set to -1.
+/// form. In older files, the coordinate can have one more dimension than the grid. The grid's size
+/// in that last dimension is then unknown and set to -1.
 struct ObjectKey {
   std::string key;
   Dims coordinate;

@@ -15,7 +15,7 @@ namespace {
 enum class Sameness {
   kSame,
   kDifferent,
-  kOpen,  ///< undecided: entries of a dict or set differ here, perhaps only in their order
+  kOpen,  ///< undecided: entries of a dict or set differ, perhaps only in their order
 };
 
 template <class Items, class Compare>

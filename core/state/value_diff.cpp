@@ -45,8 +45,8 @@ class Differ {
     } else if (both<Object>(a, b)) {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
-    // If no difference was found in the children, the values themselves differ: in kind, in length,
-    // or because a dict repeats a key.
+    // If the children do not differ, the values themselves do: they differ in kind or in length, or
+    // one of the dicts repeats a key.
     if (seen_ == before) add({path, to_string(a), to_string(b)});
   }
 
@@ -117,7 +117,7 @@ class Differ {
 
   std::size_t most_;
   const Wanted& wanted_;
-  std::uint64_t seen_ = 0;  ///< number of differences found, kept or not
+  std::uint64_t seen_ = 0;  ///< number of differences found, including those not kept
   ValueIdentity identity_;
   std::vector<ValueDifference> found_;
 };

@@ -27,9 +27,8 @@ class ValueIdentity {
   Number known(const Value& value) const { return numbers_.at(&value); }
 
  private:
-  /// The data by which two values are compared. Small content is copied; for long content there is
-  /// a reference to the value. Nodes are ordered by hash, which is fast, and by content if hashes
-  /// are equal.
+  /// The data by which two values are compared. Small content is copied; long content is
+  /// referenced. Nodes are ordered by hash, which is fast, and by content if hashes are equal.
   struct Node {
     std::uint64_t hash = 0;
     std::string head;

@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::size_t kItemsPrinted = 16;
 constexpr std::size_t kTextPrinted = 120;
-/// Upper limit on the text of a value written to a stream. Deep and wide values are shortened as
+/// Upper limit on the length of a value's text in a stream. Deep and wide values are shortened as
 /// well.
 constexpr std::size_t kLengthPrinted = 4000;
 
-/// Prints a value. It stops descending after `limit` characters, so that printing a large tree
-/// costs little.
+/// Prints a value. Stops descending into the value after `limit` characters, so that printing a
+/// large tree costs little.
 class Printer {
  public:
   explicit Printer(std::size_t limit) : limit_(limit) {}

@@ -146,8 +146,8 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
   take(check_sharding_types(modules), report);
 }
 
-/// Looks for signs that the files come from two saves. Does nothing more if there is a manifest and
-/// all its digests are correct, because that proves that all files belong to one save.
+/// Looks for signs that the files come from two saves. This is unnecessary if there is a manifest
+/// and all its digests are correct: that proves that all files belong to one save.
 void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
                    VerifyReport& report) {
   try {
@@ -161,8 +161,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata exceeds the reader's size limit, so that its validity is unknown. False for
-/// small metadata that only claims to be large: such metadata is damaged.
+/// True if the metadata exceeds the reader's size limit; it is then unknown whether the metadata is
+/// valid. False if the metadata is small but claims to be large: such metadata is damaged.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;
@@ -202,7 +202,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
-  // A single file describes the checkpoint for all ranks.
+  // Planner data is checked only if a single `.metadata` describes the checkpoint for all ranks.
   if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }

@@ -13,9 +13,9 @@ std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
 }
 
-/// Sets the finding's file and offset to those of a chunk that overlaps the defect. If several
-/// chunks overlap it, takes the last one, because the first may be correct. Does nothing for a gap,
-/// which no chunk overlaps.
+/// Sets the finding's file and offset to those of a chunk that overlaps the defective region. If
+/// several chunks overlap it, uses the last chunk, because the first may be correct. Does nothing
+/// for a gap, because no chunk overlaps a gap.
 void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
                  std::span<const StoredFile> files, Finding& finding) {
   if (defect.code == Code::kCoverageGap) return;

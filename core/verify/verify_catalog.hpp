@@ -25,8 +25,8 @@ struct StoredFile {
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files = {});
 
 /// Checks that the files exist and that the items lie within them without overlap. `files[i]`
-/// describes Catalog::files[i]. There is one finding per file and kind of problem. It describes the
-/// first faulty item and gives the number of the others.
+/// describes Catalog::files[i]. Returns one finding for each kind of problem in each file. A
+/// finding describes the first faulty item and gives the number of other faulty items.
 Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files);
 
 /// True if the item's range lies within its file, so that it can be read.

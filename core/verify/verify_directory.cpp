@@ -26,14 +26,14 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Returns a note that a file is ignored, because it has the name of a checkpoint file but
-/// different content.
+/// Returns a note that a file is ignored: it has the name of a checkpoint file, but not the
+/// content.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
 }
 
-/// Checks one file of the manifest. If the file cannot be read, reports that, so that the other
+/// Checks one file of the manifest. An unreadable file becomes a finding, so that the remaining
 /// files are still checked.
 void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
@@ -68,8 +68,7 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// Says whether an entry next to a checkpoint belongs to this program, and whether it may be
-/// removed.
+/// Whether an entry next to a checkpoint belongs to this program, and whether it may be removed.
 enum class Leftover : std::uint8_t {
   kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed
@@ -81,7 +80,7 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  // Retention decided to remove this entry, so nothing is lost.
+  // Retention decided to remove this entry, so nothing is lost if it is removed.
   if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
@@ -202,7 +201,7 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   try {
     siblings = store.list(parent);
   } catch (const Error&) {
-    return {};  // an unreadable directory is no fault of the checkpoint
+    return {};  // an unreadable directory does not make the checkpoint bad
   }
   for (const Entry& entry : siblings) {
     const std::string path = join_path(parent, entry.name);

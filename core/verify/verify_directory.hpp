@@ -14,17 +14,17 @@ namespace reprise {
 /// individual ranks next to `.metadata`.
 Findings check_stale_files(Checkpoint& checkpoint);
 
-/// Checks metadata.json: the backend must be torch_dist, and common.pt must exist if metadata.json
-/// promises it.
+/// Checks metadata.json. The backend must be torch_dist. If metadata.json says that common.pt
+/// exists, it must exist.
 Findings check_backend_info(Checkpoint& checkpoint);
 
-/// Checks that each file has the SHA-256 that integrity.json lists, if there is an integrity.json.
-/// Reads every file.
+/// If there is an integrity.json, reads every file and compares its SHA-256 with the one in
+/// integrity.json.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
 /// Reports leftovers of unfinished saves next to the checkpoint. Notes list the marked leftovers
-/// and say whether they may be removed. Each `*.replaced` that is the only copy of a checkpoint
-/// gets a warning.
+/// and say whether they may be removed. A warning is given for each `*.replaced` directory that is
+/// the only copy of a checkpoint.
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

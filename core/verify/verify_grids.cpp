@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kGridsNamed = 8;  // upper limit on the grids or missing coordinates listed
+constexpr std::size_t kGridsNamed = 8;  // limit on the listed grids or missing coordinates
 
 struct Shards {
   std::vector<Dims> grids;        ///< distinct grids, up to kGridsNamed
@@ -33,8 +33,8 @@ std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
   return all;
 }
 
-/// Returns the number of cells of a grid, or the largest integer if the number is larger than that.
-/// The extents come from a file and may be anything.
+/// Returns the number of cells of a grid, but at most the largest integer. The extents come from a
+/// file, so they can have any value.
 std::int64_t cells_of(const Dims& grid) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::int64_t cells = 1;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of two machines may differ by this much
-// Nanoseconds per byte at the lowest copying speed that is assumed: 10 MB/s.
+// Lowest copying speed that is assumed, in nanoseconds per byte (10 MB/s).
 constexpr std::int64_t kSlowestCopy = 100;
 // Number of bytes at the end of a file that are compared first. They include the checksums of the
 // last items.
@@ -25,7 +25,7 @@ constexpr std::uint64_t kTailBytes = 4096;
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the longest time that copying the file is assumed to take.
+/// Returns the time that is needed to copy the file at the lowest speed that is assumed.
 std::int64_t copy_time(const StoredFile& file) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
   return static_cast<std::int64_t>(std::min(file.size.value_or(0), kMost)) * kSlowestCopy;

@@ -23,9 +23,9 @@ Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns
 /// Calls check_times() with the times that the store gives for the metadata and the payload files.
 Findings check_times(Checkpoint& checkpoint, std::span<const StoredFile> files);
 
-/// Notes payload files that have several items and identical bytes: one may have been copied over
-/// another, or both hold only zeros. Reads the ends of files of equal size, and the whole files if
-/// the ends match.
+/// Reports, as notes, payload files that have several items and identical bytes. Perhaps one file
+/// was copied over another, or both hold only zeros. Reads the ends of files of equal size, and the
+/// whole files if the ends match.
 Findings check_identical_files(Checkpoint& checkpoint, std::span<const StoredFile> files);
 
 }  // namespace reprise

@@ -30,7 +30,7 @@ Parts parts_in_use(const StoredModules& found) {
 }
 
 /// For each part, returns a text that names the first few modules with this part in the common
-/// state. Rank 0 wrote the common state, with the parts that rank 0 itself owned.
+/// state. The common state was written by rank 0 and holds only the parts that rank 0 itself owned.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
   constexpr std::size_t kNamed = 4;
   std::map<ModulePart, std::vector<std::string>> owners;
@@ -68,7 +68,7 @@ std::string group_key(const StoredModule& module, std::int64_t place, std::int64
          std::to_string(group) + "." + name;
 }
 
-/// Facts about all modules together that the check of a single module needs.
+/// Facts about all modules that are needed to check a single module.
 struct AllModules {
   explicit AllModules(const StoredModules& found)
       : parts(parts_in_use(found)),

@@ -19,14 +19,14 @@ Findings check_rerun(const Value& common, const Catalog& catalog);
 /// Checks a checkpoint of several modules by its keys and by args['modules']:
 ///
 /// - A module with optimizer state must have param groups for each optimizer of its chain. It must
-///   also have a grad scaler or a sharding type if another module has one, and a sharding type if
-///   its state is in buckets.
+///   also have a grad scaler or a sharding type if another module has one. It must have a sharding
+///   type if its state is in buckets.
 /// - If a distributed optimizer stores param groups and grad scaler itself, each of its
 ///   data-parallel groups must have them (`optimizer.distributed.dp_group_idx_<g>.optimizer`).
 /// - A warning is given if several modules store groups under keys that name no module.
 /// - A chain of optimizers must have no gap.
-/// - A module in args must have something stored, and a stored module must be in args.
-/// - If one module has random states, all must have them, on the grid given in args.
+/// - Each module in args must have stored data; a module with stored data must be in args.
+/// - If one module has random states, all modules must have them, on the grid given in args.
 Findings check_modules(const StoredModules& modules);
 
 /// Checks that each known sharding type matches the keys of the stored state and the type in args.

@@ -40,9 +40,9 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Limits how much of a file is read again because items overlap: in total, at most the size of the
-/// file. Overlaps are reported elsewhere. The limit is needed because even a small metadata file
-/// can list very many overlapping items.
+/// Limits the number of bytes of a file that are read again because items overlap. The limit is the
+/// size of the file. It is needed because even a small metadata file can list very many overlapping
+/// items. Overlaps are reported elsewhere.
 class Rereads {
  public:
   /// True if the item may be read. Must be called in the order of visits_of().
@@ -79,7 +79,7 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      // Checksums come first, because a wrong checksum explains why an item is malformed.
+      // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       tally_.add(*slice, key);
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-/// Skips items that lie outside their files, because check_storage reports such items. Fills the
-/// findings, the opaque keys and records_checked of the report.
+/// Skips items that lie outside their files, because check_storage reports such items. Adds to the
+/// report's findings and opaque keys, and sets records_checked.
 void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
                     VerifyReport& report);
 

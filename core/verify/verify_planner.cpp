@@ -27,7 +27,7 @@ bool begins_with(const std::vector<PathStep>& path, const std::vector<PathStep>&
   return path.size() >= first.size() && std::equal(first.begin(), first.end(), path.begin());
 }
 
-/// Counts the keys with one kind of problem, and remembers the first ones.
+/// Counts the keys that have one kind of problem, and remembers the first few of these keys.
 class Named {
  public:
   void add(std::string_view name) {

@@ -11,7 +11,7 @@ constexpr std::int64_t kPendingNumber = 3;
 constexpr std::string_view kShardsKey = "rerun_state_machine_state";
 
 /// True if the state says that a fault is pending. The state is an int or an enum object
-/// RerunState(3); some Pythons store the enum by name.
+/// RerunState(3); some versions of Python store the enum by name.
 bool is_pending(const Value& state) {
   if (const auto* number = state.as<std::int64_t>()) return *number == kPendingNumber;
   if (const auto* text = state.as<std::string>()) return *text == kPendingName;

@@ -19,12 +19,12 @@ struct ExhaustRequest {
   DpCuts cuts = DpCuts::kShards;
   Subject subject = {};
   std::string mutant = {};  ///< historical defect that is active in all saves and loads
-  /// Number of this part, from 1 to `parts`. A part loads under every `parts`-th layout, and saves
-  /// under all layouts.
+  /// Number of this part of the run, from 1 to `parts`. Each part saves under all layouts, but
+  /// loads only under every `parts`-th layout.
   std::size_t part = 1;
   std::size_t parts = 1;
   std::size_t jobs = 1;      ///< number of threads
-  bool until_wrong = false;  ///< true to start no further save or load once a pair is wrong
+  bool until_wrong = false;  ///< if true, no further save or load starts once a pair is wrong
   /// Called before each save and load. If it returns true, no further save or load starts.
   std::function<bool()> interrupted = [] { return false; };
   /// Called after each save and load, by one thread at a time.

@@ -11,7 +11,7 @@ std::vector<std::int32_t> divisors_of(std::int32_t number) {
   return divisors;
 }
 
-/// Adds every layout of the expert mesh on the ranks of one dense mesh.
+/// Adds all layouts that combine one dense mesh with any expert mesh on the same ranks.
 void add_expert_meshes(const sim::Layout& dense, std::int32_t ranks,
                        std::vector<sim::Layout>& layouts) {
   for (const auto etp : divisors_of(ranks)) {

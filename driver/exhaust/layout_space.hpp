@@ -15,9 +15,9 @@ enum class DpCuts : std::uint8_t {
 };
 
 /// Returns every layout of 1 to `world_max` ranks with the default rank order, sorted by number of
-/// ranks. Each has sizes tp x cp x dp x pp of the dense mesh, and sizes etp x ep x edp of the
-/// expert mesh, which shares the ranks of tp x cp x dp. If dp is cut into copies, edp is cut as
-/// sim::Layout::expert_copies() says.
+/// ranks. A layout has sizes tp x cp x dp x pp of the dense mesh, and sizes etp x ep x edp of the
+/// expert mesh. The expert mesh shares the ranks of tp x cp x dp. If dp is split into copies, edp
+/// is split as sim::Layout::expert_copies() says.
 std::vector<sim::Layout> layouts_up_to(std::int32_t world_max, DpCuts cuts = DpCuts::kShards);
 
 }  // namespace reprise::driver

@@ -26,8 +26,8 @@ class Course {
   Course(const Loads& loads, std::size_t first)
       : loads_(loads), next_(first), end_(loads.saved.size()) {}
 
-  /// Returns the tally of the pair for a rank that is about to load it; null if the pair must not
-  /// be loaded.
+  /// Called by each rank before it loads a pair. Returns the pair's tally; null if the pair must
+  /// not be loaded.
   PairTally* enter(std::size_t pair) {
     if (pair >= end_) return nullptr;
     const auto open = open_.find(pair);
@@ -52,8 +52,8 @@ class Course {
   /// Makes this pair the last one.
   void end_after(std::size_t pair) { end_ = std::min(end_, pair + 1); }
 
-  /// Returns the pair with which to go on. A pair that only some ranks completed is reported as
-  /// wrong, and is not loaded again.
+  /// Returns the next pair to load. A pair that only some ranks completed is reported as wrong, and
+  /// is not loaded again.
   std::size_t settle(const sim::RunResult& run) {
     if (open_.empty()) return next_;
     const std::size_t pair = open_.begin()->first;
@@ -99,8 +99,8 @@ void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, 
   tally.took(rank, job.model_space());
 }
 
-/// Loads one pair after another on this rank. Stops after an error, because the ranks'
-/// communicators can't be used after that.
+/// Loads one pair after another on this rank. Stops after an error, because an error makes the
+/// ranks' communicators unusable.
 void run_rank(const Loads& loads, Course& course, std::size_t first, const Ports& ports,
               GlobalRank rank) {
   for (std::size_t pair = first; PairTally* tally = course.enter(pair); ++pair) {

@@ -14,8 +14,8 @@ using PairEnded = std::function<void(std::size_t saved, const PairResult& result
 
 /// Loads each checkpoint into a new job of the layout, and compares the job's state with the saved
 /// state. The jobs run one after another in one simulated world. After a refusal or a failure, the
-/// next job runs in a new world. Calls `stop` before each load; if it returns true, no further load
-/// begins.
+/// next job runs in a new world. Calls `stop` before each load. If `stop` returns true, no further
+/// load begins.
 void load_under(const sim::Layout& layout, std::span<const SavedLayout> saved,
                 const Subject& subject, const sim::Policies& policies, const PairEnded& ended,
                 const std::function<bool()>& stop);

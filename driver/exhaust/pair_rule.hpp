@@ -14,8 +14,8 @@ namespace reprise::driver {
 struct PairRule {
   /// Code with which the load must be refused; empty if the load must succeed.
   std::optional<Code> refused = {};
-  /// True if every rank finds its own object of that kind in the checkpoint. If false, the load
-  /// must deliver no object of that kind.
+  /// Each field is true if every rank finds its own object of that kind in the checkpoint. If
+  /// false, the load must not deliver any object of that kind.
   bool dense_streams = true;   ///< random streams, one per (pp, tp)
   bool expert_streams = true;  ///< random streams of experts, one per (pp, ep, etp)
   bool rerun_states = true;    ///< states of the rerun machine, one per rank

@@ -135,7 +135,7 @@ void PairTally::judge_refusals(PairResult& result) const {
   result.code = name_of(*rule_.refused);
 }
 
-/// Checks that some rank compared each saved element, and that some rank compared each stored
+/// Checks that every saved element was compared on some rank. The same is required of every stored
 /// object that the rule does not exclude from the load.
 void PairTally::judge_reach(PairResult& result) const {
   for (std::size_t t = 0; t < reached_.size(); ++t) {

@@ -35,7 +35,7 @@ class PairTally {
   /// Called with a rank's objects and common state as the engine delivered them.
   void delivered(GlobalRank rank, const StateDict& loaded);
   /// Called with the rank's state in model space, after the job took the delivered state. Compares
-  /// every element with the saved one.
+  /// every element with the saved element.
   void took(GlobalRank rank, const StateDict& model);
   /// Called instead of took() if the load ended with an error.
   void refused(GlobalRank rank, const Error& error);

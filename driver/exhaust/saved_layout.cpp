@@ -33,7 +33,7 @@ void save(Saver& saver, const Ports& ports, const Subject& subject, const sim::L
                     .bytes;
 }
 
-/// Assembles the states of all ranks into one. Throws if they contradict each other.
+/// Assembles the states of all ranks into a single state. Throws if they contradict each other.
 GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
   std::vector<RankState> ranks;
   for (std::size_t r = 0; r < savers.size(); ++r) {
@@ -46,8 +46,8 @@ GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
               {.rank = rulings.front().rank, .key = rulings.front().key});
 }
 
-/// True if all bytes of the element have the value that memory has before a load. If such an
-/// element were not loaded, no comparison would notice.
+/// True if all bytes of the element have the value to which memory is set before a load. No
+/// comparison would notice if such an element were not loaded.
 bool looks_untouched(const std::byte* element, std::size_t width) {
   return std::all_of(element, element + width, [](std::byte b) { return b == kBeforeLoad; });
 }

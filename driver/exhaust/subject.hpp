@@ -16,12 +16,12 @@ struct Subject {
 
 /// Path of the checkpoint in its store.
 inline constexpr const char* kExhaustCheckpoint = "checkpoint";
-/// Number of iterations before the save. After two iterations, the moments of an element differ
-/// from each other.
+/// Number of iterations before the save. After two iterations, the optimizer's moments of an
+/// element differ from each other.
 inline constexpr int kExhaustSteps = 2;
 
-/// Returns the config of the job that saves. The whole model is one module of a modular job, so
-/// that the settings of its optimizers are stored as objects.
+/// Returns the config of the job that saves. It is a modular job with the whole model as its only
+/// module, so that the settings of its optimizers are stored as objects.
 sim::JobConfig saving_config(const Subject& subject, const sim::Layout& layout);
 /// Returns the config of the job that loads. Only its seed differs from saving_config(), so that
 /// the initial values differ.

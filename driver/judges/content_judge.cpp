@@ -27,8 +27,8 @@ class Stored {
     for (const auto& object : checkpoint_.catalog().objects) objects_[object.key] = &object;
   }
 
-  /// Returns the checkpoint's counterpart of `held`, hashed in the same way; nothing if it does not
-  /// exist or has another shape.
+  /// Returns the checkpoint's item that corresponds to `held`, hashed in the same way; nothing if
+  /// there is no such item or if its shape is different.
   std::optional<HeldItem> item_like(const HeldItem& held) {
     const auto tensor = tensors_.find(held.key);
     if (tensor != tensors_.end()) return tensor_part(*tensor->second, held);

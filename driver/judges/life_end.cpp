@@ -161,8 +161,8 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
 }
 
 /// Judges a life in which a planned fault kept one rank out of a collective. Every rank must end
-/// with DEADLINE. PEER_FAILED is accepted, too: from every rank if the collective failed on a rank,
-/// otherwise only from the rank that came too late.
+/// with DEADLINE. PEER_FAILED is accepted from the rank that came too late. It is accepted from
+/// every rank if the fault made the collective call fail.
 Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {

@@ -1,6 +1,6 @@
 #pragma once
-// Tells how a life ended: all ranks returned, a planned fault ended it, or a load was refused as
-// planned.
+// Determines how a life ended: all ranks returned, a planned fault ended it, or a load was refused
+// as planned.
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/judgement.hpp"

@@ -124,8 +124,8 @@ Rulings judge_unended(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// If the scenario requires that payload is read once for all ranks, checks that all ranks together
-/// read no more bytes than are stored.
+/// Checks that all ranks together read no more bytes than are stored. Applies only if the scenario
+/// requires that each byte of payload is read by one rank for all.
 void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   std::uint64_t read = 0;
   std::uint64_t allowed = 0;

@@ -9,11 +9,11 @@ namespace reprise::driver {
 /// Checks the ranks of a life against each other. Rulings:
 ///
 ///   FALSE_REPLICA, MULTI_WRITER, NO_WRITER, COMMON_STATE_DIVERGES
-///                          replicas at a save are wrong, even if the save failed
-///   KEYSET_ASYMMETRY       the keys that ranks save or request are not those of the checkpoint,
+///                          the replicas passed to a save are wrong; failed saves are judged, too
+///   KEYSET_ASYMMETRY       the ranks saved or requested other keys than the checkpoint has,
 ///                          or no rank has a tensor of the uninterrupted job
-///   STALE_PLAN             the keys that ranks save are not those of the checkpoint, because the
-///                          save reused a plan
+///   STALE_PLAN             the ranks saved other keys than the checkpoint has, because the save
+///                          reused a plan
 ///   MIXED_GENERATION       ranks loaded different checkpoints
 ///   READ_TWICE             payload was read twice, though the scenario requires one read
 ///   VERDICT_DISAGREEMENT   ranks disagree on how a save ended

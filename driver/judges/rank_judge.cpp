@@ -29,9 +29,9 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Orders rulings so that causes come before effects. If a derived copy is wrong but its master is
-/// right, the copy was not updated, which explains wrong weights. Rulings on such copies therefore
-/// come before rulings on the state.
+/// Orders rulings so that causes come before effects. If a derived copy is wrong although its
+/// master is right, the copy was not updated. This explains wrong weights, so rulings on such
+/// copies come before rulings on the state.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -67,8 +67,8 @@ void leave_out_optimizer(Value& common) {
   });
 }
 
-/// True if the modules agree in the properties that a common state records. Other properties are
-/// not compared.
+/// True if the modules have equal values of those properties that a common state records. Other
+/// properties are not compared.
 bool same_modules(const std::vector<sim::ModuleConfig>& stored,
                   const std::vector<sim::ModuleConfig>& saved) {
   return sim::same_grids(stored, saved) &&
@@ -78,8 +78,8 @@ bool same_modules(const std::vector<sim::ModuleConfig>& stored,
          });
 }
 
-/// True if the scenario lets the load leave this key in the checkpoint. `now` is the job's position
-/// after the load.
+/// True if the scenario allows the load to ignore this key of the checkpoint. `now` is the job's
+/// position after the load.
 bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
                      const sim::LoadChoice& choice) {
   const std::string module = sim::owner_of(key, source.modules);
@@ -157,8 +157,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   compare(job, "right after the load");
 }
 
-/// Requires that the load took the newest checkpoint that was certainly committed, or a newer one.
-/// An older one is accepted only if the scenario allows it.
+/// Requires that the load used the newest checkpoint that was certainly committed, or a newer one.
+/// An older checkpoint is accepted only if the scenario allows it.
 void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
   const auto outcome = outcome_of(saves_, location);
@@ -222,8 +222,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
         rank_}});
 }
 
-/// Requires that the iteration took the same samples as in the uninterrupted job. Each iteration of
-/// the uninterrupted job takes the next batch, even an iteration that does not train.
+/// Requires that the iteration used the same samples as in the uninterrupted job. Each iteration of
+/// the uninterrupted job uses the next batch, even an iteration that does not train.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::TrainingProgress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};
@@ -383,8 +383,8 @@ void RankJudge::keep_first(const StateEvidence& evidence, const std::string& whe
                                .comes_from = first.comes_from + " (" + when + ")"};
 }
 
-/// Compares objects that training does not change, such as the sizes of buckets, with those of a
-/// job in the saving layout.
+/// Compares objects that training does not change, such as the sizes of buckets, with the objects
+/// of a job that has the layout of the save.
 void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected) {
   std::map<std::string, const Value*> values;
   std::set<std::string> keys;
@@ -422,9 +422,9 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   }
 }
 
-/// Returns the save that wrote the loaded checkpoint. Several saves may have written to that step;
-/// the common state shows which of them wrote the checkpoint. If the common state fits no save,
-/// returns the newest, so that the state is compared with something.
+/// Returns the save that wrote the loaded checkpoint. If several saves wrote a checkpoint of that
+/// step, the common state shows which of them is meant. If the common state fits no save, returns
+/// the newest save, so that the state is compared with something.
 const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
   const auto may_stand = saves_that_may_stand(saves_, step);
   if (may_stand.empty()) return nullptr;
@@ -441,9 +441,9 @@ bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) 
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
-/// Judges the common state as it was read from the checkpoint, because the job takes only the
-/// entries that it knows. Most entries are compared with the twin's. The twin does not have the
-/// run, layout and parent of the save, so these are compared with the scenario.
+/// Judges the common state as it was read from the checkpoint, because the job uses only the
+/// entries that it knows. Most entries are compared with those of the twin. The run, layout and
+/// parent of the save are compared with the scenario, because the twin does not have them.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   const auto twin = twin_after(expected.turns);
   Value right = sim::layout_free(twin->state(expected.step)->common);
@@ -492,7 +492,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   }
 }
 
-/// Reports keys that the load left in the checkpoint although the scenario does not allow it.
+/// Reports keys of the checkpoint that the load ignored although the scenario does not allow that.
 void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);
@@ -504,8 +504,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// Returns the uninterrupted job with the same turns as the interrupted job. A turn is a load that
-/// changes how the job continues, for example a load without the optimizer.
+/// Returns the uninterrupted job with which to compare a job that took these turns. A turn is a
+/// load that changes how the job continues, for example a load without the optimizer.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();
@@ -532,9 +532,9 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Returns the states to search for the value of a wrong element: the steps that were trained
-/// during the loaded save, the steps of earlier saves, the previous step, and the state before the
-/// load.
+/// Returns the states in which to search for the value of a wrong element: the states at the steps
+/// trained during the loaded save, at the steps of earlier saves and at the previous step, and the
+/// state before the load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

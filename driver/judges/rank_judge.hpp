@@ -29,7 +29,7 @@ struct FinishedLoad {
   Inventory requested;
   Inventory stored;  ///< keys of the checkpoint; empty except on rank 0
   std::uint64_t bytes_read = 0;
-  /// Limit on the bytes that all ranks together may read; 0 on ranks other than rank 0.
+  /// Limit on the bytes that all ranks together may read; set only on rank 0, and 0 on other ranks.
   std::uint64_t bytes_allowed = 0;
 };
 
@@ -48,8 +48,8 @@ class RankJudge {
   /// Called after a load that was refused before it read anything. Compares the job with its state
   /// before the load.
   void refused(sim::TrainingJob& job);
-  /// Called after a load that was refused while it read. Requires that each requested tensor either
-  /// has the same bits as before the load or is poisoned.
+  /// Called after a load that was refused while it read. Requires that each requested tensor is
+  /// either poisoned or has the same bits as before the load.
   void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// Called after the job has trained for some steps.
@@ -60,7 +60,8 @@ class RankJudge {
   /// the keys of the new checkpoint; on other ranks it is empty.
   void saved(std::size_t save, const SaveReport& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
-  /// Adds a ruling if `what` held more than `bound` bytes in addition to the job's own memory.
+  /// Adds a ruling if `bytes`, the memory that `what` used besides the job's own, is more than
+  /// `bound`.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
   /// Adds a ruling that the job contradicts the scenario.
   void contradict(const std::string& what);

@@ -30,8 +30,8 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 }  // namespace
 
-// Reports a job that restarts again and again from one checkpoint, if its log does not say so.
-// Every restart runs the same iteration again. From the second restart on, the log must say that.
+// Reports a job that repeatedly restarts from one checkpoint without logging that. Every such
+// restart runs the same iteration again. From the second restart on, the log must say so.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);

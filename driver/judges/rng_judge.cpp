@@ -13,8 +13,8 @@ namespace {
 
 using sim::HostRng;
 
-/// A kind of random stream: the end of its key, the function that creates it from a module's seed,
-/// and the member of StreamAges that has its age.
+/// A kind of random stream. `key` is the end of the stream's key, `fresh` creates the stream from a
+/// module's seed, and `age` is the member of StreamAges that has the stream's age.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
@@ -70,8 +70,8 @@ HostRng advanced(HostRng rng, std::int64_t steps) {
   return rng;
 }
 
-/// Returns the number of steps that turn `rng` into `state`. Tries numbers up to slightly more than
-/// `expected`; returns nothing if none of them fits.
+/// Returns the age of `state`: the number of steps after which a stream that starts as `rng` has
+/// this state. Tries all ages up to slightly more than `expected`. Returns nothing if none fits.
 std::optional<std::int64_t> age_of(const Value& state, HostRng rng, std::int64_t expected) {
   constexpr std::int64_t kFurther = 16;
   for (std::int64_t age = 0; age <= expected + kFurther; ++age) {
@@ -85,8 +85,8 @@ std::string steps_text(std::int64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-/// Returns the ruling on a state that is wrong: the stream belongs to another coordinate, or has
-/// drawn for another number of steps.
+/// Returns the ruling on a wrong state. Either the stream belongs to another coordinate, or it was
+/// advanced by a wrong number of steps.
 Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);

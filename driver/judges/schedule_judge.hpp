@@ -7,8 +7,8 @@
 
 namespace reprise::driver {
 
-/// Compares the common states of two jobs at one step. Reports SCHEDULE_DRIFT, with both counts and
-/// rates, if their schedules have counted different numbers of samples.
+/// Compares the common states of two jobs at one step. Reports SCHEDULE_DRIFT if their schedules
+/// have counted different numbers of samples. The report has both numbers and both rates.
 Rulings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterrupted);
 
 }  // namespace reprise::driver

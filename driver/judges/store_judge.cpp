@@ -41,7 +41,8 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
 }
 
 /// True if the checkpoint of this save may be damaged. If the save did not end, its step may still
-/// have the checkpoint of an earlier save, so damage to that checkpoint counts, too.
+/// have the checkpoint of an earlier save. In that case, damage to the earlier checkpoint is
+/// considered as well.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
   return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
@@ -108,9 +109,9 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// Finds the last life that saved, and the checkpoint that this life loaded. Returns the saves of
-  /// earlier lives that are newer than that checkpoint: the load may have skipped them as damaged.
-  /// They need not be damaged on disk, because a failed read looks the same.
+  /// Returns the saves that a load may have skipped as damaged: saves of earlier lives that are
+  /// newer than the checkpoint loaded by the last life that saved. They need not be damaged on
+  /// disk, because a failed read looks the same.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
@@ -135,16 +136,16 @@ class StoreJudge {
     return saves;
   }
 
-  /// True if retention counts this save among the `keep` newest. It does not count a save newer
-  /// than the tracker's, or a damaged save that a load skipped. It does count a damaged save that
-  /// no load noticed.
+  /// True if retention includes this save when it counts the newest checkpoints. It excludes saves
+  /// newer than the tracker's, and damaged saves that a load skipped. It includes damaged saves
+  /// that no load noticed.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
     return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
-  /// Returns the saves whose checkpoints must still exist. A save is kept while fewer than `keep`
-  /// newer saves are counted (see takes_place).
+  /// Returns the saves whose checkpoints must still exist. A save is kept if there are fewer than
+  /// `keep` newer saves that retention counts (see takes_place).
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     std::int64_t places = 0;
@@ -169,9 +170,9 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Requires that a checkpoint has been removed if there are `keep` newer ones. Newer ones that a
-  /// load may have skipped as damaged are not counted. Judges nothing if the last save did not end,
-  /// because the next save may then have to do the removal.
+  /// Requires that a checkpoint has been removed if there are `keep` newer ones, not including
+  /// those that a load may have skipped as damaged. Judges nothing if the last save did not end:
+  /// the removal is then possibly left to the next save.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;

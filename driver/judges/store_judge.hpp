@@ -10,18 +10,19 @@ namespace reprise::driver {
 
 /// Judges the store after a life. `past` holds the saves so far.
 ///
-///   COMMIT_MISSING          a save ended well, but the tracker names an older one, or none
+///   COMMIT_MISSING          a save succeeded, but the tracker names an older checkpoint or none
 ///   TRACKER_DANGLING        the tracker names a checkpoint that is missing or not whole
 ///   LAST_GOOD_DELETED       a checkpoint that had to be kept is missing or not whole
-///   RETENTION_EXCEEDED      a checkpoint still exists although `keep` are newer
+///   RETENTION_EXCEEDED      a checkpoint still exists although there are `keep` newer ones
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///   KEYSET_ASYMMETRY        the optimizer's stored keys are not the model's times the slots
 ///   MIXED_GENERATION        a checkpoint holds payload that its metadata does not name: it is
 ///                           from another save
 ///
-/// A checkpoint had to be kept if it is newer than the tracker's, or if fewer than `keep` newer
-/// checkpoints are counted. Two kinds are not counted: checkpoints newer than the tracker's, and
-/// those that a load skipped as damaged. Checkpoints that were damaged on purpose are not judged.
+/// A checkpoint had to be kept if it is newer than the tracker's, or if there are fewer than `keep`
+/// newer checkpoints. This number does not include checkpoints newer than the tracker's, nor
+/// checkpoints that a load skipped as damaged. Checkpoints that were damaged on purpose are not
+/// judged.
 Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

@@ -24,10 +24,10 @@ using reports::ScenarioResult;
 using reports::Verdict;
 using sim::RerunDiagnosis;
 
-/// Returns the distance of a code from the cause; the verdict names the code with the smallest
-/// distance. A finding at a save is a cause. A difference after a load or in a later step is an
-/// effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance, because
-/// it explains all other findings.
+/// Returns how far a finding with this code is from the cause; the verdict names the code with the
+/// smallest distance. A finding at a save is a cause. A difference after a load or in a later step
+/// is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance,
+/// because it explains all other findings.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -230,8 +230,8 @@ std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
     for (std::size_t i = before; i < faults.size(); ++i) ++left[faults[i].spec.place.rank.value];
   }
   for (auto& fault : faults) {
-    // A rank's record lists faults of earlier lives first, so the life's own faults are counted
-    // from the end.
+    // A rank's record lists faults of earlier lives first. The faults of this life are therefore
+    // counted from the end.
     const std::size_t from_end = left[fault.spec.place.rank.value]--;
     const auto record = std::find_if(life.ranks.begin(), life.ranks.end(), [&](const auto& rank) {
       return rank.result.rank == fault.spec.place.rank.value;
@@ -394,8 +394,8 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
 }
 
 /// True if timing decides which checkpoint a life loads. This happens if the previous life ended
-/// during a save that ran beside training: whether the checkpoint exists then depends on how far
-/// the background work got. A save that blocks training always stops at the fault itself.
+/// during a save that ran in parallel with training: whether the checkpoint exists then depends on
+/// how far the background work got. A save that blocks training always stops at the fault itself.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {

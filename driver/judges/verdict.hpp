@@ -10,7 +10,7 @@
 
 namespace reprise::driver {
 
-/// Returns the result. `lives` are the incarnations that ran, in order; the last one is possibly
+/// Returns the result. `lives` are the incarnations that ran, in order; the last one may be
 /// unfinished.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
@@ -18,7 +18,7 @@ reports::ScenarioResult judge(const Scenario& scenario, std::span<const Incarnat
 /// the scenario expects.
 std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives);
 
-/// True if some rank ended because of a defect of our own code or a deadline. Other findings are
+/// True if some rank ended because of a deadline or a defect in our own code. Other findings are
 /// then not reliable.
 bool broke_down(std::span<const IncarnationRecord> lives);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Runs the command of a life that is another program. Serves scenarios of jobs and of trainers.
+// Runs a life that is the command of another program. Used for scenarios of jobs and of trainers.
 
 #include <string>
 
@@ -13,9 +13,9 @@ struct CommandEnd {
   std::string log;  ///< the end of the program's output
 };
 
-/// Runs the command. Creates `checkpoints`, the directory that replaces the word {checkpoints}, if
-/// it does not exist. `reprise` is the path of this program. Throws IO if the command can't be
-/// started.
+/// Runs the command. The word {checkpoints} in the command is replaced by the directory
+/// `checkpoints`, which is created if it does not exist. `reprise` is the path of this program.
+/// Throws IO if the command can't be started.
 CommandEnd run_command(const CommandLife& life, const std::string& checkpoints,
                        const std::string& reprise);
 

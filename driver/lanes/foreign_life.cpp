@@ -36,9 +36,9 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// Fills in the facts that a checkpoint of our own jobs records in its common state: the age of the
+/// Sets the facts that our own jobs record in the common state of a checkpoint: the age of the
 /// random streams, the parts that were saved, and the parent step. What the job left out in earlier
-/// loads is not recorded. A checkpoint of another program records none of these facts.
+/// loads is not recorded there. A checkpoint of another program records none of these facts.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
@@ -148,9 +148,9 @@ class ForeignLife {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
   }
 
-  /// If the program had to leave a checkpoint, checks that the tracker names it, and adds it to the
-  /// saves. If an earlier life saved the same step, both checkpoints must have the same tensor
-  /// contents.
+  /// If the program was required to leave a checkpoint, checks that the tracker names it, and adds
+  /// it to the saves. If an earlier life saved the same step, both checkpoints must have the same
+  /// tensor contents.
   void judge_step(Store& store) {
     if (!leaves()) return;
     const Step step = *leaves();

@@ -13,8 +13,8 @@ namespace reprise::driver {
 /// Runs the program on the lane's store, or on a copy on disk that is copied back afterwards. The
 /// record has one rank, with the content of the newest checkpoint after the run. Rulings:
 ///
-///   VERDICT_DISAGREEMENT  the program had another exit code, ran out of time, or left processes
-///                         behind
+///   VERDICT_DISAGREEMENT  the program's exit code was wrong, it ran out of time, or it left
+///                         processes behind
 ///   TRACKER_DANGLING      the tracker names a checkpoint that is not whole
 ///   COMMIT_MISSING        the program left no checkpoint of the step that it had to commit
 ///   BIT_MISMATCH          that step was saved before with other tensor contents

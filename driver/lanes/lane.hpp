@@ -33,11 +33,11 @@ struct LaneOptions {
   LogOptions log;
   /// Returns the schedule of each life on the simulated lane; if null, all choices are uniform.
   std::function<sim::SchedulePlan(std::size_t incarnation)> schedule = {};
-  /// The control runs to which scenarios of trainers are compared. Several scenarios can share
-  /// them. If null, each scenario makes its own control runs.
+  /// The control runs with which scenarios of trainers are compared. Several scenarios can share
+  /// control runs. If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};
-  /// The uninterrupted jobs that judges compare with. All copies of these options share one
-  /// TwinBook, so each twin is computed once.
+  /// The uninterrupted jobs with which judges compare. All copies of these options share one
+  /// TwinBook, so each twin is computed only once.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
   /// If set, a run on the simulated lane without a mutant adds the decisions that it asks.
   std::shared_ptr<sim::SeamSet> asked_seams = {};

@@ -1,6 +1,6 @@
 #pragma once
-// Lists the faults of one incarnation in the order of its FaultBook. Faults of earlier lives that
-// are still active come first, then the faults of the incarnation's own steps.
+// Lists the faults of one incarnation in the same order as its FaultBook: first the faults that
+// earlier lives armed and that are still active, then the faults of the incarnation's own steps.
 
 #include <optional>
 #include <vector>
@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 struct LifeFaults {
   std::vector<sim::FaultSpec> specs;
-  /// The faults of one action: the index of the first in the book, and their number.
+  /// The faults of one action, as a range of indices in the book.
   struct Range {
     std::size_t begin = 0;
     std::size_t count = 0;
@@ -23,7 +23,7 @@ struct LifeFaults {
 
 LifeFaults faults_of(const IncarnationPlan& plan, const Past& past);
 
-/// True if the scenario makes results wrong in some life.
+/// True if some life of the scenario has a fault that makes results wrong.
 bool has_bad_results(const Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -12,14 +12,14 @@ namespace reprise::driver {
 
 struct ProcessLimits {
   std::uint64_t deadline_s = 0;
-  /// A function that is called from time to time. It returns nothing while the process is still
-  /// working. Once the work is done, it returns how much longer the process may run.
+  /// Called from time to time. Returns nothing while the process is still working. Once the work is
+  /// done, returns how much longer the process may run.
   std::function<std::optional<std::chrono::seconds>()> grace = {};
 };
 
 struct ProcessEnd {
-  bool timed_out = false;  ///< true if killed at the deadline, with its process group
-  bool cut_short = false;  ///< true if killed at the end of its grace period, with its group
+  bool timed_out = false;  ///< true if process and group were killed at the deadline
+  bool cut_short = false;  ///< true if process and group were killed after the grace period
   int exit_code = 0;       ///< exit code, or 128 + signal if a signal ended the process
   /// True if other processes of the child's group outlived the child and were killed.
   bool left_some = false;

@@ -32,7 +32,7 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
-// This grace period is short, because the verdict is a failure in any case.
+// If ranks ended without a record, the verdict is a failure anyway, so this grace period is short.
 constexpr auto kGraceLost = std::chrono::seconds(2);
 
 /// Returns the launcher's command line. By default, a launcher kills all ranks when one dies. The
@@ -58,8 +58,8 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
 
 /// Returns how long the launcher may still run; nothing if there is no limit yet. The limit is
 /// needed because mpirun may never end if a rank died during the start. The limit applies once
-/// every rank has written its record, or once every rank that began has ended. In the first case it
-/// is longer, because ranks may still have something to close.
+/// every rank has written its record, or once all ranks that took their locks have ended. It is
+/// longer in the first case, because ranks may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
@@ -79,8 +79,8 @@ void end_with_group(pid_t process) {
   ::kill(process, SIGKILL);
 }
 
-/// Ends every process that outlives the launcher, ranks as well as helpers of the launcher. Returns
-/// their ids.
+/// Kills every process that outlived the launcher: ranks, and helper processes of the launcher.
+/// Returns their ids.
 std::vector<std::int64_t> end_all(const std::string& records) {
   std::vector<std::int64_t> found;
   for (int look = 0; look < kLooks; ++look) {
@@ -93,7 +93,7 @@ std::vector<std::int64_t> end_all(const std::string& records) {
   return found;
 }
 
-/// Returns rulings on how the processes ended. Ranks can't record this themselves, because they
+/// Returns rulings on how the processes ended. Ranks can't write these themselves, because they
 /// write their records before they exit.
 std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
                                    const std::vector<RankRecord>& ranks,
@@ -130,7 +130,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    // If the scenario is a row of a table, this writes only that row.
+    // If the scenario is a row of a table, the file contains only that row.
     std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }

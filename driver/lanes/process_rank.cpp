@@ -51,8 +51,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// Writes a record that has only this error, and ends the process. The driver thus finds a record
-/// even if the rank fails before its incarnation begins.
+/// Writes a record that contains only this error, and ends the process. This way, the driver finds
+/// a record even if the rank fails before its incarnation begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -165,9 +165,9 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// Writes the record and ends the process. Called on the thread in which the fault fires. If that
-  /// is a background thread, writes the last copy from keep_record(), because the job's thread may
-  /// be changing the record itself.
+  /// Writes the record and ends the process. Called on the thread in which the fault fires. On a
+  /// background thread, this writes the copy that keep_record() made last, because the job's thread
+  /// may be changing the record itself.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -205,7 +205,7 @@ class ProcessRank {
     }
   }
 
-  /// True if `well` is true on all ranks. Ranks must agree on this before they close MPI together.
+  /// True if every rank passes true. Ranks must agree on this before they close MPI together.
   /// Otherwise, a rank that is well could wait for a rank that never closes MPI.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};

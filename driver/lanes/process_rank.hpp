@@ -17,7 +17,7 @@ struct RankTask {
   std::string scenario;            ///< path of the scenario file
   std::uint64_t incarnation = 0;
   std::string store;    ///< directory of the store
-  std::string records;  ///< directory of this launch: the past, and the ranks' locks and records
+  std::string records;  ///< directory of this launch: earlier lives, locks, records
   std::string mutant;
   LogOptions log;
 };
@@ -26,11 +26,11 @@ struct RankTask {
 inline constexpr const char* kPastFile = "past.json";
 std::string record_file(const std::string& records, std::int32_t rank);
 
-/// Runs this process as a rank, and returns its exit code: takes the rank's lock, starts MPI, runs
-/// the incarnation, writes the record. `rank` is the index in the launch if the launcher passes it
-/// to the process; in that case the ranks watch each other even before MPI starts. If some rank
-/// does not finish, this rank calls _Exit and the function does not return. A rank that crashes as
-/// planned first writes the record that it has so far, then kills itself.
+/// Runs this process as a rank: takes the rank's lock, starts MPI, runs the incarnation and writes
+/// the record. Returns the exit code. `rank` is the rank's index in the launch, if the launcher
+/// passes it; ranks can then watch each other even before MPI starts. If some rank does not finish,
+/// this rank calls _Exit and the function does not return. If a crash is planned for this rank, the
+/// rank first writes its record so far and then kills itself.
 int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank);
 
 }  // namespace reprise::driver

@@ -11,8 +11,8 @@ namespace reprise::driver {
 /// returns nothing elsewhere.
 std::vector<std::int64_t> members_of(std::int64_t group);
 
-/// Returns the ids of other living processes that have this word on their command line. Works on
-/// Linux; returns nothing elsewhere.
+/// Returns the ids of other living processes whose command line contains this word. Works on Linux;
+/// returns nothing elsewhere.
 std::vector<std::int64_t> started_with(const std::string& word);
 
 }  // namespace reprise::driver

@@ -43,7 +43,7 @@ class GpuHardware final : public RankHardware {
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }
   /// Closes the fabric only if all ranks ended well. Otherwise, a rank could wait for a rank that
-  /// ended badly and never closes.
+  /// ended badly and never closes its fabric.
   bool close(bool all_well) override {
     if (all_well) fabric_.close();
     return all_well && !fabric_.abandoned();
@@ -55,7 +55,7 @@ class GpuHardware final : public RankHardware {
   NcclFabric fabric_;
 };
 
-/// Assigns the devices of a node to its ranks in turn.
+/// Assigns the devices of a node to its ranks in round-robin order.
 std::unique_ptr<RankHardware> gpu_hardware(const RankBase& base) {
   const auto devices = static_cast<std::int32_t>(cuda_devices().size());
   if (devices == 0) {

@@ -23,16 +23,15 @@ class RankHardware {
   virtual Fabric& fabric() = 0;
   virtual Device& device() = 0;
   virtual sim::Processor& processor() = 0;
-  /// True if a failure left resources that this rank could only free together with its peers.
+  /// True if a failure left resources that this rank can free only together with its peers.
   virtual bool abandoned() const = 0;
-  /// Frees unused resources that ranks can only free together; collective over the world.
+  /// Frees unused resources that ranks can free only together; collective over the world.
   /// `all_well` is true if the ranks have agreed that all of them ended well and none has abandoned
-  /// anything. Returns false if the process must leave by _Exit.
+  /// anything. Returns false if the process must exit by calling _Exit.
   virtual bool close(bool all_well) = 0;
 };
 
-/// What every rank has, independent of its hardware. The referenced objects must outlive the
-/// hardware.
+/// What every rank needs, whatever its hardware. The referenced objects must outlive the hardware.
 struct RankBase {
   MpiSession& session;
   Fabric& mpi;
@@ -41,20 +40,20 @@ struct RankBase {
   std::uint64_t deadline_ns = 0;  ///< time limit of a collective
 };
 
-/// For kMpi, returns host memory and MPI. For kGpu, returns the memory of one of the node's
-/// devices, and NCCL, which is set up over MPI. Collective over the world. Throws UNSUPPORTED if
-/// the program was built without that lane or there is no device.
+/// Creates the hardware of this rank. For kMpi, it consists of host memory and MPI. For kGpu, it
+/// consists of one of the node's devices and of NCCL, which is set up over MPI. Collective over the
+/// world. Throws UNSUPPORTED if the program was built without that lane or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
 
-/// The devices that a machine has for ranks.
+/// The GPUs that a machine offers to ranks.
 struct GpuRoom {
   std::size_t devices = 0;
   std::string why_none;  ///< reason why there are no devices; empty if there are some
   std::int32_t ranks_per_gpu = 1;
 };
 
-/// Return the reason why a job of `ranks` ranks can't run on this machine, or with the given
-/// devices; nothing if it can.
+/// Both functions return the reason why a job of `ranks` ranks can't run, on this machine or with
+/// the devices in `room`; nothing if it can.
 std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
 std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 

@@ -21,7 +21,7 @@ struct flock whole_file() {
   return lock;
 }
 
-/// True if another process holds the lock on an open file.
+/// True if another process holds the lock on this open file.
 bool is_held(int fd) {
   struct flock lock = whole_file();
   return ::fcntl(fd, F_GETLK, &lock) != -1 && lock.l_type != F_UNLCK;

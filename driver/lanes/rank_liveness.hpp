@@ -14,8 +14,9 @@
 
 namespace reprise::driver {
 
-/// Watches the locks of the other ranks and, unless it is created only to watch, holds this rank's
-/// own lock. May be called from any thread. All locks of a launch are in one new directory.
+/// Watches the locks of the other ranks. Also holds this rank's own lock, unless the object is
+/// created only to watch. May be called from any thread. All locks of a launch are in one new
+/// directory.
 class RankLiveness final : public PeerWatch {
  public:
   /// Creates an object that only watches the ranks' locks.
@@ -27,8 +28,8 @@ class RankLiveness final : public PeerWatch {
   bool has_begun(GlobalRank rank);
   /// True if the rank took its lock and no longer holds it.
   bool has_ended(GlobalRank rank) override;
-  /// Marks this rank's start as complete, by a byte in its lock file. Call it after a collective
-  /// over all ranks has succeeded.
+  /// Marks this rank's start as complete by writing a byte into its lock file. Call it after a
+  /// collective over all ranks has succeeded.
   void come_through();
   /// True if the rank has marked its start as complete, even if the rank has ended since.
   bool came_through(GlobalRank rank);

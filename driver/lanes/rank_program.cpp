@@ -43,8 +43,8 @@ Inventory stored_keys(Store& store, const std::string& directory) {
   return keys;
 }
 
-/// Returns the number of bytes of all tensors and objects, each counted once; 0 if the checkpoint
-/// can't be read.
+/// Returns the total size of all stored tensors and objects in bytes; 0 if the checkpoint can't be
+/// read.
 std::uint64_t stored_bytes(Store& store, const std::string& directory) {
   std::uint64_t bytes = 0;
   try {
@@ -92,7 +92,7 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
-/// Sets `began` once a load has begun to fill the job's leaves.
+/// Sets `began` when a load begins to read into the job's leaves.
 class ReadWatch final : public Trace {
  public:
   ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
@@ -280,8 +280,9 @@ class RankProgram {
   void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
     part_.faults.arm(range.begin, ports_.fabric.rank());
   }
-  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}    // done between lives
-  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // done between lives
+  // Damage and releases are applied between lives, not here.
+  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}
+  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}
 
   void expect_code(const Failing& fails, const Error& error) {
     if (fails.how == Failing::How::kNever) throw Error(error);
@@ -359,8 +360,8 @@ class RankProgram {
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
-  /// Returns the number of bytes that all ranks together may read; 0 if there is no limit, or on
-  /// ranks other than the first.
+  /// Returns how many bytes all ranks together may read. Returns 0 if there is no limit, and on
+  /// every rank except the first.
   std::uint64_t bytes_allowed(const LoadReport& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
     return stored_bytes(part_.ports.store, report.location.directory);
@@ -411,8 +412,8 @@ class RankProgram {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// If this rank has no part of any tensor, compares `bytes`, the memory that `what` used, with
-  /// `bound`, the limit for such ranks, and records both.
+  /// Only for a rank that has no part of any tensor: checks that `bytes`, the memory that `what`
+  /// used, does not exceed `bound`, the limit for such ranks. Records both numbers.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -452,7 +453,7 @@ class RankProgram {
     saved_at_exit_ = true;
   }
 
-  /// Collects the log lines of all ranks on the first rank.
+  /// Gathers the log lines of all ranks on the first rank.
   void log_results() {
     if (!logs_results()) return;
     const auto& own = job_.rerun().log();
@@ -495,8 +496,8 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// Returns the function to call after a failed save. Without a mutant it does nothing. A mutant's
-  /// function receives the cache, and a copy of the state from the time of the save.
+  /// Returns the function to call after a failed save. If a mutant provides one, it receives the
+  /// cache and a copy of `state`. If not, the returned function does nothing.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -577,7 +578,7 @@ class RankProgram {
       return sim::leaf_digest(part_.processor, leaf, key);
     });
     if (is_first()) mine += value_digest(sim::layout_free(state.common));
-    for (const auto& leaf : state.objects) {  // most of these objects are settings of modules
+    for (const auto& leaf : state.objects) {  // most of them are settings of modules
       if (leaf.replica != 0 || is_stream(leaf.key)) continue;
       mine += value_digest(Tuple{{leaf.key, leaf.value}});
     }
@@ -601,13 +602,13 @@ class RankProgram {
   RankJudge judge_;
   SavesInFlight in_flight_;
   SaveQueue saves_;
-  sim::LoadRequest request_;           ///< request of the last load
-  bool arrived_ = false;               ///< true once the request has been filled
-  std::vector<Step> damaged_;          ///< damaged steps that loads skipped, not yet saved again
+  sim::LoadRequest request_;   ///< request of the last load
+  bool arrived_ = false;       ///< true once the request has been filled
+  std::vector<Step> damaged_;  ///< steps skipped as damaged by a load and not saved again since
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
-  std::size_t logged_ = 0;  ///< number of the rerun machine's log lines that were already collected
+  std::size_t logged_ = 0;  ///< number of the rerun machine's log lines collected so far
 };
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 namespace reprise::driver {
 
-/// Runs the rank's job and compares it with an uninterrupted job from `twins`. All incarnations but
-/// the first begin by loading into a fresh job with another seed. Fills the record while the job
-/// runs. Records the error that ends the rank, and also returns it. The simulation kills a rank by
-/// throwing an exception, which this function does not catch. A rank that is not a member of the
-/// job does nothing.
+/// Runs the rank's job and compares it with an uninterrupted job from `twins`. Every incarnation
+/// except the first begins by loading a checkpoint into a new job with another seed. Fills the
+/// record while the job runs. Records the error that ends the rank, and also returns it. The
+/// simulation kills a rank by throwing an exception, which this function does not catch. If the
+/// rank is not a member of the job, does nothing.
 std::optional<Error> run_rank(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver

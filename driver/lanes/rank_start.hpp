@@ -15,13 +15,13 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< every peer must take its lock within this time
+  std::chrono::milliseconds begun{10'000};    ///< time limit for each peer to take its lock
   std::chrono::milliseconds through{60'000};  ///< time limit for the whole start
 };
 
-/// Returns why rank `self`, whose start began `since` ago, must give up: a peer ended during its
-/// start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Returns
-/// nothing while all is well.
+/// Returns why rank `self` must give up; nothing while all is well. The reasons are: a peer ended
+/// during its start (PEER_FAILED), a peer did not begin in time (DEADLINE), or the whole start
+/// takes too long (DEADLINE). `since` is the time since this rank's start began.
 std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 

@@ -1,6 +1,7 @@
 #pragma once
-// Measures the memory that each save in flight of a rank uses in addition to the job's own, marks
-// each log line of a save with the save's step, and holds its trace against the protocol.
+// Measures how much memory each of a rank's saves in flight uses in addition to the job's own
+// memory, marks each log line of a save with the save's step, and compares the save's trace with
+// the protocol.
 
 #include <cstddef>
 #include <map>
@@ -31,7 +32,7 @@ class SavesInFlight {
                      const StateDict& saved);
   /// Called when the save has ended without an error.
   void returned(std::size_t number);
-  /// Called after the engine released the save.
+  /// Must be called after the engine has released the save.
   void end(std::size_t number);
   /// Returns the state of each save that has not ended, oldest first.
   std::vector<std::string> states() const;

@@ -18,8 +18,8 @@
 namespace reprise::driver {
 namespace {
 
-// If a job reads memory before a copy has settled, it finds a pattern that the device put there.
-// The judges look for the same pattern.
+// Until a copy has settled, its target contains a pattern that the device wrote there. The judges
+// look for the same pattern.
 static_assert(sim::SimDevice::kUngathered == kUnsettled);
 static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 
@@ -100,7 +100,7 @@ class SimLane final : public Lane {
     sim::FaultBook faults(faults_of(plan, past).specs);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
     if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
-    // Locks taken by a fault that poses as another writer.
+    // Locks held by faults that pose as another writer.
     std::vector<std::unique_ptr<StoreLock>> taken;
     const auto take_lease = [&](const std::string& path) {
       store_.pass_term();
@@ -132,8 +132,8 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
-    // The next incarnation begins after every lease has ended and the store's listings show all
-    // changes.
+    // Lets all leases expire and makes the store's listings show all changes before the next
+    // incarnation begins.
     store_.pass_term();
     store_.settle();
     crash(incarnation);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs one incarnation on the simulated cluster; the ranks may run any program.
+// Runs any program on the ranks of the simulated cluster, for one incarnation.
 
 #include <functional>
 #include <memory>
@@ -39,7 +39,7 @@ using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
 /// Returns the host's memory and the world's own device.
 RankMemory host_memory(const RankSeat& seat);
 
-/// Makes the simulated lane; `memory` decides where each rank's arrays are.
+/// Creates the simulated lane. `memory` decides where each rank keeps its arrays.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
                                     MemoryOf memory);
 

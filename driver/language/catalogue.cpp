@@ -53,9 +53,8 @@ bool has_cells(const Scenario& scenario, const std::vector<std::string>& wanted)
                      [&cells](const std::string& cell) { return cells.contains(cell); });
 }
 
-/// Keeps at most rows_max rows and does not change their order. The choice depends on the rows'
-/// names and on the seed. If a row is added to the table, at most one other row is no longer
-/// chosen.
+/// Keeps at most rows_max rows, in their old order. The choice depends on the rows' names and on
+/// the seed. Adding one row to the table drops at most one other row from the choice.
 void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   if (selection.rows_max == 0 || rows.size() <= selection.rows_max) return;
   const auto draw = [&selection](const Scenario& scenario) {
@@ -111,7 +110,8 @@ void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
                                        "--lane program");
 }
 
-/// Refuses equal names, because reports, kept checkpoints and courses identify scenarios by name.
+/// Refuses scenarios with equal names, because reports, kept checkpoints and courses identify
+/// scenarios by name.
 void refuse_equal_names(const std::vector<Scenario>& scenarios) {
   std::map<std::string, std::string> files;
   for (const auto& scenario : scenarios) {

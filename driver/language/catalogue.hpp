@@ -14,11 +14,11 @@ namespace reprise::driver {
 /// the name of the file.
 std::string name_of_file(std::string_view file);
 
-/// A file, or some rows of it: "moe.yaml[k=1,save=ep2]" selects the rows whose names contain all of
-/// these cells.
+/// A file, or some rows of the table in it. For example, "moe.yaml[k=1,save=ep2]" selects the rows
+/// whose names contain both of these cells.
 struct FileAndRows {
   std::string file;
-  std::vector<std::string> cells;  ///< cells such as "k=1"; if empty, all rows
+  std::vector<std::string> cells;  ///< cells such as "k=1"; empty for all rows
 };
 FileAndRows split_rows(std::string_view path);
 
@@ -28,11 +28,11 @@ std::vector<std::string> find_scenarios(const std::vector<std::string>& paths);
 
 struct Selection {
   std::vector<std::string> paths;  ///< files, folders, and files with rows
-  std::string tag;                 ///< selects only scenarios with this tag; if empty, all
-  std::size_t rows_max = 0;        ///< largest number of rows per table, drawn by `seed`; 0 for all
-  std::uint64_t seed = 1;
-  std::string trainers = {};  ///< folder of the trainers; if empty, it is searched for
-  bool programs = false;      ///< true for only the scenarios of trainers, false for all others
+  std::string tag;                 ///< selects only scenarios with this tag; empty for all
+  std::size_t rows_max = 0;        ///< maximum number of rows to select per table; 0 for all
+  std::uint64_t seed = 1;          ///< seed for the random choice of these rows
+  std::string trainers = {};       ///< folder of the trainers; if empty, it is searched for
+  bool programs = false;           ///< true for the scenarios of trainers, false for all others
 };
 
 /// Reads all selected scenarios in file order. Throws USAGE, with a suggestion, if there are none.

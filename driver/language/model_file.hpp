@@ -1,10 +1,9 @@
 #pragma once
-// Reads a model from a file, for planning without data:
+// Reads the description of a model from a file, for planning without data:
 //
 //   gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}
 //
-// A model may also be given parameter by parameter, with "<axis>/<dimension>" for each split in
-// order:
+// The file may instead list the parameters, each with its splits in order, as "<axis>/<dimension>":
 //
 //   parameters:
 //     - {key: embedding.weight, shape: [50304, 4096], splits: [tp/0]}

@@ -35,7 +35,7 @@ inline constexpr const char* kCheckpointRoot = "checkpoints";
 inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
 
 struct TrainAction {
-  std::int64_t steps = 1;          ///< may be 0: the state is then compared as it was loaded
+  std::int64_t steps = 1;          ///< 0 to compare the state without training
   std::int64_t save_interval = 0;  ///< number of iterations between saves; 0 for no saves
 
   friend bool operator==(const TrainAction&, const TrainAction&) = default;
@@ -78,21 +78,22 @@ struct FinalizeAction {
 struct ReallocateAction {
   friend bool operator==(const ReallocateAction&, const ReallocateAction&) = default;
 };
-/// Makes the running job replace its state by loading the tracker's checkpoint.
+/// Loads the tracker's checkpoint into the running job, which replaces the job's state.
 struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
 
-/// Makes the results of these ranks wrong, from the next iteration on. The kind decides which runs
-/// of the iteration are wrong: for transient_error, one run; for persistent_error, every run on the
-/// ranks' devices; for correct_result, every run on any device.
+/// Makes the results of these ranks wrong, from the next iteration on. An iteration can be run
+/// again to check its result. `kind` decides which of these runs are wrong: for transient_error,
+/// one run; for persistent_error, every run on the ranks' devices; for correct_result, every run on
+/// any device.
 struct BadResultAction {
   sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
   bool fatal = true;  ///< true for a result that is not finite, false for a spike
-  sim::BadValue value = sim::BadValue::kNaN;  ///< the value that is reported, if `fatal` is true
+  sim::BadValue value = sim::BadValue::kNaN;  ///< the reported value, if `fatal` is true
   std::int64_t call = 0;                      ///< index of the validation within the iteration
-  /// For transient_error, the run with the wrong result: 0 is the first run, 1 the first re-run.
+  /// For transient_error: the run whose result is wrong. 0 is the first run, 1 the first re-run.
   std::int64_t run = 0;
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
@@ -124,8 +125,8 @@ struct FaultAction {
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
-/// After the life has ended, turns the newest checkpoint into a release. Tools that prepare
-/// checkpoints from which training starts do the same.
+/// After the life has ended, turns the newest checkpoint into a release. Tools that prepare a
+/// checkpoint for later training do the same.
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
@@ -134,7 +135,7 @@ struct DamageAction {
   sim::FileKind what = sim::FileKind::kPayload;
   std::int32_t rank = 0;             ///< rank that wrote the payload
   std::optional<std::int64_t> step;  ///< step of the checkpoint; if empty, the tracker's
-  std::int64_t byte = 0;             ///< offset of the byte to change; from the end if negative
+  std::int64_t byte = 0;             ///< offset of the changed byte; counted from the end if < 0
   std::int32_t bit = 0;
   std::optional<std::int64_t> cut;  ///< if set, truncates the file by this number of bytes instead
   bool remove = false;              ///< if true, the whole file is deleted instead
@@ -146,8 +147,8 @@ using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateA
 
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {
-  /// Layout of a job that is one model, without modules. `optimizer_sharding` is the default for
-  /// modules whose sharding is not given.
+  /// Layout of a job without modules, which is one model. `optimizer_sharding` is the default for
+  /// modules that set no sharding of their own.
   sim::Layout layout;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
   std::vector<sim::ModuleConfig> modules = {};  ///< empty if the job is one model
@@ -165,19 +166,19 @@ struct IncarnationPlan {
   /// Groups that are not passed to the job's functions.
   sim::GroupSet lacks = {};
   sim::RegistryUse fallback = sim::RegistryUse::kForbidden;
-  sim::GroupSet forbids = {};  ///< global groups that must not be used
-  bool skips = false;          ///< true to skip iterations that the log of rejected results lists
-  sim::LoadChoice load = {};   ///< parts and modules that loads of this life leave out
+  sim::GroupSet forbids = {};  ///< global groups that the job must not use
+  bool skips = false;          ///< true to skip iterations listed in the log of rejected results
+  sim::LoadChoice load = {};   ///< parts and modules that this life's loads leave out
   bool plain_first = false;    ///< true if an optimizer's plain parameter group comes first
   sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< form of the modules' keys
   std::optional<Code> fails = {};               ///< code with which all ranks must refuse the load
   std::string fails_says = {};  ///< text that each rank's message must contain if a load is refused
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
-  std::optional<CommandLife> command = {};  ///< replaces the job; only damage may follow it
+  std::optional<CommandLife> command = {};  ///< runs instead of the job; only damage may follow
 
-  /// Returns the number of ranks of the world, members or not.
+  /// Returns the number of ranks in the world, including ranks that are not members of the job.
   std::int32_t world_size() const;
-  /// True if that rank of the world is a member of the job.
+  /// True if rank `rank` of the world is a member of the job.
   bool has_member(std::int32_t rank) const;
   /// Returns the job's members as text for messages, such as "0 to 3" or "1, 3".
   std::string members_text() const;
@@ -196,7 +197,7 @@ std::string_view name_of(CrashModel model);
 /// Options for writing and reading the checkpoints of a scenario.
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
-  std::vector<CacheKind> plans;  ///< caches that are kept between saves
+  std::vector<CacheKind> plans;  ///< caches of plans that are kept between saves
   /// False to leave out the optimizer from every save, even if a save action includes it.
   bool optimizer = true;
   /// False to leave out random states from every save, even if a save action includes them.
@@ -229,12 +230,12 @@ std::string_view name_of(Outcome outcome);
 struct Expectation {
   std::optional<Code> refusal;       ///< code with which all ranks must end the run
   std::string refusal_says;          ///< text that every rank's message must contain
-  std::uint64_t elements_least = 0;  ///< least number that the last incarnation must compare
+  std::uint64_t elements_least = 0;  ///< minimum number of elements that the last life must compare
   bool every_rank_owns = true;       ///< false if a rank may own nothing
-  /// Outcomes that a life with a load may have.
+  /// Outcomes that are allowed for a life that begins with a load.
   std::vector<Outcome> outcomes = {Outcome::kContinued};
   std::optional<std::int64_t> loaded_step;       ///< step that the last life must load
-  std::optional<sim::RerunDiagnosis> diagnosis;  ///< diagnosis of the last life that has one
+  std::optional<sim::RerunDiagnosis> diagnosis;  ///< expected in the last life that has one
   std::optional<std::uint64_t> replans;  ///< how often plans must be recomputed, over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations skipped in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
@@ -283,8 +284,8 @@ struct Scenario {
   std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are split
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
-  bool random_by_dp = false;        ///< true if random streams differ by rank of dp x cp
-  /// Number of results that must precede a result that counts as a spike; 0 for the default.
+  bool random_by_dp = false;        ///< true if random streams differ between ranks of dp x cp
+  /// A result can count as a spike only after this many earlier results; 0 for the default.
   std::int64_t rerun_samples = 0;
   sim::Schedule schedule = {};  ///< schedule of learning rate and weight decay
   /// The field in which the two parameter groups of an optimizer differ.

@@ -51,8 +51,8 @@ void read_place(YamlMap& map, FaultAction& fault) {
   fault.file = read_file_kind(map, "file");
 }
 
-/// Returns the names of all faults except bad results, which have a step of their own in a scenario
-/// file.
+/// Returns the names of all faults except bad results, which a scenario file describes with a
+/// separate step.
 std::vector<std::string_view> world_faults() {
   auto names = sim::fault_names();
   std::erase(names, sim::name_of(sim::FaultKind::kBadResult));

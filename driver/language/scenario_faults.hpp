@@ -1,6 +1,6 @@
 #pragma once
-// The faults of a scenario: reads them from its file, and converts them to the form that the
-// simulated ports take.
+// Reads the faults of a scenario from its file, and converts them to the form that the simulated
+// ports accept.
 
 #include <vector>
 
@@ -10,8 +10,8 @@
 
 namespace reprise::driver {
 
-/// Reads the step `bad_result`. Like read_fault it throws USAGE, with file and line, for a rank
-/// that is no member of this life's job, because the fault would never fire.
+/// Reads the step `bad_result`. Like read_fault, throws USAGE with file and line for a rank that is
+/// not a member of this life's job, because the fault would never fire.
 BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan);
 FaultAction read_fault(YamlMap map, const IncarnationPlan& plan);
 /// Reads the step `damage`.

@@ -9,7 +9,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kDimMax = 15;
-/// Word for the mode of an older job, which has no rerun machine.
+/// Value of `rerun` for an older job, which has no rerun machine.
 constexpr std::string_view kOlderJob = "unknown";
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
@@ -28,7 +28,7 @@ void read_optimizer(YamlMap optimizer, Scenario& scenario) {
   optimizer.refuse_unknown();
 }
 
-/// Reads a schedule, whose lengths are in samples. A batch has 8 samples; the first step uses the
+/// Reads a schedule. Its lengths are in samples, and a batch has 8 samples. The first step uses the
 /// rate at 0 samples.
 void read_schedule(YamlMap map, sim::Schedule& schedule) {
   const auto samples = [&map](const char* key, std::int64_t& into) {

@@ -20,7 +20,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
 /// Reads the key `model` of the map.
 std::string read_model(YamlMap& map);
 sim::Sharding read_sharding(YamlMap& map);
-/// Reads the key `ranks`; empty if there is none.
+/// Reads the key `ranks`. Returns an empty list if the key is absent.
 std::vector<std::int32_t> read_ranks(YamlMap& map);
 /// Throws USAGE unless `ranks` is 0 or the number of ranks that the layout needs.
 void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map);

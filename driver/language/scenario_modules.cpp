@@ -79,7 +79,7 @@ std::vector<ModuleConfig> read_list(YamlMap& map, const IncarnationPlan& plan) {
   return modules;
 }
 
-/// Puts all grids on the same ranks, from rank 0.
+/// Puts every module's grid on the same ranks, starting at rank 0.
 std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& map) {
   const std::int32_t size = modules.front().layout.world_size();
   for (auto& module : modules) {
@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// Refuses keys that, in a job with modules, may be set only for each module.
+/// For a job with modules: refuses keys that must be set for each module instead.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

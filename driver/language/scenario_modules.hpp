@@ -10,10 +10,10 @@
 
 namespace reprise::driver {
 
-/// Applies `modules` and `place` of a job or restart to the plan; does nothing if there is neither.
-/// Each module gets the ranks that it lists, or those that `place` assigns. The job itself checks
-/// that grids fit together, with messages that scenarios expect. Throws the USAGE errors of
-/// YamlMap, as do the functions below.
+/// Applies `modules` and `place` of a job or restart to the plan; does nothing if both are absent.
+/// Each module gets the ranks that it lists, or those that `place` assigns. This does not check
+/// that the grids fit together: the job does, with messages that scenarios expect. Throws the USAGE
+/// errors of YamlMap, as do the functions below.
 void read_modules(YamlMap& map, IncarnationPlan& plan);
 
 /// Reads the options of a restart's loads. `plan` must already have its final modules.

@@ -64,7 +64,7 @@ ExitAction read_exit(YamlMap& step) {
   return exits;
 }
 
-/// Reads `- save`, `- finalize`, `- reallocate`, `- load`, `- release`, `- restart`.
+/// Reads steps that are a single word: save, finalize, reallocate, load, release, restart.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
   const std::string& word = node.Scalar();
@@ -94,7 +94,7 @@ void add_command(CommandLife command, Scenario& scenario) {
   scenario.incarnations.back().command = std::move(command);
 }
 
-/// Reads `- train: 3`, `- restart: {layout: {tp: 4}}`.
+/// Reads steps that are maps, such as `- train: 3` or `- restart: {layout: {tp: 4}}`.
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   const IncarnationPlan& plan = scenario.incarnations.back();
   auto& actions = scenario.incarnations.back().actions;
@@ -153,8 +153,8 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
 }
 
-/// True if `action` is training that starts at `iteration` and saves at least once. Adds the number
-/// of training steps to `iteration`.
+/// True if `action` is training that begins at `iteration` and includes at least one save. Advances
+/// `iteration` by the number of training steps.
 bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const auto* train = std::get_if<TrainAction>(&action);
   if (train == nullptr) return false;
@@ -182,7 +182,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.command;  // another program's checkpoint is read, too
+    loads = loads || plan.command;  // the checkpoint of a command is read, too
     saved = saved || plan.command;
   }
   std::int64_t trained = 0;

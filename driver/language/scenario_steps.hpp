@@ -9,7 +9,7 @@ namespace reprise::driver {
 /// Adds the actions of each incarnation, and the incarnations after the first. Throws the USAGE
 /// errors of YamlMap.
 void read_steps(YamlMap& top, Scenario& scenario);
-/// Throws USAGE if the steps can't be done in this order, or if they would compare nothing.
+/// Throws USAGE if the steps are impossible in this order, or if nothing would be compared.
 void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root);
 
 }  // namespace reprise::driver

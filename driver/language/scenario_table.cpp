@@ -31,7 +31,7 @@ bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// Keeps only letters that are safe in a shell and a file system.
+/// Replaces characters that are unsafe in a shell or a file name with '-'.
 std::string plain(const std::string& text) {
   std::string name;
   for (const char c : text) {
@@ -107,8 +107,7 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// Returns the values that `word` stands for on this axis; nothing if the word does not stand for a
-/// list.
+/// Returns the values that `word` stands for on this axis; nothing if `word` is an ordinary value.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();

@@ -40,8 +40,8 @@ void put_groups(YAML::Emitter& out, const char* key, const sim::GroupSet& groups
   put_list(out, key, names);
 }
 
-/// Writes a layout. Always writes the rank order: if a layout omits it, the previous order stays in
-/// effect.
+/// Writes a layout. Always writes the rank order, because a layout without an order keeps the order
+/// of the life before.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   const sim::Layout one;
   out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -80,7 +80,8 @@ void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   out << YAML::EndMap;
 }
 
-/// Writes one model's layout, or modules with their ranks.
+/// Writes the layout of a job that is one model. For other jobs, writes the modules with their
+/// ranks.
 void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   if (plan.modules.empty()) return put_layout(out, plan.layout);
   out << YAML::Key << "modules" << YAML::Value << YAML::BeginMap;

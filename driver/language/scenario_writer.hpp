@@ -1,5 +1,5 @@
 #pragma once
-// Writes a scenario as text, and edits a file that a person wrote.
+// Writes a scenario as text, and adds results to a file that a person wrote.
 
 #include <string>
 

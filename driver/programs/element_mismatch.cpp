@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All elements of a tensor at one time, and for each element the rank that reported it.
+/// All elements of a tensor at one moment, and the rank that reported each of them.
 struct WholeValues {
   DType dtype = DType::kFloat32;
   Dims shape;
@@ -36,7 +36,7 @@ std::vector<WitnessValues> all_values(const std::string& work, std::size_t life)
         all.push_back(std::move(values));
       }
     } catch (const reports::ReadError&) {
-      continue;  // the process was killed while it wrote
+      continue;  // the process was killed while it wrote this file
     }
   }
   return all;
@@ -147,9 +147,9 @@ class Comparison {
     return std::isnan(first) ? first : std::max(first, std::abs(a.second - b.second));
   }
 
-  /// Searches the saved tensor for the wrong values: the element at `wrong`, with up to three wrong
-  /// elements after it. Returns their position in the saved tensor; nothing if they do not occur
-  /// there or occur more than once.
+  /// Searches the saved tensor for a sequence of wrong values: the value at `wrong`, and up to
+  /// three wrong values after it. Returns the index at which the sequence occurs in the saved
+  /// tensor; nothing if it does not occur, or occurs more than once.
   std::optional<std::size_t> source(std::size_t wrong) const {
     const std::size_t count = saved_.ranks.size();
     std::size_t length = 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Finds the first wrong element of a tensor, in a second run in which the ranks wrote out the
-// tensor's elements.
+// Finds the first wrong element of a tensor. Reads the elements that the ranks wrote out in a
+// second run of the scenario.
 
 #include <optional>
 #include <string>

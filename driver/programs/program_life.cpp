@@ -31,7 +31,7 @@ constexpr auto kAfterKill = std::chrono::seconds(3);
 constexpr std::uint64_t kNeedsDeadlineS = 60;
 constexpr const char* kPrograms = "{programs}";
 
-/// Returns a port of the loopback interface that is free at present.
+/// Returns a port of the loopback interface that is currently free.
 int free_port() {
   const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
   if (handle < 0) throw Error(Code::kIo, "socket");
@@ -112,7 +112,7 @@ std::vector<std::string> environment_words(const std::string& folder) {
   return words;
 }
 
-/// Runs the ranks of one life as processes. Each has a thread that waits for its end.
+/// Runs the ranks of one life as processes. Each process has a thread that waits for it to end.
 class RunningLife {
  public:
   explicit RunningLife(const LifeRequest& request)

@@ -49,7 +49,8 @@ LifeEvidence run_program_life(const LifeRequest& request);
 LifeEvidence run_command_life(const ProgramLife& life, const std::string& work,
                               const ProgramPlace& place);
 
-/// Returns why the trainer can't run here: an interpreter, a package or a program is missing.
+/// Returns which interpreter, package or program is missing, so that the trainer can't run here;
+/// nothing if none is.
 std::optional<std::string> why_no_trainer(const TrainerFile& trainer, const ProgramPlace& place);
 
 }  // namespace reprise::driver

@@ -104,8 +104,8 @@ class ProgramRun {
     return "";
   }
 
-  /// Runs the last life with a load again, but this run only pretends to load. Adds a finding if
-  /// the judges find nothing wrong with this run.
+  /// Repeats the last life that loaded a checkpoint, but the new run only pretends to load. Adds a
+  /// finding if the judges find nothing wrong with the new run.
   void judge_cold(WitnessFindings& findings) {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
@@ -353,7 +353,7 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     add_fault(lives[i], result);
   }
   if (lives.empty()) return result;
-  // A pass requires a comparison in the last life. An expected failure may occur in an earlier
+  // A pass requires a comparison in the last life, but an expected failure may occur in an earlier
   // life.
   const LifeEvidence& last = plan.expect.fails ? last_compared(lives) : lives.back();
   result.world = static_cast<std::int32_t>(last.ends.size());

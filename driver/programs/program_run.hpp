@@ -25,7 +25,7 @@ reports::ScenarioResult describe_lives(const ProgramPlan& plan,
                                        const std::vector<LifeEvidence>& lives,
                                        const ControlRuns& controls);
 
-/// Sets verdict, code and reason; a failure that the plan expects is a pass.
+/// Sets verdict, code and reason. A failure that the plan expects counts as a pass.
 void conclude(const ProgramPlan& plan, const WitnessFindings& findings,
               reports::ScenarioResult& result);
 

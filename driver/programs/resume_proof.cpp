@@ -22,8 +22,8 @@ std::string file_in(const std::string& folder, std::size_t life, std::size_t ran
   return (fs::path(folder) / name).string();
 }
 
-/// Returns the kill of a rank whose witness file does not tell how the rank ended. The phase is
-/// known if the rank died during a phase.
+/// Describes the kill of a rank whose witness file does not say how the rank ended. The description
+/// includes the phase if the rank died during one.
 ProgramKill kill_in(const RankWitness& rank) {
   ProgramKill kill{.rank = rank.rank, .phase = {}, .occurrence = 0};
   if (rank.phases.empty() || !rank.phases.back().begins) return kill;
@@ -34,8 +34,8 @@ ProgramKill kill_in(const RankWitness& rank) {
   return kill;
 }
 
-/// Takes a rank's end from its witness file. If the file does not say how the rank ended, the rank
-/// counts as killed.
+/// Determines how a rank ended from its witness file. If the file does not say, the rank is assumed
+/// to have been killed.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
   ProgramEnd end;
@@ -86,7 +86,7 @@ std::vector<LifeEvidence> read_lives(const std::string& folder) {
 ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   ProgramPlan plan;
   plan.trainer.name = "a run";
-  plan.trainer.keeps = 1;  // the number of checkpoints that it keeps is unknown
+  plan.trainer.keeps = 1;  // unknown, so this assumes the lowest number of kept checkpoints
   for (const auto& life : lives) {
     plan.lives.push_back(life.plan);
     for (const auto& [axis, size] : life.plan.layout) {
@@ -97,8 +97,8 @@ ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
   return plan;
 }
 
-/// Assigns the checkpoints that exist now to the last life that saved. It is unknown what earlier
-/// lives stored, because their checkpoints may have been removed.
+/// Assigns the checkpoints that exist now to the last life that saved. What earlier lives stored is
+/// unknown, because their checkpoints may have been removed.
 void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   Blanks blanks;
   for (const auto& life : lives) add_blanks(life.ranks, blanks);
@@ -116,7 +116,7 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
   }
 }
 
-/// Reads the second runs of those lives whose layout differs from the layout of the first life.
+/// Reads the second run of each life whose layout differs from that of the first life.
 std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
                                                   const ProgramPlan& plan) {
   std::map<std::size_t, LifeEvidence> controls;
@@ -149,8 +149,8 @@ LifeEvidence read_only_life(const std::string& folder, std::size_t lives_most) {
   throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
 }
 
-/// True if lives can be compared with the run. Otherwise adds an inconclusive finding, because a
-/// witness file can't be read or a rank did not run to its end.
+/// True if the run is complete, so that lives can be compared with it. Otherwise adds an
+/// inconclusive finding: a witness file can't be read, or a rank did not run to its end.
 bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings) {
   std::string flaw = run.unread.empty() ? "" : run.unread.front();
   for (const auto& rank : run.ranks) {
@@ -164,8 +164,8 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
   return false;
 }
 
-/// Under another layout, sums may differ in their last bits although nothing is lost. Appends
-/// advice to findings that may have this cause.
+/// Appends advice to findings that a new layout may have caused. Under another layout, sums may
+/// differ in their last bits although nothing is lost.
 void advise(const ProgramPlan& plan, WitnessFindings& findings) {
   if (plan.expect.goes_on == GoesOn::kLikeControl) return;
   for (auto& finding : findings) {
@@ -185,7 +185,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
     throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
   }
   const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted, lives.size());
-  // The last life is judged up to its end, so it must not count as killed.
+  // The last life must be judged up to its end, so it is not treated as killed.
   lives.back().plan.kill.reset();
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
   ProgramPlan plan = plan_of(lives);

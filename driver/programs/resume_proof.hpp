@@ -11,20 +11,21 @@ namespace reprise::driver {
 struct ResumeProof {
   std::string uninterrupted;  ///< run A: one life, which runs to its end
   std::string resumed;        ///< run B: several lives; each except the first begins with a load
-  /// A repetition of run B's last life that loads nothing; empty if there is none.
+  /// A second run of run B's last life, but without loading anything; empty if there is none.
   std::string cold;
-  /// Folder with second runs of lives of run B, from the same checkpoints. Each life whose layout
-  /// differs from that of the first life needs such a run, and is compared with it instead of run
-  /// A. Files are named as in run B. Empty if there are no second runs.
+  /// Folder with second runs of some of run B's lives. Each of these starts from the same
+  /// checkpoint as the life that it repeats. A life needs a second run if its layout differs from
+  /// that of the first life. It is then compared with the second run instead of run A. Files are
+  /// named as in run B. Empty if there are no second runs.
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;
 };
 
-/// Throws USAGE if a folder holds no witness files, if run A or `cold` has several lives, if run B
-/// has only one life, or if `control` lacks a life whose layout differs from that of the first
-/// life. A witness file of run B that can't be read is a failure. If one of the other runs can't be
-/// read or did not end, the proof is inconclusive.
+/// Throws USAGE if a folder contains no witness files, if run A or `cold` has several lives, if run
+/// B has only one life, or if `control` lacks a life whose layout differs from that of the first
+/// life. An unreadable witness file of run B is a failure. If another run is unreadable or did not
+/// end, the proof is inconclusive.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

@@ -32,7 +32,7 @@ std::string printed_loss(double loss) {
   return text;
 }
 
-/// Returns text that says what the report claims.
+/// Describes in words what the report claims.
 std::string expected_result(const reports::Report& report, const ScenarioResult& result) {
   std::uint64_t elements = 0;
   for (const auto& rank : result.ranks) elements += rank.elements;

@@ -8,10 +8,10 @@
 
 namespace reprise::driver {
 
-/// Returns the item "checkpoint_resume" for the only scenario of a report of resume-proof, without
-/// the hardware key under which a card nests it. The item is `verified` only if the verdict is
-/// pass. The comparison requires equal bits, so its tolerances are 0. The expected result also
-/// lists what the report does not claim.
+/// Converts a report of resume-proof, which has only one scenario, to the item "checkpoint_resume".
+/// Leaves out the hardware key under which a card nests this item. The item is `verified` only if
+/// the verdict is pass. The comparison requires equal bits, so its tolerances are 0. The expected
+/// result also lists what the report does not claim.
 std::string verification_card(const reports::Report& report);
 
 }  // namespace reprise::driver

@@ -20,8 +20,8 @@ std::int32_t sharding_ranks(const Layout& layout) {
   return sim::copies_of_parts(layout) / layout.dp_replicate;
 }
 
-/// Returns the kind of change to count when this field has a new value. Empty for dp, because a new
-/// dp may change the ranks that shard, the copies, or both.
+/// Returns the kind of change that a new value of this field counts as. Returns nothing for dp,
+/// because a new dp can change the number of ranks that shard, the number of copies, or both.
 std::string change_of(const sim::LayoutField& field) {
   if (field.name == "dp") return {};
   if (field.name == "etp") return "EP";

@@ -26,7 +26,8 @@ class CaseDistribution {
   /// Returns the number of cases by axis and value.
   const Counts& counts() const { return counts_; }
   std::uint64_t cases() const { return cases_; }
-  /// Returns the number of cases with this value on this axis: ("change", "EP"), ("world", "5-8").
+  /// Returns the number of cases with this value on this axis, such as ("change", "EP") or
+  /// ("world", "5-8").
   std::uint64_t count(const std::string& axis, const std::string& value) const;
   /// Returns one line per axis, such as "change EP 41% FSDP 63% ...". A case that has two values of
   /// an axis is counted for both.

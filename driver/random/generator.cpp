@@ -19,7 +19,7 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Upper limit on pipeline stages. The models have few layers, so further stages would have none.
+/// Upper limit on pipeline stages. The models have few layers, so additional stages would be empty.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
@@ -65,9 +65,9 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
   }
 }
 
-/// Divides the experts' ranks among the axes that only experts have. An axis whose default size is
-/// 0 mostly stays 0, and then takes its size from another axis. Such axes are drawn first, because
-/// they determine how many ranks are left for the other axes.
+/// Divides the experts' ranks among the axes that only experts have. If the default size of an axis
+/// is 0, its size mostly stays 0, which means that another axis determines it. Such axes are drawn
+/// first, because they determine how many ranks are left for the other axes.
 void draw_expert_sizes(Stream& random, Layout& layout) {
   std::int32_t left = layout.expert_ranks();
   for (const bool follows : {true, false}) {
@@ -130,7 +130,7 @@ void change_parts(Stream& random, std::string_view axis, std::int64_t layers, La
   draw_stages(random, layers, layout);
 }
 
-/// Returns an axis whose ranks hold copies of each other; in three cases of four it is dp.
+/// Returns an axis along which ranks hold copies of the same state: dp in three cases of four.
 std::string_view axis_of_copies(Stream& random) {
   std::vector<std::string_view> others;
   for (const auto& field : sim::kLayoutFields) {
@@ -140,7 +140,8 @@ std::string_view axis_of_copies(Stream& random) {
   return drawn < others.size() ? others[drawn] : "dp";
 }
 
-/// Changes one size, the order or the division into replicas or experts.
+/// Changes one aspect of the layout: the size of an axis, the rank order, or the division into
+/// replicas or experts.
 void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   const auto& parts = sim::part_axes();
   const std::uint64_t drawn = random.below(parts.size() + (model.has_experts() ? 5 : 3));
@@ -178,8 +179,8 @@ void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& a
   if (steps > 0) actions.emplace_back(TrainAction{steps});
 }
 
-/// Adds some steps, a save, and perhaps more steps and saves. Sometimes the running job loads its
-/// own save.
+/// Adds some steps, a save, and perhaps more steps and saves. Sometimes the running job loads the
+/// checkpoint that it saved.
 void add_saving(Stream& random, std::vector<Action>& actions) {
   add_training(random, 3, actions);
   actions.emplace_back(SaveAction{});
@@ -203,8 +204,8 @@ Strictness draw_strictness(Stream& random) {
   return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
-/// Draws whether saves run during training. If they do, sometimes delays their background work, and
-/// sometimes gives them very little staging.
+/// Decides at random whether saves run during training. If they do, sometimes delays their
+/// background work, and sometimes gives them very little staging memory.
 void draw_async(Stream random, CheckpointPlan& plan) {
   plan.async = chance(random, 2);
   if (!plan.async) return;
@@ -220,9 +221,9 @@ bool refuses_absent(Strictness mode) {
          mode == Strictness::kRaiseAll;
 }
 
-/// Makes a third of the jobs validate results, with formats and iterators that change from life to
-/// life. If the strict mode refuses absent objects, the last life may load with a forced template.
-/// Other lives may not, because they save afterwards.
+/// In a third of the scenarios, turns on validation of results, with formats and iterators that
+/// change from life to life. If the strict mode refuses absent objects, the last life is sometimes
+/// made to load with a forced template. The other lives are not, because they save afterwards.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
   for (auto& plan : scenario.incarnations) {
@@ -253,8 +254,8 @@ Scenario random_job(Stream& random) {
   return scenario;
 }
 
-/// Draws the layout, or, in a quarter of the cases, modules. Modules are drawn from a separate
-/// random stream.
+/// Draws the job's layout or, in a quarter of the cases, its modules. Modules are drawn from a
+/// separate random stream.
 void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
                 IncarnationPlan& plan) {
   plan.layout = random_layout(random, scenario.model, random_world(random, limits));
@@ -278,7 +279,8 @@ void change_for_restart(Stream& random, const std::string& model, const CaseLimi
   if (chance(random, 2)) plan.optimizer_sharding = random_sharding(random);
 }
 
-/// Returns `count` ranks in random order, from a world that has up to three more ranks.
+/// Returns `count` ranks in random order. The world from which they are drawn has up to three ranks
+/// more.
 std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   std::vector<std::int32_t> ranks;
   const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
@@ -331,7 +333,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     actions.insert(action, {FinalizeAction{}, fault});
     break;
   }
-  // Drops reloads. The job may continue after the fault, and the tracker may then name the old or
+  // Removes reloads. The job may continue after the fault, and the tracker may then name the old or
   // the new checkpoint, so the expected result of a reload is unknown.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
@@ -341,7 +343,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    // The restart would lose the diagnosis under any other format.
+    // With any other format, the diagnosis would be lost at the restart.
     plan.format = sim::CheckpointFormat::kTorchDist;
     plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }
@@ -411,8 +413,8 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  // Without these changes, a load may be refused or not, depending on the checkpoint that the fault
-  // leaves.
+  // Without these changes, it would be unknown whether a load must be refused, because that depends
+  // on the checkpoint that the fault leaves.
   for (auto& plan : scenario.incarnations) {
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;

@@ -20,8 +20,8 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// True if a load can take the optimizer from the life's newest checkpoint. A load takes no
-/// optimizer from a release.
+/// True if a load can restore the optimizer from the life's newest checkpoint. A release never
+/// provides an optimizer.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -93,7 +93,7 @@ bool exits_have_reasons(const Scenario& scenario) {
   return true;
 }
 
-/// True if a checkpoint is damaged or renamed to a release after the life.
+/// True if the plan damages a checkpoint or renames it to a release after the life.
 bool ends_in_damage(const IncarnationPlan& plan) {
   return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
 }
@@ -144,8 +144,8 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// With a forced template, each rank requests its own object of the rerun machine. Returns the
-/// refusal if the checkpoint lacks these objects for the loading ranks.
+/// A forced template makes each rank request its own object of the rerun machine. Returns the
+/// refusal if the checkpoint lacks these objects, or was saved by another number of ranks.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
-// Derives the expected outcome of a scenario from the requirements. It does not call the job's
-// code, because that is what the scenario tests.
+// Derives the expected outcome of a scenario from the requirements. Does not use the job's code,
+// because the scenarios test that code.
 
 #include <optional>
 #include <string>
@@ -31,8 +31,8 @@ std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
 /// True if every rank has something to compare. The ranks of a pipeline stage have nothing if the
 /// stage has no layer and is neither the first nor the last.
 bool every_rank_owns(const sim::Layout& layout, const std::string& model);
-/// The same for a life. In a job with modules, it is enough that each rank owns part of one module.
-/// Otherwise, `model` is the job's model.
+/// True if every rank of the life has something to compare. In a job with modules, it is enough
+/// that each rank owns part of one module. Otherwise, `model` is the job's model.
 bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 
 /// Sets the scenario's expectation to the required outcome. If some load must be refused, the life
@@ -40,8 +40,9 @@ bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
 void expect_what_must_come(Scenario& scenario);
 
 /// Repairs the ranks of each life. If the number of listed members does not fit the layout, the
-/// members become 0, 1, ... If modules do not fit together, they are put side by side. Exception:
-/// modules that all had the same ranks keep common ranks if their sizes are still equal.
+/// members become 0, 1, ... If modules do not fit together, they get separate ranks, one module
+/// after the other. But if the modules had the same ranks before and their sizes are still equal,
+/// they get common ranks again.
 void fit_members(Scenario& scenario);
 
 /// Returns the modules of a life. A job that is one model counts as one module without a name.

@@ -36,8 +36,8 @@ bool can_be(const Layout& layout) {
   }
 }
 
-/// Returns `layout` with another dp, so that it has `size` ranks. State in buckets can be loaded
-/// under such a layout. Returns nothing if there is none.
+/// Returns `layout` with dp changed so that it has `size` ranks. State in buckets can be loaded
+/// under the new layout. Returns nothing if no dp gives that size.
 std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
   const std::int32_t parts = layout.world_size() / layout.dp;
   if (size % parts != 0) return std::nullopt;

@@ -12,9 +12,9 @@
 
 namespace reprise::driver {
 
-/// Returns the modules of a new job. They are colocated in one case of three, and if the world is
-/// too small for disjoint modules. Draws any layout and sharding for each module; a quarter have a
-/// loss scale that overflows, and a few have a frozen encoder.
+/// Returns the modules of a new job. They are colocated in one case of three, and always if the
+/// world is too small for disjoint modules. Each module has a random layout and sharding; a quarter
+/// have a loss scale that overflows, and a few have a frozen encoder.
 std::vector<sim::ModuleConfig> random_modules(Stream& random, const CaseLimits& limits);
 
 /// Returns the modules after a restart. Their sizes and order may differ from before, and they may

@@ -211,8 +211,8 @@ void change_module(Scenario& scenario, const std::string& name,
   }
 }
 
-/// Makes the job one model with the settings of that module. Does nothing if a life lacks the
-/// module.
+/// Turns the job into a single model with the settings of that module. Does nothing if a life lacks
+/// the module.
 void make_one_model(Scenario& scenario, const std::string& name) {
   auto& lives = scenario.incarnations;
   const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {

@@ -1,6 +1,6 @@
 #pragma once
-// Converts the evidence for judgements across ranks to JSON, and back. The encoding is compact,
-// because there is an entry for every box of every save.
+// Converts the evidence that judges compare between ranks to JSON and back. The encoding is
+// compact, because there is an entry for every box of every save.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace reprise::driver {
 
-/// Writes the code by its name; an absent code becomes the empty string.
+/// Writes the name of the code; an empty string if there is no code.
 nlohmann::json put_code(std::optional<RulingCode> code);
-/// Writes the diagnosis by its name; no diagnosis becomes the empty string.
+/// Writes the name of the diagnosis; an empty string if there is no diagnosis.
 nlohmann::json put_diagnosis(sim::RerunDiagnosis diagnosis);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);

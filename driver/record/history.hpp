@@ -1,7 +1,7 @@
 #pragma once
 // Follows the actions of a scenario, without looking at any run. Computes which saves exist at a
-// given time, and for how many steps the random streams have drawn. With this, the judges detect a
-// load of the wrong checkpoint.
+// given time, and how many steps the random streams have advanced. From this, the judges recognize
+// a load of the wrong checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace reprise::driver {
 
-/// Number of steps for which a module has drawn from its random streams since they last started.
-/// Streams start again at a load that can't restore them. A load restores host streams if tp and pp
-/// are unchanged (and also dp x cp, if streams differ by rank of dp x cp). It restores expert
-/// streams if pp, ep and etp are unchanged.
+/// Number of steps that a module's random streams have advanced since they last started. Streams
+/// start again if a load can't restore them. A load restores host streams if tp and pp are
+/// unchanged. If streams differ between ranks of dp x cp, the product dp x cp must also be
+/// unchanged. A load restores expert streams if pp, ep and etp are unchanged.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -25,7 +25,7 @@ struct StreamAges {
   friend bool operator==(const StreamAges&, const StreamAges&) = default;
 };
 
-/// Ages by module. If the job is one model, there is one entry, with an empty name.
+/// Stream ages, keyed by module name. A job that is one model has one entry, with an empty name.
 using Ages = std::map<std::string, StreamAges>;
 
 /// A load after which the job continues differently, because the load left something out or modules
@@ -33,7 +33,7 @@ using Ages = std::map<std::string, StreamAges>;
 struct Turn {
   Step at;                      ///< step of the loaded checkpoint
   std::size_t incarnation = 0;  ///< incarnation that loaded it
-  bool optimizer = true;        ///< true if the checkpoint held the optimizer
+  bool optimizer = true;        ///< true if the checkpoint contained the optimizer
   bool release = false;
 
   friend bool operator==(const Turn&, const Turn&) = default;
@@ -46,13 +46,13 @@ struct SavePoint {
   /// Step of the checkpoint that the saving job had loaded; empty if it had loaded none.
   std::optional<std::int64_t> parent_step = {};
   Ages ages = {};
-  bool certain = true;   ///< false if the save did not finish; its checkpoint may exist anyway
-  bool damaged = false;  ///< true if its checkpoint was damaged, on purpose or by a store that lied
-  bool random = true;    ///< true if it holds the random streams
-  bool optimizer = true;         ///< true if it holds the optimizers' state
-  bool release = false;          ///< true if it was renamed to a release
-  std::int64_t beside = 0;       ///< steps trained while this save was in flight
-  std::vector<Turn> turns = {};  ///< turns of the saving job, in order
+  bool certain = true;      ///< false if the save did not finish; its checkpoint may exist anyway
+  bool damaged = false;     ///< true if its checkpoint was damaged, on purpose or by a faulty store
+  bool random = true;       ///< true if it includes the random streams
+  bool optimizer = true;    ///< true if it includes the optimizers' state
+  bool release = false;     ///< true if it was renamed to a release
+  std::int64_t beside = 0;  ///< steps trained while this save was in flight
+  std::vector<Turn> turns = {};  ///< changes that loads made to the saving job, in order
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
@@ -60,16 +60,16 @@ struct SavePoint {
 /// What the next life must know about the lives before it.
 struct Past {
   std::vector<SavePoint> saves;        ///< all saves, in order
-  std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
+  std::vector<sim::FaultSpec> faults;  ///< faults that stay active in later lives
   bool tracker_damaged = false;        ///< true while the tracker is damaged
 };
 
 /// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// Returns the outcome of a load of step `loaded`: kContinued if that step has the newest certain
-/// save or a later save, otherwise kFellBack. Returns nothing if no save was made at that step or
-/// it can't be loaded.
+/// Returns the outcome of a load of step `loaded`: kContinued if the last save of that step is the
+/// newest certain save or was made after it, otherwise kFellBack. Returns nothing if that step was
+/// never saved.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
 /// The state that a running job must have reached, computed from the scenario's actions.
@@ -96,7 +96,7 @@ class Position {
   bool random_by_dp_;
 };
 
-/// Returns the modules of that life's job, with their ranks.
+/// Returns the modules of the job in this incarnation, with their ranks.
 std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
 
 /// Returns the saves of all earlier incarnations, in order, for a scenario without faults.

@@ -17,8 +17,8 @@ namespace {
 
 using sim::FileKind;
 
-/// Returns the saves that the ranks of the life recorded. A save is certain if any rank saw it end
-/// well.
+/// Returns the saves that the ranks of the life recorded. A save is certain if at least one rank
+/// recorded that it ended well.
 std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
   std::vector<SavePoint> saves;
   for (const auto& rank : life.ranks) {
@@ -74,7 +74,7 @@ void do_one(Store& store, const DamageAction& damage, Past& past) {
   }
 }
 
-/// Copies the newest checkpoint to the name of a release, and updates the tracker.
+/// Copies the newest checkpoint under a release's name, and makes the tracker name the release.
 void make_release(Store& store, Past& past) {
   const std::string from = locate(store, kCheckpointRoot).directory;
   const Tracker release{};
@@ -84,7 +84,7 @@ void make_release(Store& store, Past& past) {
   store.sync_directory(kCheckpointRoot);
   write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
                    write_tracker(release));
-  past.tracker_damaged = true;  // until the next save, the tracker names a release and no iteration
+  past.tracker_damaged = true;  // until the next save, the tracker names no iteration
   for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
     if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
     save->release = true;

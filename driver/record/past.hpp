@@ -8,12 +8,12 @@
 
 namespace reprise::driver {
 
-/// Adds to `past` the life's saves, and those of its faults that are still active in later lives. A
-/// save is certain if at least one rank saw it end well and no fault made the store lie.
+/// Adds to `past` the life's saves, and those faults of the life that stay active in later lives. A
+/// save is certain if at least one rank saw it end well and was_lied_to(life) is false.
 void add_life(const IncarnationRecord& life, Past& past);
 
-/// True if a fault fired that makes the store lie: it reports success for work that was not done,
-/// or it writes wrong bytes. The saves of the life may then be damaged.
+/// True if a fault made the store report success for work that was not done, or write wrong bytes.
+/// The saves of the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
 /// Carries out the actions of the plan that happen after the life: damages a checkpoint, or renames

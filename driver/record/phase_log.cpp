@@ -55,7 +55,7 @@ struct PhaseLog::State {
   Step step = {};
   std::optional<Step> save = {};
   using Name = std::pair<std::optional<Step>, std::string>;
-  std::map<Name, std::uint64_t> begun = {};  ///< start time, by save, phase and protocol step
+  std::map<Name, std::uint64_t> begun = {};  ///< start times by save, phase, protocol step
 };
 
 PhaseLog::PhaseLog(const LogOptions& options, const Rank& own, Clock& clock, Trace& inner)

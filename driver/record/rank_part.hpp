@@ -28,7 +28,7 @@ struct RankPart {
   const sim::Policies& policies;
   TwinBook& twins;
   const Ports& ports;
-  sim::FaultBook& faults;  ///< holds the faults of faults_of(); ranks may share it
+  sim::FaultBook& faults;  ///< faults from faults_of(); ranks may share this object
   sim::FaultPowers powers;
   /// Called whenever the record is consistent: when a save begins or ends well, and after each
   /// action.

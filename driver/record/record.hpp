@@ -1,7 +1,7 @@
 #pragma once
 // Defines the evidence that a rank collects in one incarnation, for the driver to judge. On lanes
-// with real processes, the evidence is a file, so that a verdict does not depend on the launcher's
-// exit code.
+// with real processes, the evidence is written to a file, so that a verdict does not depend on the
+// launcher's exit code.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ enum class Ending : std::uint8_t {
   kReturned,
   kFailed,  ///< ended with an Error: see `code` and `message`
   kDefect,  ///< ended because of a bug in our own code
-  kHung,    ///< never came to an end
+  kHung,    ///< never ended
   kLost,    ///< was killed, or left no record
 };
 
@@ -38,12 +38,12 @@ struct RulingText {
 struct LoadEvidence {
   std::int64_t step = -1;
   Inventory requested;
-  /// Keys of the checkpoint, on rank 0 only. Empty if the checkpoint could not be read.
+  /// Keys of the checkpoint, on rank 0 only. No keys if the checkpoint could not be read.
   Inventory stored;
   std::vector<std::string> excused;
   std::uint64_t bytes_read = 0;  ///< payload bytes that this rank read
-  /// Limit on the bytes that all ranks together may read; only rank 0 has it. 0 if there is no
-  /// limit.
+  /// Limit on the bytes that all ranks together may read; 0 if there is no limit. Set on rank 0
+  /// only.
   std::uint64_t bytes_allowed = 0;
 
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
@@ -57,7 +57,7 @@ struct SaveEvidence {
   Inventory live;    ///< keys that this rank had to save
   Inventory stored;  ///< keys of the checkpoint right after the save; only the first rank has them
   bool reused = false;    ///< true if the save used a cached plan
-  Inventory padded = {};  ///< tensors of which this rank holds undefined elements
+  Inventory padded = {};  ///< tensors that have undefined elements on this rank
 };
 
 struct RankRecord {
@@ -101,7 +101,7 @@ std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
 /// Reads a record. Throws TORN_FILE if the text is not a complete record.
 RankRecord parse_record(const std::string& text, const std::string& file);
-/// Reads the past. Takes the modules from the scenario, because the text does not contain them.
+/// Reads a Past. Takes the modules from the scenario, because the text does not contain them.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
 /// Records of all ranks of one incarnation.
@@ -109,7 +109,7 @@ struct IncarnationRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< records of the members of the job
   std::int32_t world = 0;           ///< number of ranks of the world; 0 if all of them are members
-  std::vector<RulingText> rulings;  ///< rulings on the store and the processes that the life left
+  std::vector<RulingText> rulings;  ///< rulings on the store and on the life's processes
   std::string event_hash;           ///< empty on lanes without event hashes
   std::uint64_t decisions = 0;      ///< how often the simulated scheduler chose a fiber
   std::uint64_t fibers = 0;         ///< fibers that it chose from: ranks and background tasks

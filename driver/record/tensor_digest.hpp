@@ -19,8 +19,7 @@ class TensorDigest {
   /// TensorReader, and on the first call those of require_apart. Counts wrong checksums in
   /// checksums().
   std::string of(const StoredTensor& tensor);
-  /// Returns the SHA-256 of an object's item as it is stored. Counts the item's records in
-  /// checksums().
+  /// Returns the SHA-256 of an object's stored bytes. Counts the object's records in checksums().
   std::string of(const StoredObject& object);
   const ChecksumTally& checksums() const { return checksums_; }
 

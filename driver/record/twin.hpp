@@ -18,9 +18,9 @@ namespace reprise::driver {
 
 class Twin;
 
-/// Where a twin starts, if it is not a fresh job: with the state of another twin after `at`
-/// iterations. Two kinds of state start fresh even then: parts that the config's `load` leaves out,
-/// and modules that the other twin lacks.
+/// The start of a twin that begins not as a fresh job, but with the state of another twin after
+/// `at` iterations. Two kinds of state are fresh even then: parts that the config's `load` leaves
+/// out, and modules that the other twin lacks.
 struct TwinStart {
   std::shared_ptr<Twin> before;  ///< null for a fresh job
   Step at = {};
@@ -35,7 +35,7 @@ class Twin {
   /// Uses only the parts of `config` that affect training; ignores ranks and devices.
   explicit Twin(const sim::JobConfig& config, TwinStart start = {});
 
-  /// Returns the record of iteration number `step`, which comes after the start.
+  /// Returns the record of iteration `step`, which must be later than the twin's start.
   sim::StepRecord record(Step step);
   /// Returns the state in model space after `step` steps. Callers share ownership. The twin itself
   /// keeps the kStatesKept most recently requested states.

@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// The parts of a result that must not differ between two runs.
+/// The parts of a result that must be equal in two runs.
 struct Course {
   std::string name;
   std::string verdict;
@@ -34,9 +34,9 @@ std::vector<Course> courses_elsewhere(const RunRequest& request);
 
 /// Compares the report with `elsewhere`, another run of the same scenarios, and enters the result
 /// in the report. A scenario fails if its verdict or content differs. The code is
-/// NOT_DETERMINISTIC, or LANES_DISAGREE if this report is not of the simulated lane. Between lanes,
-/// content is not compared if timing decides which checkpoint a life loads and the two runs loaded
-/// different checkpoints. Scenarios that were not run here are ignored.
+/// NOT_DETERMINISTIC, or LANES_DISAGREE if this report is from a lane other than the simulated one.
+/// Between lanes, content is not compared if timing decides which checkpoint a life loads and the
+/// two runs loaded different checkpoints. Scenarios that were not run here are ignored.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

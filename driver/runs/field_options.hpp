@@ -30,9 +30,9 @@ struct FieldOptions {
 std::string to_string(const FieldOptions& options);
 
 /// Overrides the keys of each scenario. Also appends the options, without directories, to the
-/// scenario's name ("mimo/layouts[...]{--finetune}"). This shows that the result is not that of the
-/// scenario in the catalogue. Without options the scenarios do not change. Reads the checkpoint at
-/// `load`; throws the errors of stored_start().
+/// scenario's name ("mimo/layouts[...]{--finetune}"), so that its result is not mistaken for that
+/// of the scenario in the catalogue. Without options, the scenarios do not change. Reads the
+/// checkpoint at `load`; throws the errors of stored_start().
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios);
 
 }  // namespace reprise::driver

@@ -12,7 +12,7 @@
 
 namespace reprise::driver {
 
-/// The trial of one mutant in one scenario.
+/// The trial of a mutant in a single scenario.
 struct Trial {
   std::string scenario;
   bool caught = false;
@@ -26,7 +26,8 @@ struct Trial {
 /// an unexpected exception or a deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
-/// The trials of one mutant in random cases of one property, up to the first case that catches it.
+/// The trials of a mutant in random cases of one property. Once a case has caught the mutant, no
+/// further cases are run.
 struct PropertyTrial {
   std::string property;
   std::uint64_t cases = 0;  ///< number of cases run
@@ -56,13 +57,14 @@ struct MutantRequest {
   std::string only;  ///< name of the only mutant to run; empty for all
   LaneOptions options;
   std::size_t jobs = 1;
-  /// Number of random cases for each mutant that some scenario declares, in each property that
-  /// judges a single run (continuity, survives); 0 for none. The cases depend on options.seed.
+  /// Number of random cases per mutant and property; 0 for none. Random cases are run for each
+  /// mutant that some scenario declares, and for each property that judges a single run
+  /// (continuity, survives). They depend on options.seed.
   std::uint64_t property_cases = 0;
 };
 
-/// Runs one mutant, or all in registry order, on the simulated lane. Throws USAGE for a scenario
-/// that declares a mutant that does not exist.
+/// Runs one mutant, or all in registry order, on the simulated lane. Throws USAGE if a scenario
+/// declares an unknown mutant.
 std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started);
 
 std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& outcomes);

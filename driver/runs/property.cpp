@@ -47,8 +47,8 @@ Failure broken(RulingCode code, std::string reason) {
   return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 
-/// Returns the failure of a result. A pass counts only if each rank that owns elements compared
-/// some, and if no bit differed.
+/// Returns the failure of a result; nothing if it is a pass. A pass requires that each rank that
+/// owns elements compared some, and that no bit differed.
 std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
   if (scenario.expect.refusal) return std::nullopt;
   for (const auto& rank : result.ranks) {
@@ -141,8 +141,8 @@ Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std
   return saves;
 }
 
-/// True for tensors whose vocabulary is padded to fit tp. Under another tp they have another number
-/// of padding rows, whose content is undefined.
+/// True for tensors whose vocabulary is padded to fit tp. With a different tp, they have a
+/// different number of padding rows. The content of these rows is undefined.
 bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&key](const ModuleConfig& module) {
     const auto model = sim::fitted(sim::model_named(module.model), module.layout, "");
@@ -192,7 +192,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   for (const auto& [grids, name] :
        {std::pair{&left_grids, "left"},
         std::pair<const IncarnationPlan*, const char*>{&right_grids, "right"}}) {
-    // This run only saves, so it compares no elements; only a failure counts.
+    // This run only saves and compares no elements, so only a failure is of interest.
     const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
     if (result.verdict == Verdict::kFail) return failure_of(result);
   }
@@ -207,7 +207,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   return judge_diff(diff(left, right, device, {}, progress), modules);
 }
 
-/// Checks the outcome of a scenario with a fault. It makes no difference whether the fault fires.
+/// Checks the outcome of a scenario with a fault, whether or not the fault fired.
 std::optional<Failure> check_survives(const Scenario& scenario, const LaneOptions& options) {
   return failure_of(run_on_sim(scenario, options));
 }

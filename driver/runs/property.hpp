@@ -39,7 +39,7 @@ struct Property {
 ///
 ///   continuity    the scenario passes: each rank that owns elements compared some, and none
 ///                 differed; or a load is refused exactly as the requirements say
-///   layout-free   the final state has the digest of the same scenario on one rank
+///   layout-free   the final state has the same digest as if the scenario ran on one rank
 ///   stored-alike  the first incarnation stores tensors with the same bytes, whether it has its
 ///                 own layout or that of the last incarnation
 ///   deterministic two runs have the same event hash, verdict and digest
@@ -55,7 +55,7 @@ const Property& property_named(std::string_view name);
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
                                   const LaneOptions& options);
 
-/// A failure after shrinking.
+/// A failure and the scenario to which it was shrunk.
 struct Counterexample {
   Failure failure;
   Scenario scenario;      ///< smallest form; has a `recorded` block if it also fails in a plain run

@@ -1,5 +1,5 @@
 #pragma once
-// Compares a run with the result of an earlier run that the scenario file records. Pure.
+// Compares a run with an earlier run whose result the scenario file records. Pure.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& opt
                    const BuildInfo& build);
 
 struct ReplayFinding {
-  std::vector<std::string> outcome;  ///< sentences on what differs: verdict, code, wrong element
+  std::vector<std::string> outcome;  ///< one sentence per difference: verdict, code, wrong element
   std::string course;                ///< sentence on the event hashes; empty if they are equal
   /// True if both runs were made by the same commit, built without uncommitted changes.
   bool course_compared = false;

@@ -59,7 +59,8 @@ reports::Report run_all(const RunRequest& request, const Started& started);
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Started& started);
 
-/// Returns a report that contains only the facts about program and machine that every report has.
+/// Returns a report without results. It contains only the facts about program and machine that
+/// every report has.
 reports::Report empty_report(reports::ReportLane lane);
 /// Returns the report that this program left in the directory, so that results can be added to it.
 /// Returns a new report if there is none. Throws USAGE if the report is from another lane, commit

@@ -60,8 +60,8 @@ CommandLife copy_of(const std::string& directory, Step step) {
       .leaves = step.value};
 }
 
-/// Returns `modules` with the loss scales of `own`: a checkpoint does not record loss scales, so a
-/// job starts with its own.
+/// Returns `modules` with the loss scales of `own`, because the checkpoint does not record loss
+/// scales.
 std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfig>& own,
                                               std::vector<sim::ModuleConfig> modules) {
   for (auto& module : modules) {

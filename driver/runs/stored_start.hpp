@@ -16,14 +16,14 @@ struct StoredStart {
 };
 
 /// Searches below `directory` for a checkpoint of this scenario, left by a run with --save. If
-/// there is none, takes `directory` itself as the checkpoint. Throws an Error that names the
-/// directory if there is no checkpoint, if none of our training jobs wrote it, or if it is a
-/// release, which has no iteration.
+/// there is none, uses `directory` itself as the checkpoint. Throws an Error that names the
+/// directory if it has no checkpoint, if none of our training jobs wrote the checkpoint, or if the
+/// checkpoint is a release, which has no iteration.
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
 /// Adds a first life, which is a command that copies the checkpoint into the store. All other lives
 /// may load the copy. Iterations in the scenario are counted from the checkpoint's iteration,
-/// unless the first load takes only weights. Expected learning rates are dropped, because they
+/// unless the first load restores only weights. Expected learning rates are dropped, because they
 /// apply to other steps.
 void begin_from(const StoredStart& start, Scenario& scenario);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A life that runs a command once, in place of the job. The command is somebody else's program.
+// Defines a life that runs a command once, in place of the job. The command may be any program.
 
 #include <cstdint>
 #include <optional>
@@ -10,8 +10,8 @@ namespace reprise::driver {
 
 /// The judges see only the checkpoints that the command leaves.
 struct CommandLife {
-  /// Program and arguments. In each, {checkpoints} is replaced by the directory of the checkpoints
-  /// and the tracker, {reprise} by the path of this program.
+  /// Program and arguments. In all of these words, {checkpoints} stands for the directory that
+  /// contains the checkpoints and the tracker, and {reprise} for the path of this program.
   std::vector<std::string> command;
   int exits = 0;                       ///< exit code that the program must return
   std::optional<std::int64_t> leaves;  ///< step of the checkpoint that the program must commit

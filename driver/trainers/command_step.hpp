@@ -10,7 +10,7 @@ namespace reprise::driver {
 
 /// Reads the step's map. Throws the USAGE errors of YamlMap.
 CommandLife read_command_life(YamlMap map);
-/// Writes the step that read_command_life reads.
+/// Writes the step in the form that read_command_life reads.
 void put_command_life(YAML::Emitter& out, const CommandLife& life);
 
 }  // namespace reprise::driver

@@ -1,6 +1,5 @@
 #pragma once
-// Defines the part of a scenario that is about a trainer: the trainer's lives, and what is expected
-// of them.
+// Defines the part of a scenario that describes a trainer: its lives and the expected results.
 
 #include <cstdint>
 #include <map>
@@ -26,11 +25,11 @@ struct ProgramStep {
   friend bool operator==(const ProgramStep&, const ProgramStep&) = default;
 };
 
-/// Ends a rank's process by a signal, at the beginning of a phase.
+/// Kills a rank's process by a signal at the beginning of a phase.
 struct ProgramKill {
   std::int64_t rank = 0;
   std::string phase;            ///< empty if unknown, as in the witness of a run without a driver
-  std::int64_t occurrence = 1;  ///< 1 is the first time in that life
+  std::int64_t occurrence = 1;  ///< 1 for the first such phase in the life
 
   friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
 };
@@ -45,7 +44,7 @@ enum class ProgramFault : std::uint8_t {
 /// Returns "transient", "persistent", "correct" or "rejected".
 std::string_view name_of(ProgramFault fault);
 
-/// A wrong result that the trainer's rerun machine is to detect.
+/// A wrong result that the trainer's rerun machine must detect.
 struct ProgramRerun {
   std::int64_t iteration = 1;
   ProgramFault kind = ProgramFault::kTransient;

@@ -65,8 +65,8 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads the map's key `options` into the parameter `options`. Options that the key does not set
-/// keep their values.
+/// Reads the key `options` of the map into the argument `options`. Options that are not listed
+/// under the key keep their values.
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {
@@ -94,8 +94,8 @@ std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
                        [does](const ProgramStep& step) { return step.does == does; });
 }
 
-/// Reads a kill, which happens during a save or load, and adds that save or load to the life. No
-/// step is added for the load at the start of a life.
+/// Reads a kill that happens during a save or load, and adds that save or load to the life. Adds
+/// nothing for the load at the start of a life.
 ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
   const TrainerFile& trainer = plan.trainer;
   ProgramKill kill;
@@ -129,7 +129,7 @@ ProgramLife next_life(const ProgramPlan& plan) {
   return {.layout = plan.lives.back().layout, .options = plan.lives.back().options};
 }
 
-/// Reads `- save`, `- load`, `- finalize`, `- restart`.
+/// Reads steps that are a single word: save, load, finalize, restart.
 void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) {
   const std::string& word = node.Scalar();
   if (word == "restart") {
@@ -164,7 +164,7 @@ void read_program_fault(YamlMap map, const TrainerFile& trainer, ProgramLife& li
   map.refuse_unknown();
 }
 
-/// Reads `- train: 3`, `- restart: {layout: dp4}`, ...
+/// Reads steps that are maps, such as `- train: 3` or `- restart: {layout: dp4}`.
 void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) {
   const TrainerFile& trainer = plan.trainer;
   ProgramLife& life = plan.lives.back();
@@ -230,7 +230,7 @@ void read_program_expect(YamlMap map, ProgramPlan& plan) {
   map.refuse_unknown();
 }
 
-/// Reads the trainer, and the first life without its steps.
+/// Reads the trainer, and the first life except for its steps.
 ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   YamlMap map = top.map("trainer");
   ProgramPlan plan;

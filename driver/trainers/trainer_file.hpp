@@ -1,6 +1,6 @@
 #pragma once
-// Reads the description of a trainer, the file trainer.yaml (docs/witness.md). A trainer is
-// somebody else's program that runs as the job of a scenario.
+// Reads the description of a trainer, the file trainer.yaml (docs/witness.md). A trainer is a
+// program from outside this project that runs as the job of a scenario.
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// The run that a trainer is compared with after a load under another layout.
+/// Decides which run a trainer is compared with after a load under another layout.
 enum class GoesOn : std::uint8_t {
   /// The training must equal the uninterrupted run, bit for bit.
   kBitwise,
@@ -31,8 +31,8 @@ struct TrainerFile {
   std::string folder;  ///< absolute path of the folder with trainer.yaml
   std::string name;
   std::string about;
-  std::vector<std::string> command;          ///< program and arguments, relative to `folder`
-  std::map<std::string, std::string> needs;  ///< Python packages with versions
+  std::vector<std::string> command;          ///< program and arguments; runs in `folder`
+  std::map<std::string, std::string> needs;  ///< required Python packages and their versions
   std::vector<std::string> axes;
   std::vector<std::string> inside;  ///< axes that need no ranks of their own, such as ep within dp
   std::int64_t ranks = 1;           ///< upper limit on the number of processes
@@ -41,7 +41,7 @@ struct TrainerFile {
   std::vector<TrainerOption> options;
   std::vector<std::string> phases;
   std::vector<std::int64_t> exits = {0};
-  std::vector<std::string> faults;  ///< kinds of faults that the trainer can have: "rerun"
+  std::vector<std::string> faults;  ///< kinds of faults that the trainer supports, such as "rerun"
   /// Number of checkpoints that the trainer keeps; all if empty.
   std::optional<std::int64_t> keeps;
   std::int64_t seconds = 120;  ///< deadline of one life

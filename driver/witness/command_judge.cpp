@@ -3,8 +3,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Compares the checkpoint that the command left with the checkpoint of that step before the
-/// command.
+/// Compares the checkpoint that the command left with the checkpoint of the same step that existed
+/// before the command ran.
 class CommandJudge {
  public:
   CommandJudge(std::size_t number, const LifeEvidence& life, WitnessFindings& findings)

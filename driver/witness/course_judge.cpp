@@ -47,7 +47,7 @@ void judge_ranks_alike(std::size_t number, const LifeEvidence& life, const char*
   }
 }
 
-/// Compares the metric of each step with the reference's. Reports the first difference.
+/// Compares the metric of each step with that of the reference. Reports the first difference.
 void judge_metric(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
                   const std::string& called, const char* metric, WitnessFindings& findings) {
   for (const auto step : steps_of(life.ranks)) {
@@ -116,7 +116,7 @@ void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence
   }
 }
 
-/// The samples that all ranks took in one step, and the life in which they took them.
+/// The samples that all ranks used in one step, and the life in which they used them.
 struct TakenStep {
   std::vector<std::int64_t> samples;
   std::size_t life = 0;
@@ -248,7 +248,7 @@ class SampleJudge {
     const std::int64_t last = taken_.rbegin()->first;
     const auto here_all = all_of(taken_, last);
     const auto there_all = all_of(there, last);
-    // Under another layout a step may take another number of samples.
+    // Under another layout, a step can use a different number of samples.
     const bool other_count = here_all.size() != there_all.size() && has_other_layout();
     if (here_all == there_all ||
         (other_count && *here_all.begin() == *there_all.begin() && has_no_hole(here_all))) {
@@ -274,8 +274,8 @@ class SampleJudge {
     });
   }
 
-  /// Reports a step whose samples are reported only here or only in the other run. Returns true if
-  /// there is such a step, or if no samples are reported at all.
+  /// Reports a step whose samples are known for only one of the two runs. Returns true if there is
+  /// such a step, or if no samples are reported at all.
   bool judge_silence(const Taken& there) {
     for (const auto& [step, at] : taken_) {
       const auto other = there.find(step);

@@ -74,7 +74,7 @@ class LoadJudge {
     findings_.back().when = StateMoment::kLoaded;
   }
 
-  /// Returns the step of a save, other than this one, that had this content.
+  /// Returns the step of another save in which the tensor had this content.
   std::optional<std::int64_t> other_save_of(const std::string& key, std::uint64_t digest,
                                             const ToldSave& save) const {
     for (auto other = case_.saves.rbegin(); other != case_.saves.rend(); ++other) {
@@ -85,8 +85,8 @@ class LoadJudge {
     return std::nullopt;
   }
 
-  /// Reports a load whose tensors come from several saves, or all from a save of another step.
-  /// Returns true if it reported such a load.
+  /// Reports a load whose tensors come from several saves, or all come from a save of another step.
+  /// Returns true if it reported the load.
   bool judge_mixture(const ToldSave& save) {
     // Step of another save, and one key whose content comes from that save.
     std::map<std::int64_t, std::string> from;
@@ -110,7 +110,8 @@ class LoadJudge {
     return true;
   }
 
-  /// An object with a shard belongs to a layout, so another layout need not have it.
+  /// An object with a shard exists only under certain layouts, so it may be missing under another
+  /// layout.
   void judge_object(const std::pair<std::string, std::string>& name, const WholeObject& live,
                     const ToldSave& save) {
     if (!live.digest) return;

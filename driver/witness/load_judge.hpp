@@ -1,5 +1,5 @@
 #pragma once
-// Compares the state after a load with the state at the save that it loaded. Pure.
+// Compares the state after a load with the state at the save whose checkpoint was loaded. Pure.
 
 #include <vector>
 
@@ -15,7 +15,7 @@ struct LoadCase {
   const std::map<std::string, std::int64_t>& layout;
   /// The checkpoints that the load could choose from.
   const std::vector<StoredCheckpoint>& stored;
-  /// True if the load must take the newest whole checkpoint. False if the scenario names the step
+  /// True if the load must choose the newest whole checkpoint. False if the scenario names the step
   /// to load.
   bool wants_newest = true;
 };
@@ -24,8 +24,8 @@ struct LoadCase {
 /// reported a save of that step.
 std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::int64_t step);
 
-/// Adds a finding for a load of a step that nobody saved or of an old checkpoint, and for each
-/// tensor or object whose loaded content differs from that at the save. If a tensor differs, the
+/// Adds a finding if nobody saved the loaded step, or if an old checkpoint was loaded. Also adds
+/// one for each tensor or object whose content is not the same as at the save. For a tensor, the
 /// finding says whether the checkpoint has the right content.
 void judge_load(const LoadCase& load, WitnessFindings& findings);
 

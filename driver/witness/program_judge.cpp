@@ -26,8 +26,8 @@ bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramSte
   return false;
 }
 
-/// True if the last save of the life must be complete: it was not asynchronous, or a later step
-/// waited for it.
+/// True if the last save of the life must be complete, because it was not asynchronous or a later
+/// step waited for it.
 bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   bool ended = true;
   for (const auto& step : life.steps) {
@@ -78,7 +78,7 @@ class ProgramJudge {
     judge_trajectory();
   }
 
-  /// Checks that the rank, world and layout in each witness file are those with which the driver
+  /// Checks that the witness file of each rank has the rank, world and layout with which the driver
   /// started the rank.
   void judge_start() {
     const auto world = static_cast<std::int64_t>(life_->ends.size());
@@ -173,7 +173,8 @@ class ProgramJudge {
     const auto at = save_loaded(saves_, loaded.step);
     const bool own = at && saves_[*at].state.life == number_;
     const auto& stored = own ? life_->after : life_->before;
-    // It was unknown whether this save had ended. It must be whole, because it was loaded.
+    // If it was unknown whether this save had ended, it has not been compared yet. It was loaded,
+    // so it must be whole and is compared now.
     const bool known = at && (lives_[saves_[*at].state.life].stored_known ||
                               checkpoint_of(stored, loaded.step) != nullptr);
     if (known && !own && !saves_[*at].compared) judge_save_in(*at, stored);
@@ -249,7 +250,7 @@ class ProgramJudge {
           std::to_string(loads_.size()));
   }
 
-  /// In a life with a planned exit code, ranks need not report the steps of the last training.
+  /// If an exit code is planned for the life, ranks need not report the steps of its last training.
   void require_steps() {
     std::size_t planned = 0;
     std::size_t last = 0;
@@ -269,8 +270,8 @@ class ProgramJudge {
     }
   }
 
-  /// True if a later save of this life overwrote the checkpoint of this save: it has the same step,
-  /// or all saves go to one folder.
+  /// True if a later save of this life overwrote this save's checkpoint, because it has the same
+  /// step or because all saves go to one folder.
   bool saved_again(std::size_t save) const {
     for (std::size_t i = save + 1; i < saves_.size(); ++i) {
       if (saves_[i].state.step == saves_[save].state.step || shares_folder(life_->after))
@@ -279,7 +280,7 @@ class ProgramJudge {
     return false;
   }
 
-  /// True if the trainer keeps only some checkpoints, and this one is older than those.
+  /// True if the trainer keeps a limited number of checkpoints, and this one is too old to be kept.
   bool may_be_gone(std::size_t save) const {
     const auto later = std::count_if(saves_.begin() + static_cast<std::ptrdiff_t>(save) + 1,
                                      saves_.end(), [](const ToldSave& s) { return s.complete; });

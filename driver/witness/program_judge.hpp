@@ -21,8 +21,8 @@ struct ProgramEnd {
   std::string log;         ///< the end of the program's output
 };
 
-/// The evidence that one life left: how its ranks ended, what they witnessed, and the stored
-/// checkpoints.
+/// The evidence that one life left: how its ranks ended, what their witness files report, and the
+/// stored checkpoints.
 struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;     ///< by rank
@@ -31,7 +31,7 @@ struct LifeEvidence {
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
   std::string complaint = {};  ///< how the end of a command differs from its plan
-  bool stored_known = true;    ///< false if nobody looked for checkpoints after the life
+  bool stored_known = true;    ///< false if the checkpoints after the life are unknown
 };
 
 /// Other runs that the lives of a scenario are compared with. A run that is null or absent is not
@@ -42,11 +42,12 @@ struct ControlRuns {
   std::map<std::size_t, const LifeEvidence*> again;
 };
 
-/// True if this life, or a life before it, has another layout than the first life.
+/// True if this life, or a life before it, has a layout that differs from the first life's.
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
-/// Requires a planned rerun fault. True if the fault struck the planned rank.
+/// True if the planned rerun fault struck the planned rank. Call it only if a rerun fault is
+/// planned.
 bool fault_came(const LifeEvidence& life);
 /// True if the planned kill ended the planned rank in the planned phase.
 bool kill_fired(const LifeEvidence& life);
@@ -54,17 +55,17 @@ bool kill_fired(const LifeEvidence& life);
 const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
                                  const ControlRuns& controls);
 
-/// Returns all findings: those of earlier lives first, and within a life causes before effects.
+/// Returns all findings, ordered by life. Within a life, causes come before their effects.
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls);
 
 /// Returns the first finding that is a failure; null if there is none.
 const WitnessFinding* first_failure(const WitnessFindings& findings);
 
-/// Compares the last of `lives` with `cold`, a run of that life that loaded nothing. Adds an
+/// Compares the last of `lives` with `cold`, a run of that life without its load. Adds an
 /// inconclusive finding if `cold` trains and ends as the life did, or if the judges find no failure
 /// when `cold` replaces the life. Also adds one if `cold` can't be compared, because it failed, has
-/// another layout, or does not report what it holds instead of the loaded state.
+/// another layout, or does not report the state that it has instead of the loaded one.
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                      const LifeEvidence& cold, const ControlRuns& controls,
                      WitnessFindings& findings);

@@ -6,8 +6,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns the shortest prefix of the key that ends before a dot and under which no key was
-/// reported; the key itself if there is none.
+/// Returns the shortest prefix of `key` that ends before a dot and with which no reported key
+/// begins. Returns `key` itself if there is no such prefix.
 std::string untold_prefix(const std::string& key, const std::set<std::string>& told) {
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
     const auto next = told.lower_bound(key.substr(0, dot));
@@ -16,8 +16,8 @@ std::string untold_prefix(const std::string& key, const std::set<std::string>& t
   return key;
 }
 
-/// Lists all keys as text. Keys that share such a prefix are joined: "optim.groups (23),
-/// sched.last_epoch".
+/// Lists unreported keys as text. Joins keys that have the same untold_prefix(): "optim.groups
+/// (23), sched.last_epoch".
 std::string listed(const std::vector<std::string>& untold, const std::set<std::string>& told) {
   std::map<std::string, std::vector<std::string>> prefixes;
   for (const auto& key : untold) prefixes[untold_prefix(key, told)].push_back(key);
@@ -29,8 +29,8 @@ std::string listed(const std::vector<std::string>& untold, const std::set<std::s
   return text;
 }
 
-/// True if a rank's object with this shard is stored under `key`, as "name/shard_0.1_2.2". The
-/// shard may be given without the numbers of shards: "0.1".
+/// True if `key` is the stored key of object `name` with this shard, such as "name/shard_0.1_2.2".
+/// `shard` may lack the numbers of shards: "0.1".
 bool holds_shard(const std::string& key, const std::string& name, const std::string& shard) {
   const std::string item = name + "/shard_" + shard;
   return key.starts_with(item) && (shard.empty() || key == item || key[item.size()] == '_');
@@ -139,7 +139,7 @@ class SaveJudge {
   }
 
   /// Reports stored keys that no rank described. Either an earlier save left them, or the trainer's
-  /// witness describes too little.
+  /// witness files are incomplete.
   void judge_unwitnessed() {
     std::set<std::string> told;
     for (const auto& [key, tensor] : live_.tensors) told.insert(key);

@@ -1,5 +1,5 @@
 #pragma once
-// Compares a checkpoint with the state that the ranks held when they saved it. Pure.
+// Compares a checkpoint with the state that the ranks had when they saved it. Pure.
 
 #include <map>
 #include <string>
@@ -13,7 +13,7 @@ namespace reprise::driver {
 struct ToldSave {
   WholeState state;
   std::map<std::string, std::int64_t> layout;  ///< layout of the life that saved
-  bool complete = true;   ///< false if the life ended before the save was known to have ended
+  bool complete = true;   ///< false if the life ended and it is unknown whether the save did
   bool compared = false;  ///< true once the save was compared with its checkpoint
 };
 
@@ -27,13 +27,13 @@ struct SaveCase {
   const std::vector<std::string>& unwitnessed;
 };
 
-/// Adds a finding for each tensor or object that was held at the save and is not stored, or is
-/// stored with another dtype, shape or content. Adds an inconclusive finding for stored keys that
-/// no rank reported.
+/// Adds a finding for each tensor or object that the ranks had at the save and that is not stored,
+/// or is stored with another dtype, shape or content. Adds an inconclusive finding for stored keys
+/// that no rank reported.
 void judge_save(const SaveCase& save, WitnessFindings& findings);
 
-/// True if `key` equals the prefix, or continues it after a dot or a slash. False for an empty
-/// prefix.
+/// True if `key` is the prefix itself, or is the prefix followed by a dot or a slash and more text.
+/// False for an empty prefix.
 bool is_below(const std::string& key, const std::string& prefix);
 
 }  // namespace reprise::driver

@@ -1,6 +1,6 @@
 #pragma once
-// Reads a checkpoint root with the engine's own reader: for each checkpoint below it, the digests
-// of its tensors and the names of its objects.
+// Reads all checkpoints below a root with the engine's own reader. For each checkpoint, computes
+// the digests of its tensors and lists the names of its objects.
 
 #include <cstdint>
 #include <map>
@@ -30,26 +30,27 @@ struct StoredCheckpoint {
   std::string directory;             ///< relative to the root; empty for the root itself
   std::optional<std::int64_t> step;  ///< number at the end of the directory's name
   std::map<std::string, StoredDigest> tensors;
-  std::map<std::string, StoredFlaw> unread;  ///< flaws of the tensors that can't be read, by key
+  std::map<std::string, StoredFlaw> unread;  ///< by key: why the tensor can't be read
   std::set<std::string> objects;
   std::optional<StoredFlaw> flaw;  ///< set if no part of the checkpoint can be read
 };
 
-/// For each key, the boxes of the tensor that belong to no rank.
+/// Maps the key of a tensor to its blank boxes. Blank boxes belong to no rank.
 using Blanks = std::map<std::string, std::vector<Box>>;
 
-/// Reads all checkpoints at most two folders below `root`, sorted by directory. Never throws
-/// because of what it finds there. Digests leave out the elements of blank boxes.
+/// Reads every checkpoint that is `root` itself or is one or two folders below it. Sorts them by
+/// directory. Flaws of the stored files are returned, not thrown. Digests leave out the elements of
+/// blank boxes.
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks = {});
 
-/// Returns a tensor's elements, row-major; nothing if it can't be read.
+/// Returns a tensor's elements in row-major order, or nothing if the tensor can't be read.
 std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
                                      const std::string& key);
 
 /// True if all saves go to one folder, whose name contains no step.
 bool shares_folder(const std::vector<StoredCheckpoint>& stored);
-/// Returns the checkpoint of the step, or the only one if all saves go to one folder. Null if there
-/// is none.
+/// Returns the checkpoint of step `step`. If all saves go to one folder, returns the checkpoint in
+/// that folder, whatever its step. Returns null if there is none.
 const StoredCheckpoint* checkpoint_of(const std::vector<StoredCheckpoint>& stored,
                                       std::int64_t step);
 

@@ -10,12 +10,12 @@
 namespace reprise::driver {
 namespace {
 
-/// A tensor as all ranks reported it.
+/// One tensor, combined from the reports of all ranks.
 struct Told {
   WholeTensor whole;
-  std::int64_t holders = 0;  ///< 0 until a rank that holds a part reports the number
+  std::int64_t holders = 0;  ///< number of copies of each box; 0 until a rank reports it
   std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>>
-      boxes;  ///< for each box, the rank and digest of every copy
+      boxes;  ///< maps each box to the rank and digest of every copy
 };
 
 std::string moment_text(const WholeState& state) {
@@ -100,7 +100,8 @@ class Merge {
     find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
   }
 
-  /// Requires that copies of a box are equal, because a save keeps only one of them.
+  /// Checks that all copies of a box are equal. They have to be, because a save keeps only one
+  /// copy.
   void require_replicas(const std::string& key, const Told& told) {
     const RulingCode code =
         state_.when == StateMoment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;

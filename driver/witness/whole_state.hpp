@@ -17,7 +17,7 @@ struct WitnessFinding {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int64_t> rank = {};
-  std::string key = {};  ///< tensor that is wrong; its first wrong element can be looked up
+  std::string key = {};  ///< tensor with a wrong element; used to look up the first one
   std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
   std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
   std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor
@@ -33,7 +33,7 @@ struct WholeTensor {
   Dims shape;
   std::uint64_t digest = 0;
   std::uint64_t elements = 0;   ///< number of elements over all ranks, replicas included
-  std::int64_t rank = 0;        ///< lowest rank that reported it
+  std::int64_t rank = 0;        ///< lowest rank that reported the tensor
   std::vector<Box> blank = {};  ///< boxes that belong to no rank
 };
 
@@ -50,20 +50,21 @@ struct WholeState {
   std::map<std::pair<std::string, std::string>, WholeObject> objects;  ///< by key and shard
 };
 
-/// Merges, over all ranks, the `nth` state that each rank reported for the moment `when`. Reports
-/// replicas that differ, boxes that leave a gap or overlap, and ranks that disagree on a tensor.
-/// Returns nothing if some rank has no such state.
+/// From each rank, takes the `nth` state that it reported for the moment `when`, and merges these
+/// states. Reports replicas that differ, boxes that leave a gap or overlap, and ranks that disagree
+/// on a tensor. Returns nothing if some rank has no such state.
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
 
-/// Adds, for each tensor, the boxes that the ranks report as blank.
+/// Adds to `blanks` the boxes that the ranks reported as blank.
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
 
 /// Returns the moments of the first rank's states, in the order in which it reported them.
 std::vector<StateMoment> moments_of(const std::vector<RankWitness>& ranks);
 
-/// Merges all states that every rank reported for the moment `when`.
+/// Calls merge_states() for the moment `when` with nth = 0, 1, 2 and so on, until some rank has no
+/// such state. Returns all results.
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
                                   std::size_t life, WitnessFindings& findings);
 

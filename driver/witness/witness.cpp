@@ -18,8 +18,8 @@ using reports::JsonField;
 constexpr std::array<std::string_view, 3> kMoments = {"save", "loaded", "end"};
 constexpr std::size_t kDigestDigits = 16;
 
-/// Refuses a field that docs/witness.md does not define, because its author would expect the field
-/// to be judged.
+/// Refuses a field that docs/witness.md does not define. Whoever wrote the field expects it to be
+/// checked, and nothing would check it.
 void refuse_others(const JsonField& field, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : field.entries()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -38,7 +38,7 @@ std::uint64_t hex_of(const JsonField& field, std::size_t digits_least, std::size
   return value;
 }
 
-/// Reads a number as Python's float.hex writes it.
+/// Parses a number in the format of Python's float.hex.
 double hex_float(const JsonField& field) {
   const std::string text = field.text();
   char* end = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Reads the witness file that one rank of a trainer writes about itself in one life. Anything that
-// docs/witness.md does not allow is an error.
+// Reads a witness file: what one rank of a trainer reports about itself during one life. Anything
+// that docs/witness.md does not allow is an error.
 
 #include <array>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct WitnessTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  std::vector<WitnessBox> boxes;  ///< boxes of this rank; empty if it holds no part
-  std::int64_t holders = 1;       ///< number of ranks that hold each of its boxes
+  std::vector<WitnessBox> boxes;  ///< boxes of this rank; empty if it has none
+  std::int64_t holders = 1;       ///< number of ranks that have a copy of each of these boxes
   /// Boxes that belong to no rank, such as the padding of a bucket. Their content is not judged.
   std::vector<Box> blank = {};
 };
@@ -76,13 +76,13 @@ struct RankWitness {
   std::string exit_why;
   bool done = false;
   bool torn = false;  ///< true if the last line was cut off
-  /// Scripts used instead of missing hardware, such as without_cuda.py.
+  /// Scripts, such as without_cuda.py, that stand in for missing hardware.
   std::vector<std::string> stand_ins;
   std::map<std::string, std::string> versions;
 };
 
-/// Parses a witness file. Throws reports::ReadError with file and line for anything that the
-/// contract does not allow. A last line without a newline is dropped, and `torn` is set.
+/// Parses a witness file. Throws reports::ReadError with file and line for anything that
+/// docs/witness.md does not allow. A last line without a newline is dropped, and `torn` is set.
 RankWitness parse_witness(const std::string& text, const std::string& file);
 
 /// The elements of one box, as bits.
@@ -92,7 +92,7 @@ struct WitnessValues {
   std::string key;
   DType dtype = DType::kFloat32;
   Box box;
-  std::vector<std::uint64_t> words;  ///< two per element of 16 bytes: low, high
+  std::vector<std::uint64_t> words;  ///< one per element; two if it has 16 bytes: low, high
   std::int64_t rank = 0;
 };
 std::vector<WitnessValues> parse_values(const std::string& text, const std::string& file);

@@ -1,5 +1,5 @@
 #pragma once
-// Reads a small text file whole.
+// Reads a small text file as a whole.
 
 #include <filesystem>
 #include <string>
@@ -9,8 +9,8 @@ namespace reprise::driver {
 /// Returns the text of the file; empty if the file is missing or can't be read. The caller's checks
 /// then report the problem.
 std::string text_of(const std::filesystem::path& file);
-/// Returns the end of a text, for messages that quote a log: the last 400 characters, after "..."
-/// if something was cut off.
+/// Returns the end of a log file, for messages that quote it: at most the last 400 characters. If
+/// the file is longer, "..." comes before them.
 std::string tail_of(const std::filesystem::path& file);
 
 }  // namespace reprise::driver

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t kTextMax = 1000;
 constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
-constexpr std::size_t kNodesMax = 64 * 1024;  // even the largest allowed file has fewer
+constexpr std::size_t kNodesMax = 64 * 1024;  // more nodes than any file of allowed size has
 constexpr int kDepthMax = 32;
 
 /// Returns the length in bytes of the first UTF-8 character. Returns 0 if the bytes are malformed
-/// or encode no character. Such bytes must be refused, because yaml-cpp accepts them but writes
-/// different bytes.
+/// or encode no character. yaml-cpp accepts malformed bytes but would write different ones, so
+/// callers refuse them.
 std::size_t letter_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
@@ -273,8 +273,7 @@ std::string YamlMap::required(std::string_view key) {
   return *value;
 }
 
-/// Throws because the key is missing; suggests a similar key that is present and was probably
-/// meant.
+/// Throws because the key is missing. The message suggests a present key with a similar name.
 void YamlMap::fail_lacking(std::string_view key) const {
   const std::array<std::string_view, 1> wanted = {key};
   for (const auto& entry : node_) {

@@ -1,7 +1,7 @@
 #pragma once
 // Reads a YAML mapping strictly: unknown and duplicate keys are errors with a suggestion, and every
-// error names file, line and column. yaml-cpp itself silently keeps duplicates. A value written as $name is
-// replaced by the value that a table binds to it.
+// error names file, line and column. yaml-cpp itself silently keeps duplicates. If a table of
+// bindings is given, a value written as $name is replaced by the value of `name` in the table.
 
 #include <yaml-cpp/yaml.h>
 
@@ -19,7 +19,7 @@
 
 namespace reprise::driver {
 
-/// Values for $names. Must outlive the maps that use it.
+/// Values for $names. This table must outlive the maps that use it.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
   std::set<std::string> used;  ///< names that were looked up
@@ -28,13 +28,13 @@ struct Bindings {
 class YamlMap {
  public:
   /// `what` is the mapping's name in messages, such as "job" or "step 3". Throws USAGE if `node` is
-  /// not a mapping or repeats a key. With `bindings`, replaces each scalar value $name by its
-  /// binding; throws USAGE for a name without one.
+  /// not a mapping or repeats a key. If `bindings` is given, replaces each scalar value $name by
+  /// the value bound to `name`, and throws USAGE if no value is bound to it.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
-  /// Returns the node under `key`, or an undefined node if the mapping lacks the key.
-  /// refuse_unknown() then accepts the key.
+  /// Returns the node under `key`, or an undefined node if the mapping lacks the key. From this
+  /// call on, refuse_unknown() accepts the key.
   YAML::Node node(std::string_view key);
   /// Like node(), but throws USAGE if the mapping lacks the key.
   YAML::Node required_node(std::string_view key);
@@ -48,9 +48,9 @@ class YamlMap {
                                          std::int64_t most);
   std::optional<double> number(std::string_view key);
   std::optional<bool> flag(std::string_view key);  ///< accepts true, false, yes and no
-  /// Reads one of these words; the error for another word suggests the closest one.
+  /// Reads one of `words`. For any other word, throws an error that suggests the closest one.
   std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
-  /// Reads one of these values, written as the name that name_of() returns for it.
+  /// Reads one of `values`, each written as the name that name_of() returns for it.
   template <class T>
   std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
   /// As one_of(), but reads a list without duplicates, or a single value.
@@ -68,7 +68,7 @@ class YamlMap {
   /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
 
-  /// Throws USAGE for a key of the mapping that no call has read. The message suggests a similar
+  /// Throws USAGE if the mapping has a key that no call has read. The message suggests a similar
   /// known key, or else lists all known keys.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
@@ -114,8 +114,8 @@ std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values)
 
 /// Returns the file's content. Throws NOT_FOUND, or USAGE if it has more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// Parses the text. Throws USAGE with line and column if it is not YAML, is not UTF-8, or has endless
-/// aliases.
+/// Parses the text. Throws USAGE, with line and column, if the text is not YAML or not UTF-8, or if
+/// it has endless aliases.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

@@ -12,7 +12,7 @@
 
 namespace reprise REPRISE_API {
 
-/// A batch of copies that were queued together. wait() with this event returns once the batch is
+/// A batch of copies that were queued together. wait() with this event returns when this batch is
 /// done, whether or not other batches are done.
 struct DeviceEvent {
   std::uint64_t id = 0;
@@ -40,7 +40,7 @@ using StagingMemory = std::shared_ptr<std::byte[]>;
 class Device {
  public:
   virtual ~Device() = default;
-  /// Returns the node's name and the device's index; identifies the device in messages.
+  /// Returns the device's name for messages: the name of its node and its index.
   virtual std::string name() const = 0;
   /// Starts copies from the device to staging memory. After wait(event), the caller may read the
   /// host side and change the device side.
@@ -52,8 +52,8 @@ class Device {
   /// True if the CPU can write the device's memory directly. A reader then writes bytes straight
   /// into the tensor, without an intermediate copy.
   virtual bool host_memory() const { return false; }
-  /// Returns `bytes` uninitialised bytes of the kind of memory this device copies fastest. Reuses
-  /// released memory. Throws NO_SPACE if the device's library has none left.
+  /// Allocates `bytes` uninitialised bytes of the kind of memory that this device copies fastest.
+  /// Reuses released memory if possible. Throws NO_SPACE if no such memory is left.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
@@ -62,11 +62,11 @@ class Device {
   virtual std::uint64_t batch_bytes() const { return 0; }
 };
 
-/// Returns the CUDA device `index`. `stream` is a cudaStream_t of that device, on which the job
-/// computes its state; null means the default stream. Copies from the device run after the work
-/// already queued on the stream. Work queued after a load runs after the load's copies to the
-/// device. The stream must outlive the device. Throws UNSUPPORTED if there is no such device. Needs
-/// the package component "cuda".
+/// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
+/// computes its state on this stream. Null means the default stream. Copies from the device run
+/// after the work already queued on the stream. Work queued after a load runs after the load's
+/// copies to the device. The stream must outlive the device. Throws UNSUPPORTED if there is no such
+/// device. Needs the package component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
 
 }  // namespace REPRISE_API

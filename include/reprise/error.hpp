@@ -1,5 +1,6 @@
 #pragma once
-// Defines the error codes, and the exception type that carries a code and the place of the error.
+// Defines the error codes, and an exception type that carries a code and says where the error
+// happened.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace reprise REPRISE_API {
 
-/// Says what went wrong, in as much detail as a caller can act on. A code is printed as its
+/// Kinds of errors; a caller may react to each kind differently. A code is printed as its
 /// enumerator in upper case: kCoverageGap prints as COVERAGE_GAP. Printed names are stable; the
 /// numbers may change, and some numbers are unused here.
 enum class Code : std::uint32_t {
@@ -26,28 +27,28 @@ enum class Code : std::uint32_t {
   kTornFile,      ///< a file is truncated, garbled, or not of the kind that its name promises
   kRefusedName,   ///< a pickle refers to a name that is never accepted
   kPathEscape,    ///< a stored path points outside the checkpoint's directory
-  kLimit,         ///< a claimed size or count exceeds the data present
+  kLimit,         ///< the input states a size or count larger than the data present
   kCoverageGap,   ///< some element or object is not stored in any chunk
   kChunkOverlap,  ///< chunks of one tensor intersect
   kNoWriter,      ///< a box has no main copy
   kMultiWriter,   ///< a box or object has more than one main copy
-  kNotStored = 15,           ///< a tensor or object was requested but is not in the checkpoint
-  kNotRequested,             ///< a tensor or object is in the checkpoint but was not requested
-  kShapeDrift,               ///< global shapes of one tensor disagree
-  kDtypeDrift,               ///< element types of one tensor disagree
-  kExtentMismatch,           ///< the stored byte count disagrees with the claimed extents
-  kCommonStateDiverges,      ///< a value stored once for all ranks differs between ranks
-  kLayoutMismatch,           ///< groups, meshes or topology disagree
-  kStalePlan,                ///< a cached plan does not match the live state
-  kStaleDistribution,        ///< cached choice of writing ranks does not match the live state
-  kStaleMetadata,            ///< cached metadata does not belong to the checkpoint being read
-  kCachePoisoned,            ///< a cache holds results of a save that failed
-  kLoadRejected = 32,        ///< a reader's own checks reject the stored state
-  kTrackerDangling,          ///< the tracker refers to a checkpoint that does not exist
-  kIncompleteSelected,       ///< the checkpoint was never committed
-  kChecksum = 36,            ///< the content disagrees with its recorded checksum
-  kPeerFailed,               ///< another rank failed; the message comes from that rank
-  kDeadline,                 ///< another rank did not answer in time
+  kNotStored = 15,       ///< a tensor or object was requested but is not in the checkpoint
+  kNotRequested,         ///< a tensor or object is in the checkpoint but was not requested
+  kShapeDrift,           ///< global shapes of one tensor disagree
+  kDtypeDrift,           ///< element types of one tensor disagree
+  kExtentMismatch,       ///< the stored byte count disagrees with the claimed extents
+  kCommonStateDiverges,  ///< a value stored once for all ranks differs between ranks
+  kLayoutMismatch,       ///< groups, meshes or topology disagree
+  kStalePlan,            ///< a cached plan does not match the live state
+  kStaleDistribution,    ///< the cached choice of which ranks write does not match the live state
+  kStaleMetadata,        ///< cached metadata does not belong to the checkpoint being read
+  kCachePoisoned,        ///< a cache holds results of a save that failed
+  kLoadRejected = 32,    ///< the stored state is readable, but its content fails a check
+  kTrackerDangling,      ///< the tracker refers to a checkpoint that does not exist
+  kIncompleteSelected,   ///< the checkpoint was never committed
+  kChecksum = 36,        ///< the content disagrees with its recorded checksum
+  kPeerFailed,           ///< another rank failed; the message comes from that rank
+  kDeadline,             ///< another rank did not answer in time
   kCollectiveMismatch = 40,  ///< ranks of one group called different operations
   kInternal = 42,            ///< a bug in this library; it is reported to the other ranks too
 };
@@ -76,7 +77,7 @@ class Error : public std::exception {
   const ErrorPlace& place() const { return place_; }
   const char* what() const noexcept override { return what_.c_str(); }
 
-  /// Returns a copy of this error whose empty place fields are filled from `outer`.
+  /// Returns a copy of this error in which empty fields of place() are filled from `outer`.
   Error within(const ErrorPlace& outer) const;
 
  private:

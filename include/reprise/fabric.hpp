@@ -1,7 +1,7 @@
 #pragma once
-// Defines communication within one explicit group. All calls are collective: every member makes the
-// same calls in the same order. A call blocks until it is done. If a call is not done at the
-// fabric's deadline, it throws DEADLINE; the message names group, operation and rank. Do not use a
+// Defines communication within a group of ranks. All calls are collective: every member makes the
+// same calls in the same order. A call blocks until it is done. If the fabric's deadline passes
+// first, the call throws DEADLINE; the message names group, operation and rank. Do not use a
 // communicator again after an error.
 
 #include <cstdint>
@@ -26,13 +26,14 @@ class Communicator {
   virtual void barrier() = 0;
   /// Returns the buffers of all members, in group order. Their lengths may differ.
   virtual std::vector<Bytes> all_gather(ByteSpan mine) = 0;
-  /// Returns the root's `bytes` on all members. The other members' `bytes` are ignored.
+  /// Sends the root's `bytes` to all members, and returns them on every member. The `bytes` that
+  /// other members pass are ignored.
   virtual Bytes broadcast(GroupRank root, ByteSpan bytes) = 0;
   /// Reduces int64 values elementwise; all members pass the same number of values.
   virtual std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) = 0;
 };
 
-/// Creates communicators for explicit groups. Creation is collective over the members of the group;
+/// Creates communicators for groups of ranks. Creation is collective over the members of the group;
 /// other ranks take no part.
 class Fabric {
  public:

@@ -25,7 +25,7 @@ class Progress {
 };
 
 enum class Severity : std::uint8_t {
-  kError,    ///< the checkpoint is not what it claims to be; a load of it fails or gives wrong data
+  kError,    ///< the checkpoint is not what it claims to be; loading it fails or gives wrong data
   kWarning,  ///< the checkpoint is usable, but a correct writer would not leave it like this
   kNote,     ///< legal, but worth knowing
 };
@@ -93,8 +93,8 @@ struct DiffSummary {
 };
 
 /// Compares the content of two checkpoints, whatever their sharding: tensors bit for bit, objects
-/// and common state as values. Throws an Error if needed bytes cannot be read, and UNSUPPORTED if
-/// the device does not use host memory. `progress` may be null.
+/// and common state as values. Throws an Error if bytes that it needs cannot be read, and
+/// UNSUPPORTED if the device does not use host memory. `progress` may be null.
 DiffSummary diff(Job& job, const std::string& left, const std::string& right,
                  Progress* progress = nullptr);
 

@@ -44,17 +44,17 @@ enum class Fallback : std::uint8_t {
   kNewestWhole,  ///< the newest undamaged one; checksums are then always verified
 };
 
-/// Says which ranks read from storage, if several ranks need the same data.
+/// Says which ranks read from storage when several ranks need the same data.
 enum class Reads : std::uint8_t {
   kByEach,      ///< each rank reads all it needs
   kOncePerJob,  ///< each rank reads a share and sends it to the others
 };
 
 struct LoadOptions {
-  /// Path relative to the job's root: a checkpoint, an iteration, or a directory with a tracker.
+  /// Path relative to the job's root. Refers to a checkpoint, or to a directory with a tracker.
   std::string directory;
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that may be missing in the request or in the checkpoint.
+  /// Keys that are allowed to be missing in the request or in the checkpoint.
   std::vector<std::string> excused = {};
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;

@@ -54,9 +54,9 @@ using AxisIndex = std::size_t;
 ///     dp 1    2      3          group of rank 2 along tp: {2 3}
 class Mesh {
  public:
-  /// The first of `axes` varies fastest. `members[i]` is at the i-th coordinates in that order.
-  /// Throws LAYOUT_MISMATCH if the product of the sizes is not the number of members, or if a name
-  /// is repeated.
+  /// Assigns coordinates to `members` in order; the first of `axes` varies fastest. Throws
+  /// LAYOUT_MISMATCH if the product of the sizes is not the number of members, or if a name is
+  /// repeated.
   Mesh(std::vector<Axis> axes, Group members);
   /// Makes a mesh of the ranks 0 .. n-1, where n is the product of the axis sizes.
   explicit Mesh(const std::vector<Axis>& axes);
@@ -68,14 +68,14 @@ class Mesh {
   /// Returns the size of the axis; 1 if no axis has that name.
   std::int32_t axis_size(std::string_view name) const;
 
-  /// Returns the coordinate of `member` along one axis, by arithmetic without a search.
+  /// Returns the coordinate of `member` along one axis. Computes it without a search.
   std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
     return member.value / strides_[axis] % axes_[axis].size;
   }
   /// Returns the coordinate of `member` along the axis; 0 if no axis has that name.
   std::int32_t coordinate(GroupRank member, std::string_view axis) const;
-  /// Returns the member at these coordinates, one per axis. Throws USAGE if their number is wrong
-  /// or one is outside its axis.
+  /// Returns the member at these coordinates. Throws USAGE unless there is one coordinate per axis,
+  /// each within the size of its axis.
   GroupRank member_at(std::span<const std::int32_t> coordinates) const;
   /// Returns the members that differ from `member` only along the named axes; the first name varies
   /// fastest. Names that the mesh lacks are ignored. Throws USAGE if the mesh does not contain
@@ -94,8 +94,8 @@ class Mesh {
 };
 
 /// Says that `axis` splits dimension `dim`, by the ceil-chunk rule of torch.chunk. In a list of
-/// splits, each split divides the parts made by the splits before it. Ranks along an axis that
-/// splits nothing hold replicas.
+/// splits, each split divides what the splits before it produced. Ranks
+/// that differ only along an axis that splits nothing hold replicas.
 struct Split {
   std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks counts as size 1
   std::size_t dim = 0;  ///< dimension of the tensor

@@ -1,5 +1,5 @@
 #pragma once
-// Defines all interfaces through which the engine of one rank touches the world. Store, fabric and
+// Defines all interfaces between the engine of one rank and its environment. Store, fabric and
 // device have their own headers; background work and traces are here.
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace reprise REPRISE_API {
 
-/// A piece of background work. The destructor waits until the work is finished. Several threads may
-/// query it and wait for it at once, namely the caller and the next piece of work.
+/// Background work that was started. The destructor waits until the work is finished. Several
+/// threads may call done() and wait() at once.
 class Task {
  public:
   virtual ~Task() = default;
@@ -35,7 +35,8 @@ class Tasks {
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
-/// Every phase has a begin and an end. An event that belongs to no phase has the moment kEnd.
+/// Each phase begins with a kBegin event and ends with a kEnd event. Events outside all phases have
+/// the moment kEnd.
 enum class Moment : std::uint8_t { kBegin, kEnd };
 
 struct TraceEvent {

@@ -58,8 +58,8 @@ class SaveInFlight {
   SaveInFlight& operator=(SaveInFlight&&) noexcept;
   ~SaveInFlight();
 
-  /// True once the checkpoint is committed. Commits it if all ranks have written their parts. Never
-  /// waits for a rank that is still writing.
+  /// Returns true once the checkpoint is committed. If all ranks have written their parts, this
+  /// call commits the checkpoint. Never waits for a rank that is still writing.
   bool poll();
   /// Waits until all ranks have written their parts, and commits. A second call returns the same
   /// result.
@@ -73,12 +73,12 @@ class SaveInFlight {
 
 /// Copies the state and returns; from then on, the caller may change the state. Only one save per
 /// directory may be in flight; a second one throws LOCKED. Throws USAGE on all ranks if their
-/// options differ. After an Error, no checkpoint was added and an existing one is intact. There is
-/// one exception: if the Error comes after the new checkpoint was confirmed, the new checkpoint
-/// exists, and the tracker may still refer to the older one.
+/// options differ. If an Error is thrown, no checkpoint was added and an existing one is intact,
+/// except in one case: if the Error comes after the new checkpoint was confirmed, the new
+/// checkpoint exists, and the tracker may still refer to the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
-/// Saves the state. Returns when the checkpoint is committed and would survive a power cut.
+/// Saves the state. Blocks until the checkpoint is committed and would survive a power cut.
 SaveResult save(Job& job, const State& state, const SaveOptions& options);
 
 }  // namespace REPRISE_API

@@ -22,7 +22,7 @@ struct Sharded {
   Dims offset;               ///< where this rank's part starts, one number per dimension
   Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
   std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
-  std::shared_ptr<const Mesh> mesh;  ///< mesh of the splits, the same on all ranks
+  std::shared_ptr<const Mesh> mesh;  ///< mesh whose axes the splits name; the same on all ranks
   std::vector<Split> splits;
 
   std::size_t local_elements() const { return static_cast<std::size_t>(volume(extent)); }
@@ -70,11 +70,11 @@ struct ObjectPlace {
   Dims grid;
   std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
 };
-/// Returns the place of this rank's object in a grid with one object per rank.
+/// Returns the position of this rank's object in a grid with one object per rank.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }
-/// Returns the place of an object that is the same on all ranks; rank 0 writes it.
+/// Returns the position of an object that is the same on all ranks; rank 0 writes it.
 inline ObjectPlace same_on_all(GlobalRank rank) { return {{0}, {1}, rank.value}; }
 
 /// Tensors and objects by key. The caller owns the tensors' memory: a save reads it until
@@ -102,8 +102,8 @@ class State {
   /// NOT_FOUND if this rank has no object with that key.
   const Value& object(const std::string& key) const;
 
-  /// A dict that is the same on all ranks; it holds iteration, arguments and schedules. A load
-  /// replaces it.
+  /// A dict of values that are the same on all ranks, such as the iteration, the arguments and the
+  /// schedules. A load replaces it.
   Value common = Dict{};
 
  private:

@@ -39,9 +39,9 @@ class ReadFile {
   /// Fills all of `parts`, in order, with the bytes from `offset` on. Uses a single request if the
   /// store supports that.
   virtual void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts);
-  /// Returns the entry that stat() reported when this file was opened, without its name. It
-  /// describes this file even if the name refers to another file by now. Returns nothing if the
-  /// entry is unknown.
+  /// Returns this file's entry as it was when the file was opened, without the name. The entry
+  /// describes this file even if the path refers to another file by now. Returns nothing if the
+  /// store does not know the entry.
   virtual std::optional<Entry> entry() const { return std::nullopt; }
 };
 
@@ -49,14 +49,14 @@ class WriteFile {
  public:
   virtual ~WriteFile() = default;
   virtual void write_at(std::uint64_t offset, ByteSpan bytes) = 0;
-  /// Returns when the content of the file would survive a power cut.
+  /// Blocks until the content of the file would survive a power cut.
   virtual void sync() = 0;
   /// Closes the file and reports the errors that a destructor could not. The file must not be used
   /// afterwards.
   virtual void close() = 0;
 };
 
-/// A lock on a path. One writer holds the lock until this object is destroyed or the writer's
+/// A lock on a path. One writer owns the lock until this object is destroyed or the writer's
 /// process ends.
 class StoreLock {
  public:
@@ -69,8 +69,8 @@ class StoreLock {
   /// Returns 16 hexadecimal digits that are unique to this lock. Callers build unique names from
   /// them.
   const std::string& token() const { return token_; }
-  /// Returns a warning if the store has no locks, so that this lock does not exclude other writers;
-  /// empty otherwise.
+  /// Returns a warning if the store has no locks and other writers are therefore not excluded.
+  /// Returns an empty string otherwise.
   const std::string& warning() const { return warning_; }
 
  private:
@@ -81,9 +81,9 @@ class StoreLock {
 /// Capabilities of a store that callers must know before they use the store.
 struct StoreCapabilities {
   bool exchange = false;  ///< can swap two trees in one step
-  bool locks = true;      ///< can exclude a second writer; without locks it only warns
-  /// True if a file or a tree can be given any other name. A store that can't do this implements
-  /// locks as leases: a later writer may take over a lease, and then gets a larger token.
+  bool locks = true;      ///< can exclude a second writer; a store without locks only warns
+  /// True if files and trees can be renamed freely. A store that can't rename implements locks as
+  /// leases: a later writer may take over a lease, and then gets a larger token.
   bool renames = true;
   bool lists_lag = false;  ///< listings may omit recent writes and still show removed files
 
@@ -91,13 +91,13 @@ struct StoreCapabilities {
 };
 
 /// A staged file or tree, and the final name that readers look for. Both are in the same directory,
-/// and `staged` is `name`, a dot, and a suffix. A store that cannot rename keeps a small object for
-/// each name; that object points to the content.
+/// and `staged` is `name`, a dot, and a suffix. A store that cannot rename stores a small object
+/// under each name; that object points to the content.
 struct NameChange {
   std::string staged;
   std::string name;
-  /// Lock that protects the name. If another writer has taken the lock since, the name change
-  /// throws LOCKED and has no effect. Null if there is no other writer.
+  /// Lock that protects the name. If another writer has taken over the lock in the meantime, the
+  /// name change throws LOCKED and has no effect. Null if there is no other writer.
   const StoreLock* by = nullptr;
 };
 
@@ -105,8 +105,8 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Returns the capabilities known before the first call. A file system may discover the others
-  /// later.
+  /// Returns the capabilities known before the store is used. A file system may turn out to have
+  /// other capabilities, too.
   virtual StoreCapabilities capabilities() const { return {}; }
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
@@ -122,22 +122,22 @@ class Store {
   /// Makes a staged file or tree visible under its final name, in one step. Replaces a file of that
   /// name. Throws if there is a directory of that name.
   virtual void publish(const NameChange& change) = 0;
-  /// Swaps a staged tree with the tree that has the final name, in one step. The old tree is then
-  /// at `staged`. Throws UNSUPPORTED if this store cannot do that.
+  /// Swaps a staged tree with the tree that has the final name, in one step. Afterwards, the old
+  /// tree is at `staged`. Throws UNSUPPORTED if this store cannot do that.
   virtual void replace(const NameChange& change) = 0;
   /// Moves a file or tree from its final name to `staged`, in one step.
   virtual void put_aside(const NameChange& change) = 0;
-  /// Removes a file or a whole tree; does nothing if it does not exist. Links are removed, never
-  /// followed.
+  /// Removes a file or a whole tree. Does nothing if the path does not exist. Links are removed,
+  /// never followed.
   virtual void remove(const std::string& path) = 0;
   /// Removes a directory if it is empty; returns false if it is not. Does nothing if the directory
   /// does not exist.
   virtual bool remove_empty(const std::string& directory);
-  /// Returns when all name changes in `directory` would survive a power cut.
-  /// A store in which each change is durable at once does nothing here.
+  /// Blocks until all name changes in `directory` would survive a power cut. A store in which each
+  /// change is durable at once does nothing here.
   virtual void sync_directory(const std::string& directory) = 0;
-  /// Locks `path`, whose directory must exist, against all other lock holders in any process or
-  /// store. Throws LOCKED with the holder's name if the lock is taken.
+  /// Locks `path`, whose directory must exist. While the lock is held, no other Store object and no
+  /// other process can lock the path. Throws LOCKED with the holder's name if the lock is taken.
   virtual std::unique_ptr<StoreLock> lock(const std::string& path) = 0;
   /// Returns how many bytes can be written below `directory`; nothing if unknown.
   virtual std::optional<std::uint64_t> free_bytes(const std::string& directory) {

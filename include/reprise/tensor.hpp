@@ -114,8 +114,8 @@ class Dims {
 /// Returns the product of the extents; 1 if there are no dimensions. The extents must be validated
 /// already.
 std::int64_t volume(const Dims& extents);
-/// Returns the product of extents that come from outside; nothing if one is negative or the product
-/// does not fit in an int64.
+/// Returns the product of untrusted extents. Returns nothing if one is negative or the product does
+/// not fit in an int64.
 std::optional<std::int64_t> checked_volume(const Dims& extents);
 
 /// Returns row-major strides in elements. As in PyTorch, an extent of 0 counts as 1, so extents (0,

@@ -20,8 +20,8 @@ using Bytes = std::vector<std::byte>;
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
-/// An integer that does not convert to any other kind of integer. Code that computes with it must
-/// name `value`, so that a reader sees every change from one kind of integer to another.
+/// An integer that does not convert to any other kind of integer. Arithmetic needs an explicit
+/// `.value`, which makes every change from one kind of integer to another visible in the code.
 template <class Tag, class Rep>
 struct TypedInt {
   Rep value{};

@@ -92,16 +92,17 @@ class Value {
   Value() = default;
   // The constructors are implicit on purpose: values are written as literals.
   Value(NoneType) {}
-  // Numbers convert only from exact types. Anything that is merely convertible to a number is
-  // rejected: a pointer, an enumerator, an element of std::vector<bool>.
+  // Numbers are accepted only as bool, integers and floating-point numbers. Anything that merely
+  // converts to one of these is rejected: a pointer, an enumerator, an element of
+  // std::vector<bool>.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
-  /// Takes any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
+  /// Accepts any integer of at most 64 bits. An integer that does not fit in an int64 becomes a
   /// BigInt.
   template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= sizeof(std::int64_t)) Value(T value)
       : variant_(integer(value)) {}
-  /// Takes a float or a double. A Python float can hold both exactly.
+  /// Accepts a float or a double. A Python float represents both exactly.
   template <std::floating_point T>
   requires(sizeof(T) <= sizeof(double)) Value(T value) : variant_(static_cast<double>(value)) {}
   Value(const char* value) : variant_(std::string(value)) {}
@@ -157,13 +158,13 @@ class Value {
 
 std::string to_string(const Value& value, std::size_t length_max = 200);
 
-/// A place where two values differ: a path such as `['optimizer'][0]['lr']`, and both values as
+/// A difference between two values: its path, such as `['optimizer'][0]['lr']`, and both values as
 /// text.
 struct ValueDifference {
   std::string path;
   std::string left;
   std::string right;
-  bool one_sided = false;  ///< true if only one of the two values has anything at this path
+  bool one_sided = false;  ///< true if the path exists in only one of the two values
 };
 /// Returns at most `most` differences, in the order of `left`; empty if the values are equal. If
 /// `wanted` is given, the differences that it rejects are skipped and not counted. If the keys of

@@ -45,7 +45,7 @@ class CudaProcessor final : public Processor {
 
   void copy_in(ByteSpan host, std::byte* to) override {
     copy_bytes(stream(), host.data(), to, host.size());
-    wait();  // the host may change its bytes after this call
+    wait();  // after this call, the caller may change the host bytes
   }
   void copy_out(const std::byte* from, MutableByteSpan host) override {
     copy_bytes(stream(), from, host.data(), host.size());

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a job's work on elements on a GPU.
+// Processes the elements of a job's tensors on a GPU.
 
 #include <memory>
 

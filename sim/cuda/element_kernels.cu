@@ -6,7 +6,7 @@ namespace {
 
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr int kWarp = 32;
-using Word = unsigned long long;  // CUDA's atomics take this type and not std::uint64_t
+using Word = unsigned long long;  // CUDA's atomics accept this type, but not std::uint64_t
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
 __device__ std::int64_t own_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
@@ -50,7 +50,7 @@ __global__ void search_kernel(const __grid_constant__ ElementMap map,
   }
 }
 
-/// Does one part of a copy; `part` is its index.
+/// Performs part number `part` of a copy.
 struct CopyPart {
   StridedCopy copy;
   REPRISE_HD void operator()(std::int64_t part) const { move_part(copy, part); }

@@ -1,5 +1,5 @@
 #pragma once
-// Queues a job's work on elements in GPU memory.
+// Queues operations on tensor elements in GPU memory.
 
 #include <span>
 
@@ -15,8 +15,8 @@ void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);
 /// Adds the term of each element to `sums`, which is in device memory.
 void queue_sum(CudaStreamRef stream, const ElementMap& over, const ElementTerm& term, Sums* sums);
-/// Sets `found`, which is in device memory, to `before` plus the ordinal of the first stale
-/// element, unless `found` is already less.
+/// Lowers `found`, which is in device memory, to `before` plus the ordinal of the first stale
+/// element. Leaves `found` unchanged if it is already lower, or if no element is stale.
 void queue_search(CudaStreamRef stream, const ElementMap& over, const StaleWeight& stale,
                   std::int64_t before, std::int64_t* found);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Describes faults as plain data: what a fault does, where it strikes, and if it has struck.
+// Describes faults as plain data: what a fault does, where it strikes, and whether it has struck.
 
 #include <cstdint>
 #include <optional>
@@ -17,9 +17,9 @@ enum class FaultKind : std::uint8_t {
   kCrash,  ///< the rank dies
 
   // Faults of one write to a file.
-  kWriteError,  ///< the write fails (IO), nothing reaches the file
+  kWriteError,  ///< the write fails (IO), and nothing reaches the file
   kNoSpace,     ///< half of the bytes reach the file, then NO_SPACE
-  kShortWrite,  ///< half of the bytes reach the file, the call reports all
+  kShortWrite,  ///< half of the bytes reach the file, but the call reports all of them
   kTornWrite,   ///< half of the bytes reach the disk, then the rank dies
   kFlipWrite,   ///< one bit is flipped in the file
 
@@ -29,7 +29,7 @@ enum class FaultKind : std::uint8_t {
   kLostSync,            ///< a sync reports success without making the file durable
   kLostRename,          ///< a call reports success without renaming or exchanging
   kLeaseLost,           ///< the lease's term ends, and another writer takes the lease
-  kFleetingRename,      ///< a power cut undoes the rename: later directory syncs do nothing
+  kFleetingRename,      ///< a power cut undoes the rename, since later directory syncs do nothing
 
   // Faults of one read of a file.
   kReadError,  ///< the read fails (IO)
@@ -54,24 +54,25 @@ enum class FaultMoment : std::uint8_t {
   kAfter,   ///< at the end of the phase or step; only for crash, late and lost
 };
 
-/// Says where a fault strikes: at an event on the fault's rank. Only matching events since the
-/// fault was armed are counted.
+/// Says where a fault strikes: at one of the events on its rank. Events are counted from the moment
+/// when the fault was armed.
 struct FaultPlace {
   GlobalRank rank = {};
   /// Name of a phase as in the trace ("plan", "commit"; see reprise/ports.hpp). If empty, every
   /// phase matches.
   std::string phase = {};
-  /// Name of a step of a protocol ("swap_in"), which only the rank that runs the step reaches. If
-  /// empty, the fault strikes within the phase, from the phase's first begin event to its last end
+  /// Step of a protocol, such as "swap_in". Only the rank that runs this step reaches it. If empty,
+  /// the fault strikes anywhere in the phase, from the phase's first begin event to its last end
   /// event.
   std::string step = {};
   FaultMoment moment = FaultMoment::kDuring;
-  /// Index of the matching event, from 0. kBefore counts begin events of the phase or step, and
-  /// kAfter counts its end events. kDuring counts the calls that this kind of fault can strike: any
-  /// call for a crash, each write to a file for a write error, and so on.
+  /// Number of the matching event at which the fault strikes, counted from 0. What matches depends
+  /// on `moment`: for kBefore, each begin of the phase or step; for kAfter, each end; for kDuring,
+  /// each call that this kind of fault can strike, such as a write to a file for a write error or
+  /// any call for a crash.
   std::int64_t nth = 0;
-  /// If set, only calls on a file of this kind match; calls without a file do not. If empty, any
-  /// call matches.
+  /// If set, only calls on a file of this kind match, and calls without a file do not. If empty,
+  /// any call matches.
   std::optional<FileKind> file = {};
 };
 
@@ -81,7 +82,7 @@ enum class ResultFault : std::uint8_t {
   kCorrectResult,    ///< the result is the same in every run on every device
 };
 
-/// Value of a fatal result. None of these is a finite number.
+/// Values of fatal results. None of them is finite.
 enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 
 /// Says which result of a job is wrong, and which value the job gets instead.
@@ -99,8 +100,8 @@ struct FaultSpec {
   FaultKind kind = FaultKind::kCrash;
   FaultPlace place = {};
   std::uint64_t delay_ns = 0;  ///< only for kLate and kLost
-  /// For kFlipWrite and kFlipRead: index of the bit in the call's bytes, taken modulo the number of
-  /// their bits.
+  /// For kFlipWrite and kFlipRead: which bit of the call's data to flip. Taken modulo the number of
+  /// bits in the data.
   std::uint64_t bit = 0;
   BadResult result = {};  ///< only for kBadResult
 };
@@ -109,7 +110,7 @@ struct FaultSpec {
 struct FaultState {
   FaultSpec spec;
   bool armed = false;      ///< the fault can strike from now on
-  bool reached = false;    ///< the rank came to the fault's phase, file or result
+  bool reached = false;    ///< the rank reached the fault's phase, file or result
   bool fired = false;      ///< the fault struck
   std::string where = {};  ///< where it struck: "commit/tracker: write of run/iter_0000002..."
 };

@@ -36,17 +36,18 @@ struct PortCall {
 struct ResultOf {
   GlobalRank rank = {};
   std::string_view device = {};  ///< device of that rank
-  std::int64_t iteration = 0;    ///< iteration being tried
+  std::int64_t iteration = 0;    ///< iteration that is running
   int call = 0;                  ///< index of the validation in the iteration
   int run = 0;                   ///< 0: the initial run, 1: the first re-run ...
 };
 
-/// Deterministic: which faults strike depends only on the specs and on each rank's own calls.
-/// Fibers of several ranks and threads of one rank may share a book. The specs that a book returns
-/// live as long as the book.
+/// Decides which faults strike. This depends only on the specs and on each rank's own calls, so
+/// equal runs have equal faults. Fibers of several ranks and threads of one rank may share a book.
+/// The specs that a book returns live as long as the book.
 class FaultBook {
  public:
-  /// Arms only bad results whose iteration is known. Throws USAGE for an impossible fault.
+  /// Arms those bad results whose iteration is already known, and no other faults. Throws USAGE for
+  /// an impossible fault.
   explicit FaultBook(std::vector<FaultSpec> specs);
 
   /// Called when the program of `rank` reaches the action of fault `index`. Arms the fault if it
@@ -61,7 +62,8 @@ class FaultBook {
   /// True once a planned fault has ended the rank's life.
   bool ended(GlobalRank rank) const;
 
-  /// Returns the value that a device reports if the right value is `right`.
+  /// Returns the value that a device reports. This is `right`, the right value, unless a fault
+  /// changes it.
   double result_of(const ResultOf& result, double right);
 
   // ---- calls for the decorators; begins(), ends() and strikes() return the fault that strikes, if

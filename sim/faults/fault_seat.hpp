@@ -1,5 +1,5 @@
 #pragma once
-// State that the decorators of one rank share. Included only by this folder's sources.
+// State shared by the decorators of one rank's ports. Included only by this folder's sources.
 
 #include <string>
 
@@ -14,7 +14,7 @@ class FaultSeat {
   FaultSeat(FaultBook& book, GlobalRank rank, FaultPowers powers)
       : book_(book), rank_(rank), powers_(std::move(powers)) {}
 
-  /// Returns the fault that strikes this call, or null. If the fault is a crash, does not return.
+  /// Returns the fault that strikes this call, or null. Does not return if the fault is a crash.
   const FaultSpec* strikes(const PortCall& call) {
     const FaultSpec* fault = book_.strikes(rank_, call);
     if (fault != nullptr && fault->kind == FaultKind::kCrash) die();

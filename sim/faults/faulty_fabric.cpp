@@ -42,8 +42,8 @@ class FaultyCommunicator final : public Communicator {
   }
 
  private:
-  /// Applies the faults of a call. A communicator that has failed only repeats its error, as on
-  /// every lane.
+  /// Applies the faults of a call. Once a communicator has failed, every further call throws the
+  /// same error, as on every lane.
   void come(std::string_view operation) {
     if (broken_) throw *broken_;
     try {

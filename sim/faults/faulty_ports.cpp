@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A device has no faults of its own, but a rank may die at one of the device's copies.
+/// A device has no faults of its own, but a rank can die at one of the device's copies.
 class FaultyDevice final : public Device {
  public:
   FaultyDevice(Device& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
@@ -33,8 +33,8 @@ class FaultyDevice final : public Device {
   FaultSeat& seat_;
 };
 
-/// Tells the book where the rank is. At a begin, faults strike before the inner trace sees the
-/// event. At an end, faults strike after the inner trace has seen it.
+/// Reports to the book where phases and steps begin and end. At a begin, faults strike before the
+/// inner trace sees the event. At an end, faults strike after the inner trace has seen it.
 class FaultyTrace final : public Trace {
  public:
   FaultyTrace(Trace& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}

@@ -11,7 +11,7 @@
 
 namespace reprise::sim {
 
-/// Actions of faults on one rank, which each lane carries out in its own way.
+/// Actions that faults perform on one rank. Each lane implements them in its own way.
 struct FaultPowers {
   /// Ends the rank's life as a crash does; does not return.
   std::function<void()> die;
@@ -31,8 +31,8 @@ class FaultyPorts {
   FaultyPorts(const FaultyPorts&) = delete;
   FaultyPorts& operator=(const FaultyPorts&) = delete;
 
-  /// Returns the ports with faults, for the rank of `inner.fabric`. After the rank has crashed,
-  /// calls to these ports have no effect.
+  /// Returns the decorated ports, which apply the rank's faults. After the rank has crashed, calls
+  /// to these ports have no effect.
   const Ports& ports() const;
 
  private:

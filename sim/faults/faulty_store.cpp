@@ -99,8 +99,8 @@ class FaultyWriteFile final : public WriteFile {
   }
 
  private:
-  /// Makes the written half durable, so that a reader finds exactly that half even after a power
-  /// cut: the worst case that a file system permits.
+  /// Makes the written half durable. This is the worst case that a file system permits: even after
+  /// a power cut, a reader finds that half and nothing else.
   [[noreturn]] void tear() {
     inner_->sync();
     store_.sync_directory(parent_path(path_));
@@ -115,7 +115,8 @@ class FaultyWriteFile final : public WriteFile {
 
 }  // namespace
 
-// Strikes when the rank opens or stats the tracker. All other ranks still see the new checkpoint.
+// The fault strikes when the rank opens or stats the tracker. All other ranks still see the new
+// checkpoint.
 void FaultyStore::look(std::string_view what, const std::string& path) {
   const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =

@@ -34,7 +34,7 @@ class FaultyStore final : public Store {
   void touch(std::string_view what, const std::string& path) {
     seat_.strikes({CallKind::kOther, what, path});
   }
-  /// Returns false if the change of names must be skipped.
+  /// Returns false if the name change must be skipped.
   bool moves(const PortCall& call, const NameChange& change);
   bool lies(const std::string& directory);
   /// Handles a read access to a path. From this access on, the rank's view of the store may be
@@ -48,7 +48,7 @@ class FaultyStore final : public Store {
   FaultSeat& seat_;
   std::mutex mutex_;
   std::set<std::string> lying_;  ///< directories whose syncs do nothing
-  std::string tracker_;          ///< path of the tracker of which this rank sees an old version
+  std::string tracker_;          ///< path of the tracker; this rank sees an old version of it
   Bytes stale_;                  ///< content of that tracker before the newest save
   std::string hidden_;           ///< path of the checkpoint that this rank can't see yet
 };

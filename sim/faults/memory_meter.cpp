@@ -157,7 +157,7 @@ class Tally {
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end
   AddressRange last_read_;
   bool exchanges_ = false;  ///< true while a load reads tensors
-  /// Size of the largest result of a collective while this load reads tensors.
+  /// Size of the largest result that a collective returned while this load read tensors.
   std::uint64_t brought_ = 0;
   std::uint64_t bytes_read_ = 0;  ///< number of bytes that the last load read
   MemoryPeaks peaks_;

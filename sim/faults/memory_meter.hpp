@@ -1,6 +1,6 @@
 #pragma once
-// Measures the host memory that a save or a load uses in addition to the job's own memory. It sees
-// this memory in the calls of the ports.
+// Measures the host memory that a save or a load uses in addition to the job's own memory. The
+// meter finds this memory in the arguments of port calls.
 //
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
@@ -9,7 +9,7 @@
 // Each held address is counted once. A buffer that is passed only to the store, and is never part
 // of a copy, is temporary; only the largest such buffer counts. While a load reads tensors, the
 // largest result of a collective counts, too. If a leaf is outside the job's own memory, its memory
-// was allocated for the operation and counts all the time.
+// was allocated for the operation and counts from the beginning to the end.
 
 #include <cstdint>
 #include <memory>
@@ -20,9 +20,9 @@
 
 namespace reprise::sim {
 
-/// Peaks of the last save and the last load, in bytes.
+/// Peak memory use of the last save and of the last load, in bytes.
 struct MemoryPeaks {
-  std::uint64_t snapshot = 0;  ///< host memory into which a save gathered
+  std::uint64_t snapshot = 0;  ///< host memory into which a save copied the state
   std::uint64_t stage = 0;     ///< all memory that a save held until its commit
   std::uint64_t load = 0;      ///< memory that a load held while it read tensors and objects
   std::uint64_t wire = 0;      ///< largest collective so far: bytes sent plus bytes received

@@ -3,7 +3,7 @@
 namespace reprise::sim {
 namespace {
 
-// Writes the length before the text, so that different events never look alike.
+// Writes the length before the text. Otherwise two different events might have the same bytes.
 void put_text(Bytes& out, std::string_view text) {
   append_le(out, static_cast<std::uint64_t>(text.size()));
   append(out, as_bytes(text));

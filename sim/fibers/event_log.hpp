@@ -1,5 +1,5 @@
 #pragma once
-// Hashes all port calls of the ranks, in order.
+// Computes a hash over all port calls of the ranks, in order.
 
 #include <cstdint>
 #include <initializer_list>

@@ -64,8 +64,8 @@ struct PooledStack {
   }
 };
 
-// The C++ runtime's record of exceptions (Itanium C++ ABI 2.2.2): the stack of caught exceptions
-// and the number of uncaught ones.
+// The C++ runtime's exception state (Itanium C++ ABI 2.2.2): the stack of caught exceptions and the
+// number of uncaught ones.
 struct CaughtExceptions {
   std::array<std::byte, 2 * sizeof(void*)> bytes{};
 
@@ -112,7 +112,7 @@ struct Fiber::State {
     } catch (const RankKilled&) {
       end.killed = true;
     } catch (const context::detail::forced_unwind&) {
-      stack.entered_again();  // Boost's own exception, thrown when a suspended fiber is destroyed
+      stack.entered_again();  // Boost throws this exception when a suspended fiber is destroyed
       stack.leaving_last();
       throw;
     } catch (...) {

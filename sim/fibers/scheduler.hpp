@@ -1,5 +1,5 @@
 #pragma once
-// Runs all fibers on one thread in virtual time. A seeded stream decides the order.
+// Runs all fibers on one thread in virtual time. A seeded random stream decides the order.
 
 #include <cstdint>
 #include <functional>
@@ -42,8 +42,8 @@ class WaitQueue {
 
 class Scheduler {
  public:
-  /// A run that takes more than `switches_max` switches counts as a deadlock: some rank polls for
-  /// an event that never comes.
+  /// A run with more than `switches_max` switches counts as a deadlock: some rank polls for an
+  /// event that never comes.
   Scheduler(Stream choices, std::uint64_t switches_max, SchedulePlan plan = {});
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;

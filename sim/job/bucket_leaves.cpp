@@ -29,8 +29,8 @@ void append_padding(const Bucket& bucket, std::vector<Box>& padding) {
   }
 }
 
-/// Returns this rank's coordinate along dp_replicate, or along edp_replicate for experts. Ranks
-/// along that axis hold copies of the objects that describe a rank's buckets.
+/// Returns this rank's coordinate along dp_replicate, or along edp_replicate for experts. The
+/// objects that describe the buckets have copies on all ranks along that axis.
 std::int32_t bucket_copy(const Family& family) {
   return family.mesh->coordinate(
       family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");

@@ -102,7 +102,7 @@ std::size_t Iteration::index_of(const Module& module) const {
   return static_cast<std::size_t>(found - job_.all_modules.data());
 }
 
-/// Updates this rank's shares of those modules that are trained.
+/// Updates this rank's shares of all modules that are not frozen.
 void Iteration::update_own(const TrainingProgress& at, std::int64_t loss,
                            const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
@@ -125,7 +125,7 @@ StepRecord Iteration::record_of(const TrainingProgress& at, std::int64_t loss,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
-  std::map<std::string, double> scales;  // by name: lives may order modules differently
+  std::map<std::string, double> scales;  // by name: module order may differ between lives
   for (std::size_t m = 0; m < job_.all_modules.size(); ++m) {
     scales[job_.all_modules[m].name] = agreed.modules[m].loss_scale;
   }

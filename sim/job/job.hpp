@@ -1,8 +1,8 @@
 #pragma once
 // Simulates the training job of one rank: one model, or several modules on their own grids.
 // Training is elementwise and exact: after n steps, the global state is the same bit for bit under
-// every layout. The state depends on every tensor and on every number that ranks share, but not on
-// random streams, which change only their own tally.
+// every layout. The state depends on every tensor and on every number that ranks share. Random
+// streams do not affect it; they change only hashes of their own.
 
 #include <memory>
 #include <span>
@@ -21,14 +21,14 @@ namespace reprise::sim {
 
 class TrainingJob {
  public:
-  /// Collective over the job's ranks, which are its world; other ranks of the fabric take no part.
-  /// Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or if one of the
-  /// job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
-  /// UNSUPPORTED if the model can't be split this way.
+  /// Collective over the job's ranks, which form its world. Other ranks of the fabric do not take
+  /// part. Throws LAYOUT_MISMATCH if the number of ranks differs from the layout's, or if one of
+  /// the job's ranks is not in the fabric. Throws USAGE on a rank that is not one of the job's, and
+  /// UNSUPPORTED if the layout can't split the model.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
-  /// Makes this job from `before`, without a checkpoint in between. The new job may have other
-  /// modules; config.load says which parts of the state are left out. The result is as if `before`
-  /// had saved and this job had loaded. Possible only on a world of one rank.
+  /// Makes this job continue `before` without a checkpoint. The new job may have other modules;
+  /// config.load says which parts of the state are left out. The result is as if `before` had saved
+  /// and this job had loaded. Possible only on a world of one rank.
   TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before);
 
   const JobConfig& config() const { return job_.config; }
@@ -52,12 +52,12 @@ class TrainingJob {
   /// Returns the samples that this life has trained on or skipped, in order.
   const std::vector<AppliedSamples>& applied_samples() const { return job_.applied; }
 
-  /// Returns everything that a checkpoint of this job must hold, even if the policy omits parts.
+  /// Returns everything that a checkpoint of this job must contain, even if the policy omits parts.
   StateDict live_state() { return live_state(SaveParts{}); }
   StateDict live_state(const SaveParts& parts);
-  /// Returns the whole training state, for comparing jobs, with the model's own keys. Each
-  /// parameter has its compute copy and its share of the optimizer, whatever the form of the job's
-  /// checkpoints.
+  /// Returns the whole training state with the model's own keys, so that judges can compare jobs.
+  /// Each parameter has its compute copy and its share of the optimizer, whatever form the job's
+  /// checkpoints have.
   StateDict model_space();
   /// own_groups() returns the job's own process groups. given_groups() returns the groups that its
   /// saves and loads use if a caller passes no others.
@@ -90,19 +90,19 @@ class TrainingJob {
   StateDict load_template(const Value* stored_common = nullptr) {
     return load_request(stored_common).wanted;
   }
-  /// Moves all tensors to new memory with the same content. Leaves that were returned before still
+  /// Moves all tensors to new memory with the same content. Leaves that were returned earlier still
   /// point to the old memory.
   void reallocate();
   /// Returns all memory of the job on this rank: its arrays, loaded arrays that are not converted
   /// yet, and the old memory of arrays that were moved. The addresses are those of the processor's
   /// memory.
   std::vector<ByteSpan> memory();
-  /// Returns those boxes of this rank's leaf that are padding of buckets. Their bytes are
+  /// Returns the boxes of this rank's leaf that contain only bucket padding. Their bytes are
   /// undefined.
   std::vector<Box> padding_of(const std::string& key) const;
-  /// Collective over the world; to be called once the template is filled. Takes over common state
-  /// and objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint of
-  /// another run or model, NOT_STORED if the common state lacks something, and STALE_DERIVED if
+  /// Collective over the world. Call it after the load has filled the template. Takes over common
+  /// state and objects, then runs the refresh protocol. Throws FOREIGN_CHECKPOINT for a checkpoint
+  /// of another run or model, NOT_STORED if the common state lacks an entry, and STALE_DERIVED if
   /// weights and masters disagree. All ranks throw the same error. The job is unusable after an
   /// error.
   void take(StateDict& loaded);

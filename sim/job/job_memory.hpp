@@ -1,5 +1,5 @@
 #pragma once
-// Moves and lists the memory of a job's arrays.
+// Lists the memory of a job's arrays, and moves the arrays to new memory.
 
 #include <vector>
 

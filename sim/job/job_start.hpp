@@ -11,7 +11,7 @@ namespace reprise::sim {
 /// Throws the same errors as TrainingJob's constructor.
 JobData started(JobConfig config, Fabric& fabric, const JobPolicy& policy);
 
-/// Resets the module to its state at the start of a job with that seed.
+/// Resets the module to its state at the start of a job with the seed `seed`.
 void start_anew(const JobData& job, Module& module, std::uint64_t seed);
 void start_streams_anew(Module& module, std::uint64_t seed);
 /// Returns the settings of an optimizer that has not trained.

@@ -151,7 +151,8 @@ StateDict model_space(JobData& job) {
     }
     leaves.add_random(state);
   }
-  // Removes objects that name the sharding: they describe a checkpoint, not the model.
+  // Removes objects that contain the name of the sharding, because they describe a checkpoint and
+  // not the model.
   std::erase_if(state.objects,
                 [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
   return state;

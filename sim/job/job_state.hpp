@@ -7,8 +7,8 @@
 
 namespace reprise::sim {
 
-/// Implement TrainingJob::state(), live_state() and model_space(), in this order. saved_state() is
-/// collective over the world.
+/// These functions implement TrainingJob::state(), live_state() and model_space(), in this order.
+/// saved_state() is collective over the world.
 StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts);
 StateDict live_state(JobData& job, const SaveParts& parts);
 StateDict model_space(JobData& job);

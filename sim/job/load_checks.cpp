@@ -20,7 +20,7 @@ std::string names_of(std::span<const ModuleConfig> modules) {
   return join(names, ", ");
 }
 
-/// True if the job's settings accept checkpoints of `run`, which is another run.
+/// True if the job's settings accept checkpoints of another run, `run`.
 bool adopts_run(const JobConfig& config, const std::string& run) {
   return is_among(config.identity.adopts, run);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Refuses checkpoints that a job must not load, judging by their common state.
+// Checks the common state of a checkpoint and refuses checkpoints that a job must not load.
 
 #include <optional>
 #include <span>
@@ -27,12 +27,11 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 /// If all modules of a checkpoint have the same sharding, the common state records this sharding in
 /// two places. Refuses a checkpoint whose two records differ.
 void require_one_sharding(const Value& common, const CommonState& stored);
-/// A load reads a module's state by the sharding in the common state. Refuses a module if the
-/// module's own object names a different or an unknown sharding. `entry` is the module's entry as
-/// stored.
+/// A load uses the sharding in the common state to read a module's state. Refuses the module if its
+/// own object records a different or unknown sharding. `entry` is the module's entry as stored.
 void require_same_sharding(const Module& module, const Value& entry, const CommonState& stored);
-/// Refuses modules that a job cannot read. Every rank checks all modules, so that even ranks that
-/// hold no part of a module refuse it.
+/// Refuses modules that a job cannot read. Every rank checks all modules, even those of which it
+/// holds no part, so that all ranks refuse the same modules.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                       const ModulePolicy& policy);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Takes loaded state into a job, or continues another job without a checkpoint.
+// Puts loaded state into a job, or lets a job continue another job without a checkpoint.
 
 #include "sim/job/data/job_data.hpp"
 

@@ -21,15 +21,15 @@ bool is_random_key(std::string_view key) {
   return key.ends_with(kRngKey);  // kExpertRngKey ends with kRngKey
 }
 
-/// True if the key belongs to optimizer state and has no module prefix. Such keys are the bare
-/// keys, and all keys of a job that is one model.
+/// True if the key belongs to optimizer state and has no module prefix. No key has such a prefix if
+/// a checkpoint uses bare keys or its job is one model.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Excuses each key of the checkpoint for which `left` returns true. For an object, passes `left`
-/// the key without the coordinate.
+/// Adds to `excused` each key of the checkpoint for which `left` returns true. Calls `left` with an
+/// object's key without the coordinate.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -45,8 +45,8 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
 }
 
 /// Handles a module that is frozen only in the checkpoint or only in this job. In the first case,
-/// adds a note that the masters are made from the weights; in the second, excuses the stored
-/// optimizer state and adds a note.
+/// adds a note that the masters are made from the weights. In the second case, leaves out the
+/// stored optimizer state and adds a note.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {
@@ -112,8 +112,8 @@ void request_random(const JobData& job, StateDict& wanted, const ModuleConfig& f
   }
 }
 
-/// Excuses the random states that no rank can use. Looks at all modules, because all ranks must
-/// excuse the same keys.
+/// Lets the load leave out random states that no rank can use. Considers all modules, because all
+/// ranks must leave out the same keys.
 void leave_random(const JobData& job, LoadRequest& request, std::span<const ModuleConfig> from,
                   KeyForm keys) {
   for (const auto& module : job.all_modules) {
@@ -158,7 +158,8 @@ void request_module(JobData& job, LoadRequest& request, const ModuleConfig& from
   if (job.taking.random) request_random(job, request.wanted, from, leaves);
 }
 
-/// Excuses stored keys that the job leaves out on purpose, and adds a note for each reason.
+/// Lists in `request` the stored keys that the job leaves out on purpose. Adds a note for each
+/// reason.
 void leave_behind(const JobData& job, LoadRequest& request, const SaveParts& saved,
                   std::span<const ModuleConfig> from, const Stored& stored) {
   const auto note = [&request](const char* text) { request.notes.emplace_back(text); };

@@ -10,7 +10,7 @@
 
 namespace reprise::sim {
 
-/// Information about a checkpoint that is available before the load.
+/// What is known about a checkpoint before the load.
 struct Stored {
   /// If null, the checkpoint is assumed to have this job's layout and sharding.
   const Value* common = nullptr;
@@ -19,7 +19,7 @@ struct Stored {
   bool release = false;  ///< true to use only the weights, whatever else is stored
 };
 
-/// The state that a load must fill, and its settings.
+/// The state that a load must fill, and the settings of this load.
 struct LoadRequest {
   StateDict wanted;  ///< leaves point into the job's memory
   std::vector<std::string>

@@ -15,13 +15,13 @@ namespace reprise::sim {
 struct Making {
   const JobPolicy& policy;
   Module& module;
-  CheckpointGroups groups;  ///< groups with the dp_cp_group of the metadata
+  CheckpointGroups groups;  ///< the dp_cp group comes from the metadata
   ContentMetadata metadata;
   ModuleKeys keys;
   SaveParts parts = {};
   const Catalog* catalog = nullptr;  ///< catalog of the checkpoint to load
-  /// True for the state by which jobs are compared: leaves have no vocabulary padding, and only
-  /// this rank's own random streams are included.
+  /// True if the leaves serve to compare jobs. They then have no vocabulary padding, and include
+  /// only this rank's own random streams.
   bool model_space = false;
 };
 
@@ -40,7 +40,7 @@ class ModuleLeaves {
   const Making& making() const { return making_; }
 
   void add_weights(StateDict& state) const;
-  /// Adds the weights in the same shares as the optimizer's state.
+  /// Adds the weights, split into the same shares as the optimizer's state.
   void add_stored(StateDict& state, Family& family, Describe described) const;
   void add_slots(StateDict& state, Family& family, Sharding keys, Describe described) const;
   void add_random(StateDict& state) const;
@@ -53,7 +53,8 @@ class ModuleLeaves {
   CheckpointGroups groups_for(const ParameterSpec& spec) const;
   TensorLeaf leaf(const LocalParameter& parameter, const Description& description, DType dtype,
                   std::byte* data) const;
-  /// If the checkpoint pads a vocabulary differently, requests only the rows that both have.
+  /// If the checkpoint pads a vocabulary differently, requests only the rows that exist both in the
+  /// checkpoint and in this job.
   void fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec) const;
 
   const JobData& job_;

@@ -59,8 +59,8 @@ void force_rerun(const JobData& job, LoadRequest& request, const Value* common) 
 }  // namespace
 
 bool emits_rerun(const JobData& job) {
-  // Always uses the job's own policy, even when judges describe the state with a different one. A
-  // correct job may save the object or omit it, so the description must match what the job does.
+  // Always uses the job's own policy, even if judges describe the state with a different one. A
+  // correct job may save the object or omit it, and the description must match what this job does.
   return job.policy.rerun.emitted(job.machine.mode(), job.machine.state(),
                                   job.config.rerun.options.format);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Adds the rerun machine's state to a job's checkpoints, and takes it from them.
+// Adds the rerun machine's state to a job's checkpoints, and restores it from them.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// Counts the calls of mutants' wrong functions. A run that never calls a wrong function says
-// nothing about the mutant.
+// Counts the calls of mutants' wrong functions. A run that calls no wrong function does not test
+// the mutant.
 
 #include <atomic>
 #include <cstdint>
@@ -34,7 +34,8 @@ struct Asked<Wrong> {
   }
 };
 
-/// A wrong function that counts its calls. Mutants install no other functions.
+/// Pointer to a wrong function whose calls are counted. Mutants install wrong functions only in
+/// this form.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

@@ -10,7 +10,7 @@ inline GlobalRank rank_of(const Holding& holding) {
   return holding.mesh->members().member(holding.member);
 }
 
-/// Returns the index, among all ranks of the job, of the rank that holds the part.
+/// Returns the rank that holds the part, as an index among all ranks of the job.
 inline GroupRank in_world(const Holding& holding) {
   return holding.job.rank_of(rank_of(holding)).value();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Declares the mutants, in one table per subject. Each table is below its functions in a
-// wrong_*.cpp and sorted by name; mutants.hpp has all mutants in one list.
+// Declares the mutants, in one table per subject. Each table is sorted by name and defined at the
+// end of a wrong_*.cpp, below the functions that it uses. mutants.hpp has all mutants in one list.
 
 #include <span>
 
@@ -19,19 +19,20 @@ std::span<const Mutant> commit_mutants();
 /// Returns the mutants that describe a rank's part of the state with wrong keys, global shapes or
 /// boxes.
 std::span<const Mutant> description_mutants();
-/// Returns the mutants that take groups from the wrong source, or mistake a rank number in one
-/// group or in the world for a rank number in another group.
+/// Returns the mutants that take groups from the wrong source, or use a global rank or a rank in
+/// one group as if it were a rank in another group.
 std::span<const Mutant> group_mutants();
 /// Returns the mutants of a load: wrong requests, missing refusals, and wrong steps from loaded
 /// state to the next iteration.
 std::span<const Mutant> load_mutants();
 /// Returns the mutants that allocate more memory than a save or load should.
 std::span<const Mutant> memory_mutants();
-/// Returns the mutants of jobs whose modules have their own ranks. They concern which rank writes
-/// the settings of a module's optimizer, under which key, and which ranks decide whether a step is
-/// made.
+/// Returns the mutants of jobs whose modules have their own ranks. Such a mutant lets the wrong
+/// rank write the settings of a module's optimizer, writes them under the wrong key, or lets the
+/// wrong ranks decide whether a step is made.
 std::span<const Mutant> module_mutants();
-/// Returns the mutants that give a rank a wrong copy index, and so elect wrong writers.
+/// Returns the mutants that give a rank a wrong copy index, so that wrong ranks are elected as
+/// writers.
 std::span<const Mutant> replica_mutants();
 /// Returns the mutants of the rerun machine.
 std::span<const Mutant> rerun_mutants();
@@ -41,8 +42,8 @@ std::span<const Mutant> save_mutants();
 std::span<const Mutant> state_mutants();
 /// Returns the mutants that treat an object store as a file system.
 std::span<const Mutant> store_mutants();
-/// Returns the mutants that declare different state as equal copies, or leave state without a rank
-/// that writes it.
+/// Returns the mutants that declare different state as equal copies, or leave some state without a
+/// writer.
 std::span<const Mutant> training_mutants();
 
 }  // namespace reprise::sim

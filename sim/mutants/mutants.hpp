@@ -1,7 +1,7 @@
 #pragma once
-// Lists historical defects by name. At a seam, the code calls a function that can be replaced. A
-// mutant replaces correct functions by wrong ones at some seams; a scenario that declares the
-// mutant must detect it.
+// Lists historical defects by name. A seam is a place where the code calls a replaceable function.
+// A mutant replaces the correct function with a wrong one at some seams. A scenario that declares
+// the mutant must detect it.
 
 #include <functional>
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// All seams of a run.
+/// All replaceable functions (seams) of a run.
 struct Policies {
   SaveSeams save;
   LoadSeams load;
@@ -31,12 +31,13 @@ struct Policies {
   /// `now` is the step that the job has reached when the save ends. If the function is null, a save
   /// writes `begun`.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
-  /// Called right before each save, and after a failed save. By default, nothing is called.
+  /// Hook that is called right before each save, and after a failed save. By default, it does
+  /// nothing.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
-  /// Handles the job's saves in flight after each iteration.
+  /// After each iteration, handles the job's saves that are in flight.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
-  /// Ends the job's saves in flight before it exits, with any exit code.
+  /// Before the job exits (with any exit code), ends the saves that are still in flight.
   void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };
 

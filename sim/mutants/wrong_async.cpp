@@ -91,7 +91,7 @@ void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
-/// Makes only the background task wait for the copies into staging. The job continues without
+/// Lets only the background task wait for the copies into staging. The job continues without
 /// waiting.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
@@ -102,7 +102,8 @@ void write_while_staging(Policies& policies) { policies.save.stage.order = asked
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
 /// Writes into the tracker the step that the job has reached when the save ends.
 void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }
-/// Does not poll a save during training, so that the next save or the end of the job commits it.
+/// Does not poll saves during training. A save is then committed only by the next save or at the
+/// end of the job.
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
 /// Abandons saves in flight when the job ends.
 void exit_at_once(Policies& policies) { policies.shutdown = asked<no_end>; }

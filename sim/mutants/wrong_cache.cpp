@@ -48,7 +48,7 @@ void forget_signature(Policies& policies) {
   policies.save.cache.unplanned = asked<drop>;
 }
 
-/// Shares one cache among all kinds of checkpoint, and uses its content without a comparison.
+/// Uses the same cache for all kinds of checkpoint, without comparing its content.
 void share_one_cache(Policies& policies) {
   policies.cache_of = asked<one_slot>;
   policies.save.cache.fits = asked<fits_always>;

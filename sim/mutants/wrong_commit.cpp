@@ -138,7 +138,7 @@ std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const
   return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
-/// Counts the checkpoint that is still being saved as one of those to keep.
+/// Treats the checkpoint that is still being saved as one of those to keep.
 std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) {
@@ -161,7 +161,7 @@ Steps scheduled_removal(Store& store, CommitTarget& target) {
   return steps;
 }
 
-/// Removes the checkpoint of the same step before the new one is moved to its name.
+/// Removes the old checkpoint of the same step before the new one is renamed to its final name.
 Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
                         Part part) {
   Steps steps = commit_part(store, target, content, part);
@@ -193,7 +193,8 @@ Steps no_retention(Store&, CommitTarget&) { return {}; }
 
 // --- the checkpoint that a load chooses ---------------------------------------------------------
 
-/// Keeps, for each rank, the first candidate in which that rank itself finds no fault.
+/// Lets each rank use the first candidate in which it finds no fault, even if another rank rejects
+/// that candidate.
 class WholeForMe {
  public:
   std::shared_ptr<Opened> operator()(std::shared_ptr<Opened> candidate, const reprise::Votes& votes,
@@ -244,7 +245,7 @@ void remove_at_schedule(Policies& policies) {
 void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
 /// Keeps the checkpoints with the highest numbers in their names, whether they are finished or not.
 void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
-/// Counts a checkpoint as one of those to keep although a load has just rejected it as damaged.
+/// Treats a checkpoint as one of those to keep although a load has just rejected it as damaged.
 void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
 /// Lets each rank choose a fallback from its own view of the store.
 void choose_alone(Policies& policies) { policies.load.choose_candidate = WholeForMe(); }

@@ -31,7 +31,7 @@ std::string local_key(const ParameterSpec& spec, const Holding& holding) {
   return key.replace(key.find(number), number.size(), "." + std::to_string(local) + ".");
 }
 
-/// Counts the earlier stages that have a different tensor with that name.
+/// Returns the number of earlier stages that have a different tensor with that name.
 std::int32_t stages_before(const std::string& key, const Holding& holding) {
   const std::int32_t own = stage_of_layer(holding.spec.places.front().layer, holding);
   std::int32_t count = 0;
@@ -69,7 +69,8 @@ Description with_local_experts(const Holding& holding) {
   return description;
 }
 
-/// Describes this rank's experts as all experts; the other ranks declare the same boxes as copies.
+/// Describes this rank's experts as if there were no others. The other ranks declare the same boxes
+/// as copies.
 Description without_ep(const Holding& holding) {
   Description description = describe(holding);
   const bool expert = holding.spec.mesh == MeshKind::kExpert;
@@ -149,8 +150,8 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// The local rows belong to k components, one after another. Splits the rows [begin, end) into k
-/// almost equal parts, and describes each part as the rows of one component.
+/// The local rows consist of k components, one after another. Splits the rows [begin, end) into k
+/// almost equal parts, and describes each part as if it were the rows of one component.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -176,8 +177,8 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// Describes as many elements as the share has, but starting at the row where this rank's chunk of
-/// rows would begin.
+/// Describes a range with as many elements as the share, but lets it start at a row: the row where
+/// this rank would start if whole rows were divided among the ranks.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
     return describe(holding);
@@ -208,15 +209,15 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Numbers layers from 0 on each pipeline stage. Several stages then use the same keys, and only
-/// one tensor per key is kept.
+/// Uses layer numbers that start from 0 on each pipeline stage. Several stages then use the same
+/// keys, and only one tensor per key is kept.
 void number_layers_by_stage(Policies& policies) {
   policies.job.described_save = asked<with_local_layers>;
   policies.job.described_load = asked<with_local_layers>;
 }
 
-/// Numbers tensors of single experts from 0 on each expert-parallel rank. Several ranks then use
-/// the same keys, and only one tensor per key is kept.
+/// For tensors of single experts, uses expert numbers that start from 0 on each expert-parallel
+/// rank. Several ranks then use the same keys, and only one tensor per key is kept.
 void number_experts_by_rank(Policies& policies) {
   policies.job.described_save = asked<with_local_experts>;
   policies.job.described_load = asked<with_local_experts>;
@@ -231,7 +232,7 @@ void describe_experts_without_ep(Policies& policies) {
 void save_experts_as_replicas(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
 }
-/// Shards tensors that must be replicated: each tensor-parallel rank's copy becomes a shard of a
+/// Describes replicated tensors as shards: each tensor-parallel rank's copy becomes a shard of a
 /// larger tensor.
 void shard_what_is_replicated(Policies& policies) {
   policies.job.described_save = asked<as_model_shard>;
@@ -240,8 +241,8 @@ void shard_what_is_replicated(Policies& policies) {
 /// Tries the rule for the head before the rule for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
-/// In a load, requests another rank's share. Mistakes this rank's index within its node for its
-/// index among the sharing ranks.
+/// In a load, requests another rank's share, because it uses this rank's index within its node
+/// instead of its index among the sharing ranks.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }
@@ -253,14 +254,14 @@ void split_rows_as_whole_components(Policies& policies) {
 }
 
 /// Describes a flattened share as if it began at a row, where torch.chunk would put this rank's
-/// rows. The second variant also disables the check of coverage, which would notice this.
+/// rows. The second variant also disables the check of coverage, which would detect the error.
 void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);
   policies.save.plan.cover = asked<always_covers>;
 }
 
-/// Places empty shards where full ones would begin.
+/// Lets empty shards begin where full shards would begin.
 void place_empty_shards_as_full(Policies& policies) {
   policies.job.slice = asked<empty_as_if_full>;
   policies.save.plan.describe = asked<empty_as_if_full>;

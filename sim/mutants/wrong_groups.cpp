@@ -11,25 +11,26 @@ namespace {
 
 // --- rank spaces --------------------------------------------------------------------------------
 
-/// Mistakes the first member's global rank for a rank in the group.
+/// Returns the first member's global rank as if it were a rank in the group.
 GroupRank global_rank_of_first(const Communicator& group) {
   return {group.group().member({0}).value};
 }
 
-/// On the leader, returns the leader. On the other ranks, mistakes the leader's rank in the group
-/// for a global rank, as happens if a rank passes it to a collective whose root is a global rank.
+/// On the leader, returns the leader. On the other ranks, uses the leader's rank in the group as if
+/// it were a global rank. This happens if a rank in a group is passed to a collective that expects
+/// a global rank as root.
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
   const auto root = group.group().rank_of(GlobalRank{leader.value});
-  // A rank that takes itself for the root gets no leader, because a root does not send to itself.
+  // If the result is this rank itself, there is no leader, because a root does not send to itself.
   const bool is_other = root && *root != group.rank();
   return is_other ? *root : GroupRank{-1};
 }
 
 // --- a collective for each key -------------------------------------------------------------------
 
-/// Counts the ranks that have each key. Makes one collective call per key of the calling rank, so
+/// For each key, counts the ranks that have it. Makes one collective call per key of this rank, so
 /// ranks with different keys make different numbers of calls.
 void reduce_each_key(Communicator& group, const StateDict& state) {
   for (std::size_t key = 0; key < state.tensors.size(); ++key) {
@@ -48,8 +49,8 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// If the caller did not give all groups, takes all groups from the registry, even those that the
-/// caller gave.
+/// If the caller omits any group, takes all groups from the registry, even those that the caller
+/// gave.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);
@@ -61,8 +62,8 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// Replaces the pp group by a group of this rank alone, in which it is rank 0 of 1. If pp is given
-/// without tp, replaces the tp group in the same way.
+/// Replaces the pp group with a group of this rank alone, in which it is rank 0 of 1. If pp is
+/// given without tp, replaces the tp group in the same way.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
   const Group alone({call.self});

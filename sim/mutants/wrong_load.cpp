@@ -91,8 +91,8 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
 
 // --- buckets without padding, and ranges that include padding -----------------------------------
 
-/// Returns the values of the slot `which` in all buckets, without padding. Gathers them over the
-/// group, so all ranks get the same values.
+/// Returns the values of the slot `which` in all buckets, without padding. They are gathered from
+/// all ranks of the group, so every rank gets the same values.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
@@ -111,8 +111,8 @@ std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& gro
   return buckets;
 }
 
-/// Returns the parameter's first index in the buckets laid end to end, counting the padding of
-/// earlier buckets.
+/// Returns the index at which the parameter begins if the buckets are concatenated with their
+/// padding.
 std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t parameter) {
   std::int64_t begin = 0;
   for (const Bucket& bucket : buckets) {
@@ -193,13 +193,14 @@ void retry_without_strictness(Policies& policies) {
   policies.load.judge_strictness = asked<never_refused>;
 }
 
-/// Loads masters into a template of another type: requests them as bf16, or casts them silently.
+/// Both variants load masters into a template that wants another type. The first requests them as
+/// bf16; the second silently casts them to bf16.
 void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
-/// Applies ranges that were computed with the buckets' padding to state without padding. Only the
-/// first variant compares the weights with the masters. The third fills in zeros where a range goes
-/// past the end of the state.
+/// The loaded state has no padding, but these mutants index it with ranges that include the
+/// buckets' padding. Only the first variant compares the weights with the masters. The third fills
+/// in zeros where a range goes past the end of the state.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -208,15 +209,16 @@ void ignore_bucket_padding_with_zeros(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_with_zeros>;
 }
 
-/// Lets each rank read from storage all that it needs, although each byte should be read only once
-/// per job.
+/// Lets each rank read all the data it needs from storage, although the job as a whole should read
+/// each byte only once.
 void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
 
 /// Never copies loaded state to the compute weights.
 void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
-/// Never gathers the updated weights, so that each rank's copy of the other ranks' shares is stale.
+/// Never gathers the updated weights. Each rank then keeps stale values for the weights that other
+/// ranks update.
 void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
-/// Trains the next step with start values of the masters in place of the loaded masters.
+/// Trains the next step from the masters' start values instead of the loaded masters.
 void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
 
 void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }

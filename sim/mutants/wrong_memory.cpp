@@ -50,14 +50,15 @@ std::unique_ptr<ContentSource> clone_source(Device& device, std::vector<LeafOrig
   return std::make_unique<CloneSource>(device, std::move(origins));
 }
 
-/// Allocates memory for empty shards and keeps it, because leaves point into it.
+/// Allocates memory for an empty shard. The memory is kept until the thread ends, because leaves
+/// point into it.
 std::byte* made(std::size_t bytes) {
   thread_local std::deque<Bytes> all;
   return all.emplace_back(bytes).data();
 }
 
-/// Gives empty shards memory for the whole tensor. Nobody uses its content: a copy into an empty
-/// shard copies nothing.
+/// Gives empty shards memory for the whole tensor. This memory is never read or written, because a
+/// copy into an empty shard copies nothing.
 StateDict with_whole_for_empty(StateDict state) {
   for (TensorLeaf& leaf : state.tensors) {
     const std::int64_t elements = volume(leaf.shape);
@@ -69,7 +70,7 @@ StateDict with_whole_for_empty(StateDict state) {
   return state;
 }
 
-/// On a rank that has nothing to write, stages memory of the size of a whole tensor.
+/// If the rank has nothing to write, stages memory for a whole tensor anyway.
 std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<LeafOrigin> origins) {
   constexpr std::int64_t kElements = std::int64_t{1} << 16;
   const bool nothing = std::all_of(origins.begin(), origins.end(), [](const LeafOrigin& origin) {
@@ -92,11 +93,11 @@ std::uint64_t all_reads(const StagingNeed& need) { return need.all + one_read(ne
 
 /// Clones every element before staging any.
 void clone_before_staging(Policies& policies) { policies.save.source = asked<clone_source>; }
-/// Allocates the whole tensor for a load if the rank's shard of it is empty.
+/// If the rank's shard of a tensor is empty, allocates memory for the whole tensor before a load.
 void materialise_empty_shards(Policies& policies) {
   policies.job.requested = asked<with_whole_for_empty>;
 }
-/// Stages a whole tensor on a rank that has nothing to write.
+/// Stages a whole tensor even if the rank has nothing to write.
 void fill_a_tensor_for_nothing(Policies& policies) {
   policies.save.source = asked<tensor_for_nothing>;
 }

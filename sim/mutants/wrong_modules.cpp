@@ -49,7 +49,7 @@ Sharding own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
 
 // --- copies --------------------------------------------------------------------------------------
 
-/// Acts like copy_of_module, but replaces one of the module's groups by a group of this rank alone.
+/// Same as copy_of_module, but replaces one of the module's groups by a group of this rank alone.
 std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group,
                           const CheckpointGroups& given, GlobalRank self) {
   CheckpointGroups groups = given;
@@ -87,8 +87,8 @@ StateDict without_streams(StateDict state) {
   return state;
 }
 
-/// Reports the form "bare" as "mixed": judges by the settings' keys alone, without the keys of
-/// tensors.
+/// Reports the form "mixed" where "bare" is correct, as if it looked only at the keys of settings
+/// and not at the keys of tensors.
 std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
   const auto form = stored_form(catalog);
   return form == KeyForm::kBare ? KeyForm::kMixed : form;
@@ -155,7 +155,8 @@ bool overflows_here(std::span<const ModuleStep> own) {
   return std::any_of(own.begin(), own.end(), [](const auto& module) { return module.overflow; });
 }
 
-/// Exchanges overflows with all ranks, but then lets each rank decide by its own modules.
+/// All ranks exchange their overflows, but each rank then decides only by the overflows of its own
+/// modules.
 StepAgreement decided_by_each(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   agree_on_overflow(world, own, agreed);
@@ -168,8 +169,8 @@ bool updated_here(Communicator& world, bool own) {
   return own;
 }
 
-/// On a rank with an overflow, skips the collective reduction of the norms, which the other ranks
-/// enter.
+/// A rank with an overflow skips the collective reduction of the norms, although the other ranks
+/// enter it.
 StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   std::vector<ModuleStep> finite(own.begin(), own.end());

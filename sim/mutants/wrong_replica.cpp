@@ -16,8 +16,8 @@ using Axes = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 4> kDataAxes = {"dp_shard", "dp_replicate", "edp_shard",
                                                        "edp_replicate"};
 
-/// Returns the replica id that the rank would have at coordinate 0 of each axis in `axes`. As a
-/// result, ranks that differ only in these axes get the same id.
+/// Returns the replica id that the rank would have if its coordinate along each axis in `axes` were
+/// 0. Ranks that differ only in these coordinates get the same id.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
                              std::span<const std::string_view> axes) {
   std::vector<std::int32_t> coordinates;
@@ -48,8 +48,8 @@ std::int32_t rank_in_dp(const Placement& placement, const Mesh& mesh, GroupRank 
   return group.rank_of(mesh.members().member(member))->value;
 }
 
-/// Computes the copy indices of experts' weights on the dense mesh. Leaves optimizer shares
-/// unchanged, because they have groups of their own.
+/// Uses the dense mesh to compute the copy indices of experts' weights. Optimizer shares keep their
+/// copy indices, because they have groups of their own.
 Description by_dense_group(const Holding& holding) {
   Description description = describe(holding);
   if (holding.spec.mesh == MeshKind::kExpert && holding.shares.empty()) {
@@ -59,8 +59,8 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Returns the rank's pp coordinate plus, if tp does not split the tensor, its tp coordinate. A
-/// rank that adds a number above 0 to its replica id never holds the main copy.
+/// Returns a number to add to the replica id: the rank's pp coordinate plus, if tp does not split
+/// the tensor, its tp coordinate. If the number is above 0, the rank never holds the main copy.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();
@@ -92,15 +92,15 @@ void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<rep
 void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
 void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }
 void drop_dp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_dp>; }
-/// Uses the rank in the data-parallel group as the copy index, which ignores copies along other
-/// axes.
+/// Uses a rank's number in the data-parallel group as its copy index. This ignores copies along
+/// other axes.
 void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = asked<rank_in_dp>; }
 
-/// Puts the main copies of experts on the ranks with the main copies of dense tensors.
+/// Main copies of experts go to the ranks that hold the main copies of dense tensors.
 void elect_experts_by_dense_group(Policies& policies) {
   policies.job.described_save = asked<by_dense_group>;
 }
-/// Puts the main copies of dense tensors on the ranks with the main copies of experts.
+/// Main copies of dense tensors go to the ranks that hold the main copies of experts.
 void write_where_expert_dp_is_0(Policies& policies) {
   policies.job.described_save = asked<by_expert_group>;
 }

@@ -19,8 +19,8 @@ bool emits_whatever_format(RerunMode mode, State state, CheckpointFormat /*forma
   return emits(mode, state, CheckpointFormat::kTorchDist);
 }
 
-/// True if a save of this job would contain the rerun objects. Used to decide if a forced template
-/// requests them.
+/// True if a save of this job would contain the rerun objects. The mutant's forced template
+/// requests them only in this case.
 bool forces_what_is_emitted(RerunMode mode, CheckpointFormat format) {
   return emits(mode, State::kNotRunningYet, format);
 }
@@ -127,8 +127,8 @@ std::string say_nothing(std::int64_t /*iteration*/, std::int64_t /*before*/) { r
 
 // --- mutants -------------------------------------------------------------------------------------
 
-/// Saves rerun objects only after a fault. The `unsigned` variant also uses a remembered plan for
-/// every later save.
+/// Saves rerun objects only after a fault. The `unsigned` variant also reuses one save plan for all
+/// later saves without checking that the plan still fits.
 void emit_in_fault_alone(Policies& policies) { policies.job.rerun.emitted = asked<emits_in_fault>; }
 void emit_in_fault_alone_unsigned(Policies& policies) {
   emit_in_fault_alone(policies);
@@ -147,17 +147,17 @@ void force_by_format(Policies& policies) {
 void force_unchecked(Policies& policies) {
   policies.load.judge_strictness = asked<without_rerun_objects>;
 }
-/// Treats no result as fatal, whichever rule rejects it.
+/// Never treats a result as fatal, no matter which rule rejected it.
 void take_all_for_spikes(Policies& policies) { policies.job.rerun.fatal = asked<never_fatal>; }
-/// Restores a pending state although only weights are loaded.
+/// Restores a pending state even if only weights are loaded.
 void restore_from_releases(Policies& policies) {
   policies.job.rerun.concerned = asked<always_concerned>;
 }
-/// Requires wrapped iterators even between iterations, when no batch is read again.
+/// Requires wrapped iterators even between iterations, when no batch is run again.
 void want_wrapped_iterators_always(Policies& policies) {
   policies.job.rerun.batches = asked<always_batches>;
 }
-/// Reports differences between results after each iteration.
+/// Reports statistics on differing results after every iteration.
 void report_each_iteration(Policies& policies) {
   policies.job.rerun.reported = asked<reports_each>;
 }
@@ -181,7 +181,7 @@ void save_in_place_unguarded(Policies& policies) {
 /// same coordinates as copies of each other.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
-/// Reverses two precedences. After a re-run in place, `checkpoint` wins over `continue`; after a
+/// Lets the wrong vote win: after a re-run in place, `checkpoint` wins over `continue`; after a
 /// restart from a checkpoint, `continue` wins over `restart again`.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
@@ -201,22 +201,22 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone_at_last>;
 }
 
-/// After a restart, the first variant reads the batch twice, from the saved buffers and at the data
-/// cursor. The second variant reads it from neither.
+/// After a restart, the first variant uses the batch twice: once from the saved buffers and once
+/// from the data cursor. The second variant never uses it.
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 
-/// Restores a pending state to the rank with the same number, even if EP, CP or the rank order
-/// changed.
+/// Restores a pending state to the rank that has the same rank number, even if EP, CP or the rank
+/// order changed.
 void restore_by_rank(Policies& policies) {
   policies.job.rerun.restored = asked<restore_where_sizes_fit>;
 }
-/// Restores a pending state even if the machine is disabled.
+/// Restores a pending state even if the rerun machine is disabled.
 void restore_although_disabled(Policies& policies) {
   policies.job.rerun.restored = asked<restore_in_any_mode>;
 }
 
-/// Does not report that earlier restarts ran the same iteration again.
+/// Does not report that the same iteration was already run again after earlier restarts.
 void restart_in_silence(Policies& policies) { policies.job.rerun.guard = asked<say_nothing>; }
 
 }  // namespace

@@ -15,8 +15,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns the steps of a commit on the store `view`, a mutant of the real store. The steps keep
-/// `view` alive.
+/// Returns the steps of a commit on `view`, a mutant's store that wraps the real one. The steps
+/// keep `view` alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {
@@ -112,7 +112,8 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
 void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
 /// Lists a directory to find out if a name exists, although a listing may be outdated.
 void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
-/// Puts the small object that makes the checkpoint visible before the other objects.
+/// Reverses the order of puts: first puts the small object that makes the checkpoint visible, and
+/// then the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
 
 }  // namespace

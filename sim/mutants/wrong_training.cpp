@@ -20,7 +20,8 @@ Group all_but_the_last(const Group& holders) {
   return Group(std::vector<GlobalRank>(members.begin(), members.end() - 1));
 }
 
-/// Gives all ranks along ep the same coordinate of `expert_rng_state`, as if they held copies.
+/// Gives all ranks along ep the same coordinate of `expert_rng_state`, as if their streams were
+/// copies of one stream.
 std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
   constexpr std::size_t kEpInGrid = 1;  // the grid is (pp, ep, etp)
   auto leaves = random_leaves(states);
@@ -43,8 +44,8 @@ std::vector<Bucket> layout_for_all(std::span<const std::int64_t> sizes, const Bu
 
 /// Starts the ranks of each replicated group from different values.
 void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of_copy>; }
-/// If several stages hold a parameter, excludes the last one from the group that sums its
-/// gradients.
+/// If several stages hold a parameter, excludes the last of these stages from the group that sums
+/// the parameter's gradients.
 void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
 /// Saves one expert stream for all expert-parallel ranks, as if all of them had the same stream.
 void declare_expert_streams_copies(Policies& policies) {

@@ -12,7 +12,7 @@ namespace reprise::sim {
 
 class RankLife {
  public:
-  /// Borrows the scheduler and the log.
+  /// Keeps references to the scheduler and the log, which must outlive this object.
   RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank)
       : scheduler_(scheduler), log_(log), rank_(rank) {}
 

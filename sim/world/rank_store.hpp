@@ -8,9 +8,9 @@
 
 namespace reprise::sim {
 
-/// Lets other ranks run before each call. Records the call with its sizes and, for writes, a hash
-/// of the content. After the rank's death, neither its calls nor files that it opened earlier
-/// change the store.
+/// Lets other ranks run before each call. Records each call with its sizes and, if it writes, a
+/// hash of the content. After the rank's death, its calls no longer change the store, nor do writes
+/// to files that it opened earlier.
 class RankStore final : public Store {
  public:
   RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}

@@ -8,8 +8,8 @@
 namespace reprise::sim {
 namespace {
 
-// Fills the region with the poison. All strides of the source are 0, so its single element is
-// copied to every element of the target.
+// Fills the region with the byte `poison`. The source is a single element with all strides 0, so
+// that element is copied to every element of the target.
 void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
           std::byte poison) {
   const Bytes element(element_bytes, poison);
@@ -56,7 +56,7 @@ void SimDevice::wait(DeviceEvent event) {
   CHECK(event.id <= last_event_, event.id);
   life_.step("device wait", name_, {event.id});
   const auto queued = queued_.find(event.id);
-  if (queued == queued_.end()) return;  // its copies were made by an earlier wait
+  if (queued == queued_.end()) return;  // an earlier wait already made the copies
   for (const auto& copy : queued->second) {
     copy_strided(copy.source, copy.target, copy.extents, copy.element_bytes);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Simulates a device whose copies complete as late as their events allow.
+// Simulates a device that delays each copy until somebody waits for the copy's event.
 
 #include <map>
 #include <string>
@@ -12,8 +12,8 @@ namespace reprise::sim {
 
 /// A device with host memory. A copy is made only when somebody waits for its event; until then the
 /// copy's target is poisoned. As a result, a reader gets poison if it did not wait, and a job
-/// corrupts the staged data if it changes its state too early. A copy whose event nobody waits for
-/// is never made, because its memory may be gone.
+/// corrupts the staged data if it changes its state too early. If nobody waits for the event, the
+/// copy is never made, because its memory may already be freed.
 class SimDevice final : public Device {
  public:
   /// kUngathered fills staging memory until somebody waits for the gather's event. kUnscattered

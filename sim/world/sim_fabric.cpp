@@ -19,7 +19,7 @@ std::int64_t reduced(Reduce how, std::int64_t a, std::int64_t b) {
     case Reduce::kSum:
       break;
   }
-  // Sums wrap around on overflow, as on the other lanes.
+  // On overflow the sum wraps around, as it does on the other lanes.
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 

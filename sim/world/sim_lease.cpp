@@ -38,7 +38,8 @@ std::unique_ptr<StoreLock> SimLeases::take(const Place& place,
   do {
     fence = hex(++taken_);
   } while (is_used(fence));
-  if (!capabilities.locks) lease = std::make_shared<Lease>();  // several writers may hold the path
+  // Without locks, a path may have several writers at once.
+  if (!capabilities.locks) lease = std::make_shared<Lease>();
   const bool is_lease = !capabilities.renames;
   *lease = {fence, is_lease ? now_ns_ + kTermNs : UINT64_MAX, is_lease};
   return std::make_unique<Holder>(lease, capabilities.locks ? "" : "this store has no locks");

@@ -1,14 +1,15 @@
 #pragma once
 // Tracks the writers of each path of a store.
 //
-//   with renames      a lock: it ends when its holder returns it or dies
+//   with renames      a lock, which ends when its holder returns it or dies
 //   without renames   a lease: one small object for each path, { fence, end of the term }, which
-//                     a conditional put changes
+//                     is changed by a conditional put
 //
 // A fence is a number larger than all earlier fences. When a writer takes a lease, it stores the
 // next fence in the lease. From then on the store refuses name changes by holders of earlier
-// fences, because such a holder may still run without knowing that it has lost the lease. A holder
-// returns its lease; if the holder dies, the lease lasts until the end of its term.
+// fences, since such a holder may still be running without knowing that it has lost the lease. A
+// lease ends when its holder returns it. If the holder dies, the lease lasts until the end of its
+// term.
 
 #include <cstdint>
 #include <functional>
@@ -28,11 +29,12 @@ class SimLeases {
     std::string path;
     std::string display;  ///< the path shown in messages
   };
-  /// Throws LOCKED if another writer holds the path and its term has not ended. The lock's token is
-  /// its fence in hexadecimal digits. Skips fences for which `is_used` is true.
+  /// Throws LOCKED if another writer has the path and the term of that writer's lease has not
+  /// ended. The new lock's token is its fence in hexadecimal digits. Skips fences for which
+  /// `is_used` returns true.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
-  /// Throws LOCKED if another writer has taken the path that `lock` holds.
+  /// Throws LOCKED if another writer has taken over the path since `lock` was taken.
   void require_held(const StoreLock& lock, const std::string& display) const;
   void pass_term() { now_ns_ += kTermNs; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Holds the network of the ranks of one incarnation: the channels of all groups, and the ranks that
-// are gone.
+// Defines the network between the ranks of one incarnation: the channels of all groups, and a
+// record of the ranks that died or failed.
 
 #include <cstdint>
 #include <map>
@@ -20,8 +20,8 @@ class SimNetwork {
   /// member waits until the world is found to be deadlocked.
   SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
 
-  /// Returns this member's next channel for exactly this group. The n-th request of each member
-  /// gets the same channel.
+  /// Returns the next channel of `group` for this member. If each member calls this n times for a
+  /// group, all members get the same channel from their n-th call.
   std::shared_ptr<Channel> channel(const Group& group, GlobalRank member);
 
   /// Makes one collective call for the rank of `life`: contributes `mine` and returns the bytes of

@@ -253,8 +253,8 @@ bool SimStore::remove_empty(const std::string& directory) {
 std::unique_ptr<StoreLock> SimStore::lock(const std::string& path) {
   check_store_entry(path);
   const Names& beside = existing_directory("lock", parent_path(path))->names;
-  // If a tree was copied into the store, names in the directory of `path` may contain tokens of
-  // locks that another store issued.
+  // If a tree was copied into the store from another one, names in the parent directory of `path`
+  // may contain tokens of the other store's locks. A new lock must not reuse these tokens.
   const auto is_used = [&beside](const std::string& token) {
     return std::any_of(beside.begin(), beside.end(),
                        [&token](const auto& entry) { return entry.first.ends_with("-" + token); });

@@ -14,17 +14,16 @@
 
 namespace reprise::sim {
 
-/// Behaves like the posix adapter, including its errors, but has no links. This is the store
-/// itself, without a schedule: drivers and judges use it directly, ranks through RankStore.
+/// Behaves like the posix adapter, including its errors, but has no links. Its calls do not involve
+/// the scheduler: drivers and judges use the store directly, while ranks use it through RankStore.
 ///
-/// Without `renames` it behaves like an object store. A file is an object that exists permanently
-/// once it was synced or closed. A name and its staged content share one small object, which a
-/// conditional put changes. publish(), replace() and put_aside() each make one conditional put;
-/// they throw UNSUPPORTED unless the staged name is the name plus "." and a suffix. Locks are
-/// leases.
+/// Without `renames` it behaves like an object store. A file is an object, and is durable as soon
+/// as it has been synced or closed. A name and its staged content share one small object, which is
+/// changed by conditional puts: publish(), replace() and put_aside() each make one. These calls
+/// throw UNSUPPORTED unless the staged name is the name plus "." and a suffix. Locks are leases.
 class SimStore final : public Store {
  public:
-  /// `name` is shown in messages as the root. Simulates a store with these `capabilities`. `seed`
+  /// Simulates a store with these `capabilities`. Messages show `name` as the store's root. `seed`
   /// determines how many recent changes each listing misses.
   explicit SimStore(std::string name = "sim:", StoreCapabilities capabilities = {.exchange = true},
                     std::uint64_t seed = 0);
@@ -34,7 +33,7 @@ class SimStore final : public Store {
 
   /// Cuts the power. A file's content becomes that of its last sync, and a directory's names become
   /// those of its last sync_directory. Open files continue to work on nodes that are no longer in
-  /// the tree. Without `renames` only objects that were never put are lost.
+  /// the tree. Without `renames`, an object is lost only if it was never put.
   void crash();
   /// Cuts the power so that each unsynced change survives by itself, or not, as the seed decides.
   /// A rename within a directory survives as a whole.

@@ -7,7 +7,7 @@ namespace reprise::sim {
 namespace {
 
 struct TaskState {
-  bool wanted = false;  ///< true once late work may start
+  bool wanted = false;  ///< late work waits until this is true
   bool done = false;
   std::exception_ptr failure = nullptr;
   WaitQueue waiting = {};

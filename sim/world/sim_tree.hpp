@@ -60,8 +60,8 @@ using Survives = std::function<bool(const UnsyncedChange&)>;
 inline constexpr std::size_t kCrashBlock = 512;
 
 /// Returns the tree that remains after a crash. Its nodes are new, so files that were opened before
-/// the crash no longer belong to it. If only one of two directories was synced after a rename, a
-/// node has two durable names and becomes two nodes.
+/// the crash no longer belong to it. A rename between two directories of which only one was synced
+/// may leave a node with two durable names; the node then becomes two nodes.
 InodePtr after_crash(const Inode& node, const Survives& survives, const std::string& path = "");
 
 }  // namespace reprise::sim

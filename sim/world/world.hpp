@@ -61,8 +61,8 @@ struct RunResult {
 
 class World {
  public:
-  /// Borrows the store. The result of a run depends only on the options, the store's content and
-  /// the ranks' own code.
+  /// Keeps a reference to the store, which must outlive this object. The result of a run depends
+  /// only on the options, the store's content and the ranks' own code.
   World(WorldOptions options, Store& store);
   ~World();
   World(const World&) = delete;
@@ -71,8 +71,8 @@ class World {
   /// Runs `rank_main` once per rank until all have ended. May be called once per World.
   RunResult run(const std::function<void(Ports&, GlobalRank)>& rank_main);
 
-  /// Ends a rank as a crash does: no later call of the rank reaches the world, and its stack is
-  /// unwound. Peers that wait for it get PEER_FAILED. Does not return if the rank kills itself.
+  /// Ends a rank as a crash would: no later call of the rank reaches the world, and its stack is
+  /// unwound. Peers that wait for the rank get PEER_FAILED. Does not return if a rank kills itself.
   void kill(GlobalRank rank);
   /// Pauses the calling rank for this long.
   void sleep(std::uint64_t duration_ns);

@@ -1,6 +1,6 @@
 #pragma once
-// Measures work and its speed limit in alternating turns (ours, limit, limit, ours, ...), so that
-// other load on the machine slows both.
+// Measures a piece of work and the work that sets its speed limit. They take turns (ours, limit,
+// limit, ours, ...), so that other load on the machine slows both.
 
 #include <benchmark/benchmark.h>
 
@@ -19,7 +19,7 @@ struct Work {
 struct Row {
   std::string limit;        ///< description of the work that sets the limit
   std::uint64_t bytes = 0;  ///< number of bytes that each side moves
-  double aim = 0;           ///< least ratio of `ours` to the other rate; 0 if there is no aim
+  double aim = 0;           ///< required ratio of `ours` to `limit`; 0 if none is required
   int threads = 1;          ///< number of threads that each side uses
 };
 

@@ -64,7 +64,7 @@ struct Rank {
   std::shared_ptr<Communicator> group = fabric.communicator(Group::world(1));
 };
 
-/// The file with the tensors' elements, which PyTorch's side uses, too.
+/// The file with the tensors' elements. PyTorch's side uses the same file.
 class Content {
  public:
   void map(const std::string& path) {
@@ -184,8 +184,8 @@ class Worker {
   std::string owners(Words& words);
   std::string compare(Words& words);
 
-  /// Returns a state with the part `box` of every tensor. The parts are consecutive in memory from
-  /// `data` on.
+  /// Returns a state that contains `box` of each tensor. The tensors' data are consecutive in
+  /// memory, starting at `data`.
   StateDict leaves(const Box& box, std::byte* data) const {
     StateDict state;
     for (std::int64_t t = 0; t < tensors_; ++t) {
@@ -228,8 +228,8 @@ class Worker {
 
 // ---------------------------------------------------------------- commands that plan
 
-/// Returns the rank's leaves without memory: each tensor is split by dp into rows and by tp into
-/// columns.
+/// Returns the rank's leaves, with no memory behind them. Each tensor's rows are split by dp, its
+/// columns by tp.
 StateDict planned_leaves(const std::shared_ptr<const Mesh>& mesh, GroupRank rank,
                          std::int64_t tensors) {
   const Placement split({{"dp", 0}, {"tp", 1}});

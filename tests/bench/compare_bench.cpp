@@ -50,8 +50,8 @@ void compare(benchmark::State& state, DType dtype, Differences differences, doub
   if (found != expected) bench::give_up("the comparison is wrong");
 }
 
-/// True for the types that are also measured with equal blocks. The speed of comparing equal blocks
-/// does not depend on the type.
+/// True for the few types for which comparisons of equal blocks are measured, too. The speed of
+/// these comparisons is the same for all types.
 bool stands_for_others(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kUInt8;
 }

@@ -10,7 +10,7 @@
 
 namespace reprise::bench {
 
-/// Tensors of one size, alternately bf16 and fp32, in one piece of warm memory.
+/// Tensors of the same size, alternately bf16 and fp32, that are consecutive in warm memory.
 class EqualTensors {
  public:
   EqualTensors(std::size_t count, std::size_t bytes_each, std::uint64_t seed)

@@ -1,5 +1,6 @@
-// Measures how fast a GPU's state is saved, loaded and compared, relative to its bus and its
-// memory: see docs/gpu.md. Without a GPU the program says so and runs nothing.
+// Measures how fast the state in a GPU's memory is saved, loaded and compared. The rates are
+// relative to those of the GPU's bus and memory: see docs/gpu.md. Without a GPU, the program says
+// so and measures nothing.
 
 #include <chrono>
 #include <cstdio>
@@ -88,14 +89,14 @@ class Bus {
   PinnedMemory host_;
 };
 
-/// Returns options with staging for twice the size of the state, since the bytes around the
-/// elements need room, too.
+/// Returns options that limit staging to twice the size of the state. One size is not enough,
+/// because the bytes around the elements are staged, too.
 ImageOptions image_of(std::size_t bytes) {
   return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
 }
 
-/// Measures how long a save blocks the job, that is the time until begin() returns. Background work
-/// writes meanwhile.
+/// Measures how long a save blocks the job, which is the time until begin() returns. The files are
+/// written in the background and not included in this time.
 void snapshot(benchmark::State& state, Shape shape, double aim) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, shape, 4);
@@ -125,8 +126,8 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Times two pieces of work and returns the slower one. A save must do both, so the slower one sets
-/// the limit.
+/// Runs both pieces of work and returns the one that took longer. A save must do both, so the
+/// slower one limits its speed.
 bench::Work slower(const bench::Work& one, const bench::Work& other) {
   const auto time = [](const bench::Work& work) {
     if (work.prepare) work.prepare();
@@ -209,7 +210,7 @@ void compare(benchmark::State& state, DType dtype) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// Measures the job's content digest, which reads every element once.
+/// Measures the computation of the job's content digest, which reads every element once.
 void digest(benchmark::State& state, DType dtype) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, {1, 1024 * kMiB}, 4);

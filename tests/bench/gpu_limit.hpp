@@ -1,5 +1,5 @@
 #pragma once
-// Measures speed limits of a GPU with code that does nothing else.
+// Measures a GPU's speed limits, using code that does only what is measured.
 
 #include <cstdint>
 

@@ -27,7 +27,8 @@ namespace reprise::bench {
 namespace {
 
 constexpr std::size_t kLine = 64;
-/// Size of one system call: larger calls are no faster, smaller ones are slower.
+/// Number of bytes that one system call reads or writes. Larger calls are no faster; smaller calls
+/// are slower.
 constexpr std::size_t kCall = std::size_t{16} << 20U;
 
 /// A file that stays open for the lifetime of this object.
@@ -45,8 +46,8 @@ class Opened {
   int fd_;
 };
 
-/// Calls part(begin, end) for an equal share of the range on each of `threads` threads, including
-/// the caller's.
+/// Divides the range [0, size) equally among `threads` threads, of which the caller's is one. Each
+/// thread calls part(begin, end) for its share.
 void in_parts(std::size_t size, int threads,
               const std::function<void(std::size_t, std::size_t)>& part) {
   const auto count = static_cast<std::size_t>(threads);
@@ -84,8 +85,8 @@ void WarmMemory::Free::operator()(std::byte* freed) const {
 
 WarmMemory::WarmMemory(std::size_t bytes, std::uint64_t seed)
     : memory_(new (std::align_val_t{kLine}) std::byte[bytes]), size_(bytes) {
-  // Repeats the first words of the seeded stream, since the speed of a copy does not depend on the
-  // content.
+  // Fills the memory with repetitions of the stream's first words, since the speed of a copy does
+  // not depend on the content.
   std::vector<std::uint64_t> words(kLine * 1024);
   const Stream stream(seed);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);

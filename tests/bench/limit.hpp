@@ -1,6 +1,7 @@
 #pragma once
-// Measures speed limits of the machine with code that does nothing else, for comparison with the
-// rates of benchmarks. All rates are for warm memory; threads share the bytes evenly.
+// Measures the machine's speed limits, using code that does only what is measured. Benchmarks
+// compare their rates with these. All rates are for warm memory; the bytes are divided evenly among
+// the threads.
 
 #include <cstdint>
 #include <memory>
@@ -65,7 +66,7 @@ std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
 /// the optimizer can't remove the work.
 std::uint32_t crc32_of_parts(ByteSpan bytes, int threads);
 
-/// Ends the program with a message, since a failed benchmark has no rate.
+/// Ends the program with a message. A failed benchmark must not report a rate.
 [[noreturn]] void give_up(const std::string& what);
 
 }  // namespace reprise::bench

@@ -25,7 +25,7 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// One way to read a file into memory. limit_of() returns the faster of two ways.
+/// A way to read a file into memory. limit_of() tries two ways and returns the faster one.
 struct Limit {
   std::string name;
   std::function<void()> run;

@@ -12,7 +12,8 @@ std::shared_ptr<const Mesh> mesh_of(int ranks) {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
 }
 
-/// Returns the state of one rank, whose tensors have few different shapes, as in a transformer.
+/// Returns the state of one rank. Its tensors have only a few different shapes, as in a
+/// transformer.
 StateDict state_of(const std::shared_ptr<const Mesh>& mesh, int rank, int tensors, bool placed) {
   const Placement split({{"tp", 0}});
   StateDict state;
@@ -55,8 +56,8 @@ void plan_over_the_wire(benchmark::State& state) {
 }
 BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
 
-/// Measures one rank's work on a plan to which all ranks contribute, including the messages from
-/// the other ranks.
+/// Measures one rank's work on a plan to which all ranks contribute. This includes reading the
+/// other ranks' messages.
 void plan_made_by_all(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));
@@ -102,7 +103,7 @@ BENCHMARK(plan_reused)
     ->Args({64, 10000, 0})
     ->Unit(benchmark::kMillisecond);
 
-/// Proves by sweep that 100,000 chunks in a square grid cover one tensor.
+/// Measures the proof, by a sweep, that 100,000 chunks in a square grid cover one tensor.
 void cover_of_a_grid(benchmark::State& state) {
   std::vector<Box> boxes;
   for (std::int64_t i = 0; i < 316; ++i) {
@@ -112,7 +113,8 @@ void cover_of_a_grid(benchmark::State& state) {
 }
 BENCHMARK(cover_of_a_grid)->Unit(benchmark::kMillisecond);
 
-/// Plans the reads of 1,600 tensors, each stored in 64 slabs, under another layout.
+/// Measures the planning of a load under another layout, for 1,600 tensors that are stored in 64
+/// slabs each.
 void load_plan_of_slabs(benchmark::State& state) {
   Catalog catalog;
   catalog.files = {"a"};

@@ -1,6 +1,6 @@
-// Plans whole jobs on one core. For a save, `seconds` is the time from the ranks' encoded plans to
-// the proved global plan with its owners; for a load, it is the time to plan every rank's reads.
-// The earlier work of each rank is not included.
+// Measures how long it takes to plan whole jobs on one core. For a save, `seconds` is the time from
+// the ranks' encoded plans to the proved global plan with its owners. For a load, it is the time to
+// plan every rank's reads. What each rank does before that is not included.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -16,7 +16,8 @@ namespace {
 
 using MeshPtr = std::shared_ptr<const Mesh>;
 
-/// Returns one of a few shapes, each of which many tensors share, as in a transformer.
+/// Returns the tensor's shape. There are only a few different shapes, and many tensors have the
+/// same one, as in a transformer.
 Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
@@ -78,8 +79,8 @@ std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std
   return wires;
 }
 
-/// Returns the same encoded plan for every rank: under one placement, real plans differ only in
-/// their objects.
+/// Returns the same encoded plan for every rank. Under one placement, the plans of real ranks
+/// differ only in their objects.
 std::vector<Bytes> alike(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   return std::vector<Bytes>(static_cast<std::size_t>(mesh->size()),
                             encode(local_plan(state_of(mesh, placement, {0}, tensors), {0})));
@@ -141,7 +142,7 @@ MeshPtr mesh_of(std::vector<Axis> axes) {
   return std::make_shared<const Mesh>(std::vector<Axis>(std::move(axes)));
 }
 
-/// Plans a save of 512 tensors by 2,048 ranks; each rank holds a different chunk of each tensor.
+/// Plans a save of 512 tensors on 2,048 ranks. Each rank holds a different chunk of each tensor.
 void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
   plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512), 0.05);

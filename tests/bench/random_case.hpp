@@ -1,5 +1,5 @@
 #pragma once
-// Draws small random checkpoints for measurements. Each consists of tensors and two layouts for
+// Generates small random checkpoints for measurements. Each consists of tensors and two layouts for
 // them.
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace reprise::bench {
 
-/// Limits for drawing a case.
+/// Limits of a randomly generated case.
 struct CaseBounds {
   std::int32_t ranks_min = 1;
   std::int32_t ranks_max = 8;
@@ -65,8 +65,8 @@ inline Placement random_placement(Stream& draw, std::size_t rank) {
   return Placement(std::move(splits));
 }
 
-/// Draws a tensor of at most `bytes_max` bytes. It has one to three dimensions, whose lengths few
-/// meshes divide evenly.
+/// Generates a tensor of at most `bytes_max` bytes. It has one to three dimensions, with lengths
+/// that most meshes can't divide evenly.
 inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes_max) {
   constexpr std::array kTypes = {DType::kFloat32,      DType::kBFloat16, DType::kFloat16,
                                  DType::kFloat8E4M3FN, DType::kInt64,    DType::kInt32};
@@ -84,7 +84,8 @@ inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes
   return tensor;
 }
 
-/// Draws a case of exactly `bounds.bytes` bytes: the last tensor fills what the other tensors left.
+/// Generates a case of exactly `bounds.bytes` bytes. The last tensor gets all bytes that the others
+/// do not use.
 inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   RandomCase made;
   for (auto& mesh : made.mesh) mesh = random_mesh(draw, bounds);

@@ -1,6 +1,6 @@
-// Measures the reads of a load under another layout: see docs/speed.md. Compares the bytes read,
-// counted at the store, with the bytes needed, and compares the speed with pread of the same number
-// of bytes.
+// Measures the reads of a load under another layout: see docs/speed.md. Compares the number of
+// bytes read, counted at the store, with the number of bytes needed. Also compares the speed with
+// that of reading the same number of bytes with pread.
 
 #include <cstring>
 #include <map>
@@ -40,7 +40,7 @@ struct ReshardRow {
 
 constexpr std::size_t kWidth = 4;
 
-/// Counts the read calls for payload files at the store's port, and the bytes that they read.
+/// Counts how often payload files are read through the store's port, and how many bytes are read.
 class CountingStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;
@@ -77,8 +77,7 @@ class CountingStore final : public PassingStore {
   };
 };
 
-/// Returns leaves of shape [rows, columns] that are pieces of "w". They are consecutive in one
-/// stretch of memory.
+/// Returns a state with the tensor "w". Its pieces `boxes` are consecutive in `memory`.
 StateDict state_of(const Dims& shape, const std::vector<Box>& boxes, std::byte* memory) {
   StateDict state;
   TensorLeaf& leaf = state.tensors.emplace_back();
@@ -117,7 +116,8 @@ void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
   if (whole(row.from, saved) != whole(row.to, loaded)) bench::give_up("the tensors differ");
 }
 
-/// Loads the share of every rank of the new layout in turn; the limit reads the payload file once.
+/// Loads the shares of all ranks of the new layout, one after the other. To measure the limit, the
+/// payload file is read once.
 void reshard(benchmark::State& state, const ReshardRow& row) {
   const auto bytes = static_cast<std::size_t>(volume(row.shape)) * kWidth;
   const bench::Place place = bench::Place::tmpfs();

@@ -1,5 +1,5 @@
 // Measures byte-exact round trips and plans per second, relative to the work that can't be avoided:
-// see docs/speed.md. Times of two threads assume two idle cores.
+// see docs/speed.md. The times with two threads are valid only if two cores are idle.
 
 #include <benchmark/benchmark.h>
 
@@ -28,8 +28,8 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
-/// Limits for checkpoints of the same total size with few tensors. They show the costs that do not
-/// depend on the number of tensors.
+/// Limits for checkpoints with the same total size but few tensors. Measuring these shows which
+/// costs do not depend on the number of tensors.
 constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};
@@ -39,7 +39,7 @@ constexpr CaseBounds kPlanOnly = {
   std::abort();
 }
 
-/// Draws cases that differ between threads and between iterations, but not between runs.
+/// Generates cases that differ between threads and between iterations, but not between runs.
 class Cases {
  public:
   explicit Cases(const benchmark::State& state)
@@ -74,7 +74,8 @@ void each_row(const Dims& shape, const Box& box, const Visit& visit) {
   }
 }
 
-/// Returns the content of all tensors, in order and whole, from a counter-based stream.
+/// Returns the content of all tensors, one whole tensor after another. The bytes come from a
+/// counter-based stream.
 Bytes content_of(Stream stream, std::size_t bytes) {
   std::vector<std::uint64_t> words(bytes / 8 + 1);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);
@@ -159,7 +160,7 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
   return result.events;
 }
 
-/// Time and amounts of a round trip.
+/// Numbers of elements and of calls in one round trip.
 struct Trip {
   std::uint64_t elements = 0;  ///< number of elements compared
   std::uint64_t calls = 0;     ///< number of calls to ports
@@ -239,8 +240,8 @@ Catalog catalog_of(GlobalPlan plan) {
   return catalog;
 }
 
-/// Counts element by element, without box algebra, how many regions supply each wanted element.
-/// Each must be supplied exactly once. Returns the number of elements.
+/// Counts how many regions supply each wanted element. This is done element by element, without box
+/// algebra. Each element must be supplied exactly once. Returns the number of elements.
 std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   std::vector<std::size_t> first = {0};
   for (const auto& leaf : wanted.tensors) {
@@ -261,7 +262,7 @@ std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   for (std::size_t l = 0; l < wanted.tensors.size(); ++l) {
     const Box& box = wanted.tensors[l].pieces[0].box;
     elements += static_cast<std::uint64_t>(box.elements());
-    add(l, box, 255);  // a byte of 1 plus 255 wraps to 0
+    add(l, box, 255);  // a count of 1 plus 255 wraps to 0
   }
   for (const auto left : given) {
     if (left != 0) give_up("a wanted element is not given exactly once");
@@ -305,7 +306,8 @@ void per_state(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kRoundTrip.bytes));
 }
 
-/// Measures a lower bound: moves the state twice, out of the saver and into the loader.
+/// Measures a lower bound: copying the state twice, out of the saver's memory and into the
+/// loader's.
 void copies_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   Bytes stored(content.size());
@@ -341,7 +343,7 @@ void content_of_the_state(benchmark::State& state) {
 }
 BENCHMARK(content_of_the_state)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// Measures how long it takes to draw a case.
+/// Measures how long it takes to generate a case.
 void drawing_a_case(benchmark::State& state, CaseBounds bounds) {
   Cases cases(state);
   for (auto _ : state) benchmark::DoNotOptimize(random_case(cases.next(), bounds));
@@ -354,7 +356,7 @@ BENCHMARK_CAPTURE(drawing_a_case, plan_only, kPlanOnly)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-/// Measures the cost of a round trip's two worlds alone: their ranks do nothing.
+/// Measures the cost of the two worlds of a round trip when their ranks do nothing.
 void empty_worlds(benchmark::State& state) {
   Cases cases(state);
   for (auto _ : state) {

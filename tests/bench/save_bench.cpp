@@ -60,7 +60,8 @@ void save_to_memory(benchmark::State& state, SaveRow row) {
   });
 }
 
-/// Measures a save with a manifest. A second thread can't help, since a file's digest is one chain.
+/// Measures a save with a manifest. A second thread would not help, since the digest of a file must
+/// be computed in order.
 void save_with_manifest(benchmark::State& state, SaveRow row) {
   const bench::Place place = bench::Place::tmpfs();
   measure_save(state, row, place, "SHA-256 of the same bytes on one thread",

@@ -16,7 +16,8 @@ namespace reprise::bench {
 class SoloRank {
  public:
   explicit SoloRank(const std::string& directory) : store_(directory), device_(host_) {}
-  /// Uses the given device for memory. Borrows the device.
+  /// Uses the given device for memory. Keeps a reference to it, so the device must outlive this
+  /// object.
   SoloRank(const std::string& directory, Device& device) : store_(directory), device_(device) {}
 
   Store& store() { return store_; }
@@ -26,7 +27,8 @@ class SoloRank {
                   ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
     return begin(state, name, image).finish();
   }
-  /// Begins a save and returns as soon as the state may change. Background work does the rest.
+  /// Begins a save and returns as soon as the job may change the state. The save continues in the
+  /// background.
   Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
     SaveSettings options{.target = {.directory = name, .step = {}}, .image = image};
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
@@ -35,7 +37,7 @@ class SoloRank {
   LoadReport load(StateDict& into, const LoadSettings& options) {
     return load_from(store_, into, options);
   }
-  /// Loads, with `store` in place of the rank's own store.
+  /// Loads from `store` instead of the rank's own store.
   LoadReport load_from(Store& store, StateDict& into, const LoadSettings& options) {
     const auto group = fabric_.communicator(Group::world(1));
     return reprise::load(ports_over(store), *group, into, options);

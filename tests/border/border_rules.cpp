@@ -14,8 +14,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
   for (std::string line; std::getline(lines, line);) visit(line);
 }
 
-/// Matches `pattern` in each line and returns the first group of each match, unless `allowed`
-/// matches that group.
+/// Searches each line for `pattern` and returns the pattern's first group, unless this group
+/// matches `allowed`.
 std::vector<std::string> found(std::string_view text, const std::regex& pattern,
                                const std::regex& allowed) {
   std::vector<std::string> all;
@@ -53,7 +53,8 @@ std::vector<std::string> foreign_words(std::string_view text) {
 }
 
 std::vector<std::string> foreign_symbols(std::string_view listing) {
-  // Matches "0000000000012340 T reprise::save(...)"; undefined symbols have no address.
+  // Matches lines such as "0000000000012340 T reprise::save(...)". The address is optional, because
+  // undefined symbols have none.
   static const std::regex kSymbol(R"(^[0-9a-f]* *[A-Za-z] (.*)$)");
   static const std::regex kAllowed(R"((typeinfo for |typeinfo name for |vtable for )?reprise::.*)");
   return found(listing, kSymbol, kAllowed);
@@ -97,8 +98,8 @@ std::set<std::string> said_codes(std::string_view source, const std::string& sco
   std::string text;
   for_each_line(
       source, [&text](const std::string& line) { text += line.substr(0, line.find("//")) + '\n'; });
-  // Matches codes that a source file only handles: in a comparison (on either side), in a case, or
-  // as the initial value of a member.
+  // Codes that the source file handles rather than reports: they are compared with something,
+  // follow `case`, or initialize a member.
   const std::string code = scope + R"(::k[A-Z]\w*\b)";
   const std::regex compared(R"((==|!=|<=|>=|\bcase|\bCode code =)\s*)" + code + "|" + code +
                             R"(\s*(==|!=|<=|>=))");

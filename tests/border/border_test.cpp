@@ -55,8 +55,8 @@ TEST(Headers, hold_nothing_that_is_not_of_reprise_or_the_standard_library) {
   }
 }
 
-/// Returns the codes of `scope`, a namespace or enum, that core itself reports. Leaves out the file
-/// that lists all names and the file that declares the codes.
+/// Returns the codes that files of core report. `scope` is a namespace or enum that defines the
+/// codes. Skips the file that lists all names and the file that declares the codes.
 std::set<std::string> said_by_core(const std::string& scope) {
   std::set<std::string> said;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/core")) {

@@ -122,8 +122,8 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   // If a process died during the first save, the next save must still succeed.
   leave_a_save_that_died(run + "/ckpt");
 
-  // A job that continues on half of its ranks and a job that keeps all ranks must end with the same
-  // bits.
+  // Two jobs, one that continues on half of its ranks and one that keeps all ranks, must end with
+  // bit-identical states.
   const std::string kept = path("run-kept");
   for (const auto& [directory, ranks] : {std::pair{run, 4}, {run, 2}, {kept, 4}, {kept, 4}}) {
     const Said trained = run_in(directory, on_ranks(ranks, path("mpi/trainer")));

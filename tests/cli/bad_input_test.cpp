@@ -146,7 +146,8 @@ std::vector<InputRow> rows() {
 }
 
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
-  // The limit is enough memory for the real sizes, and far too little for the claimed ones.
+  // This limit is enough for the sizes that the files really have, but far too low for the sizes
+  // that they claim.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
   for (const InputRow& row : rows()) {
     const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;

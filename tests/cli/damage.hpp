@@ -36,7 +36,7 @@ class Victim {
 
   /// Reads `.metadata`, passes it to `change`, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;
-  /// Where the elements of a tensor's first chunk are stored.
+  /// Position of the elements of a tensor's first chunk.
   struct Elements {
     std::string file;
     std::int64_t offset;

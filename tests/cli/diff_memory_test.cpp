@@ -22,7 +22,7 @@ constexpr std::int64_t kColumns = 4096;
 constexpr int kTensors = 4;  // float32 tensors of 512 MiB each
 constexpr std::uint64_t kLimit = std::uint64_t{256} << 20U;
 
-/// Fills a row. Every 1024th row holds numbers and all others zeros, so that the file is sparse.
+/// Fills part of a row. All rows are zeros except every 1024th, so that the file is sparse.
 void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out) {
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c] =
@@ -30,7 +30,8 @@ void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out)
   }
 }
 
-/// Tensors that are split into `parts` along dimension `dim`; each part is one item in one file.
+/// A checkpoint whose tensors are split into `parts` parts along dimension `dim`. Each part is one
+/// item in one file.
 class SparseCheckpoint {
  public:
   SparseCheckpoint(const std::filesystem::path& path, std::size_t dim, std::int64_t parts)

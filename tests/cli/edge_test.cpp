@@ -1,5 +1,6 @@
-// Tests the output of the program. A terminal never receives a key, path or value of a file as a
-// command. If not all output arrives, the exit code says so. An out-of-memory error names the file.
+// Tests the output of the program. Keys, paths and values from a file must not act as commands to
+// the terminal. If part of the output can't be written, the exit code must show it. An
+// out-of-memory error must name the file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +28,8 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 const std::string kGood = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
-/// A key with codes that erase the line and write a verdict, a mark that reverses the writing
-/// direction, a C1 code, and an incomplete character.
+/// A key with terminal codes that erase the line and print a false verdict, a mark that reverses
+/// the writing direction, a C1 code, and an incomplete character.
 const std::string kEvil = "w\x1b[2K\rwhole\nsame\x7f\xc2\x9b\xe2\x80\xae\xed\xb2\x80";
 const std::string kShown = "w\\x1b[2K\\x0dwhole\\nsame\\x7f\\x9b\\u202e\\udc80";
 

@@ -24,7 +24,8 @@ using Json = nlohmann::json;
 const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Makes the full evidence of one scenario, and lets the program write a baseline from it.
+/// Creates complete evidence for one scenario and a baseline that the program writes from this
+/// evidence.
 class Evidence : public testing::Test {
  protected:
   void SetUp() override {

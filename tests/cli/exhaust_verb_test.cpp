@@ -1,4 +1,4 @@
-// Runs `reprise exhaust` and checks the output, exit codes and reports, also of runs that are split
+// Runs `reprise exhaust` and checks the output, exit codes and reports. Some of the runs are split
 // with --part.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Runs `reprise gate` on a real report, damaged in many ways, and a real baseline.
+// Runs `reprise gate` on a real baseline and on a real report, which is damaged in many ways.
 
 #include <gtest/gtest.h>
 

@@ -70,8 +70,8 @@ TEST(HostileClaims, every_verb_refuses_them_in_words) {
   }
 }
 
-/// Flips one bit in each kind of file. Verify's message must name the file, and the offset or the
-/// key.
+/// Flips one bit in each kind of file. The message of `verify` must name the file, and also the
+/// offset or the key.
 TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file) {
   struct Row {
     const char* fixture;

@@ -1,5 +1,5 @@
-// Tests the answers of `verify` and `reshard` for checkpoints that are not damaged, but that can't
-// be confirmed as whole.
+// Tests what `verify` and `reshard` say about checkpoints that are not damaged, but that can't be
+// confirmed as whole.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ TEST(Judgement, a_checkpoint_that_names_nothing_is_empty_and_not_whole) {
 TEST(Judgement, a_tensor_in_a_compressed_record_can_t_be_read_and_so_not_be_called_whole) {
   const Victim victim("torch_2.15.0/same_content_a");
   std::string payload = text_of(victim.file("__0_0.distcp"));
-  // The entry of "archive/data/0" in the zip directory says "stored" (2 bytes at offset 10).
-  // Changes this to "deflated".
+  // In the zip directory, the entry of "archive/data/0" has the compression method "stored" (2
+  // bytes at offset 10). Changes the method to "deflated".
   const std::string name = "archive/data/0";
   for (auto at = payload.find(name); at != std::string::npos; at = payload.find(name, at + 1)) {
     if (at >= 46 && payload.compare(at - 46, 4, "PK\x01\x02") == 0) payload[at - 46 + 10] = 8;

@@ -1,5 +1,5 @@
-// Runs `reprise run` with each of Megatron's options, and tests how the option changes the
-// checkpoints that the run leaves.
+// Runs `reprise run` with each of Megatron's options, and tests how the option changes the run's
+// checkpoints.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 
-/// A job that sets no sharding and so gets the default one. Its learning rate falls from iteration
-/// to iteration.
+/// A job that uses the default sharding because it sets none. Its learning rate falls from
+/// iteration to iteration.
 constexpr const char* kText = R"(
 proves: it
 job:
@@ -42,8 +42,8 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// Returns the scenario with a different grid after the restart. On that grid, the random streams
-/// start from the beginning.
+/// Returns the scenario with another layout after the restart. The random streams then start from
+/// the beginning.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -56,8 +56,8 @@ class MegatronOptions : public testing::Test {
   void write(const std::string& text) const { std::ofstream(scenario()) << text; }
   std::string scenario() const { return directory_.path() + "/s.yaml"; }
   std::string at(const std::string& name) const { return directory_.path() + "/" + name; }
-  /// Returns the directory in which a run with `--save SAVED` and these options leaves its
-  /// checkpoints.
+  /// Returns the directory in which the checkpoints of a run with `--save SAVED` and these options
+  /// are kept.
   std::string root(const std::string& saved, const std::string& options = "") const {
     return at(saved) + "/s" + (options.empty() ? "" : "{" + options + "}") + "/checkpoints";
   }
@@ -168,9 +168,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// Tests that --load is refused for a scenario that permits either result of a load, success or
-/// refusal. With such a scenario, a run would pass although its checkpoint is wrong and was
-/// refused.
+/// Tests that --load is refused if the scenario allows loads both to succeed and to be refused.
+/// Otherwise a run would pass even if the given checkpoint is bad and its load is refused.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

@@ -1,5 +1,5 @@
-// Tests the answers of inspect and verify for a checkpoint with several modules, which
-// Megatron-Core wrote, and for damaged copies of it.
+// Tests the output of inspect and verify for a checkpoint with several modules that Megatron-Core
+// wrote, and for damaged copies of this checkpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

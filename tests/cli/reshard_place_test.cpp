@@ -1,5 +1,5 @@
-// Tests where `reshard` may write: it destroys no existing files, and leaves nothing behind after a
-// signal.
+// Tests that `reshard` destroys no existing files, and that it leaves no new ones behind when a
+// signal ends it.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -236,8 +236,8 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
   /// Sends the program a signal when `event` happens in the directory that contains OUT. The lock
-  /// file already exists, so the first entry that the program creates there is the directory into
-  /// which it writes.
+  /// file is created beforehand, so the first entry that the program creates in this directory is
+  /// its output directory.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

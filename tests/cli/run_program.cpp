@@ -14,8 +14,8 @@
 namespace reprise::test {
 namespace {
 
-/// Asks the kernel to send the signal to this process. Leaves the descriptor open, because the
-/// kernel watches the directory only while it is open.
+/// Asks the kernel to send the signal to this process. Does not close the descriptor, because the
+/// kernel stops watching the directory when the descriptor is closed.
 void set_up(const Tripwire& wire) {
   const int fd = open(wire.directory.c_str(), O_RDONLY | O_DIRECTORY);
   if (fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, wire.signal) != 0 ||
@@ -24,7 +24,7 @@ void set_up(const Tripwire& wire) {
   }
 }
 
-/// Runs in the child: sets limits, redirects streams to files, and calls exec.
+/// Called in the child process. Sets limits, redirects streams to files, and calls exec.
 [[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
                          const std::string& err) {
   if (limits.address_space_bytes && kAddressSpaceLimited) {

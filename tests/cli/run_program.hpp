@@ -20,8 +20,8 @@ struct ProgramResult {
   std::string all() const { return out + err; }
 };
 
-/// Sanitizers reserve more address space than any limit allows, so address_space_bytes is ignored
-/// under them.
+/// False under sanitizers, which reserve more address space than any limit allows. In this case,
+/// address_space_bytes is ignored.
 inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
 /// A signal for the program. It arrives during the program's first call that causes `event` in
@@ -37,7 +37,7 @@ bool has_tripwires();
 struct RunLimits {
   int seconds = 60;  ///< time after which the program is killed
   std::optional<std::uint64_t> address_space_bytes = {};  ///< ignored under sanitizers
-  std::string out = {};  ///< file for the output, which is then not read back
+  std::string out = {};  ///< file for the output; ProgramResult then has none
   std::optional<Tripwire> tripwire = {};
 };
 

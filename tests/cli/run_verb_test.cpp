@@ -23,7 +23,7 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
 }
 
-// CI runs the whole catalogue in this way: each scenario twice, in two processes.
+// CI runs the whole catalogue in the same way: it runs each scenario twice, in two processes.
 TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
   const std::string catalogue = std::string(REPRISE_SOURCE_DIR) + "/scenarios";

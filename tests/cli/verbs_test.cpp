@@ -32,8 +32,8 @@ const std::string kC = "torch_2.15.0/different_content";
 const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-  // Each verb with its option for JSON output or, if it writes files, the option that names the
-  // file.
+  // Pairs of a verb and one of its options: the option for JSON output or, if the verb writes
+  // files, the option that names the file.
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"},   {"replay", "--record"}, {"mutants", "--json"}, {"shrink", "--out"},
       {"gate", "--json"},    {"inspect", "--json"},  {"verify", "--json"},  {"diff", "--json"},

@@ -1,6 +1,6 @@
 #pragma once
-// Lists pairs of element runs for tests of comparisons. The CPU's loops, the kernel's code run on
-// the host, and a device must give the same results for them.
+// Lists cases for tests of comparisons; each case has two runs of elements. The results must be the
+// same from the CPU's loops, from the kernel's code run on the host, and from a device.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct CompareCase {
   std::int64_t elements() const { return static_cast<std::int64_t>(left.size() / size_of(dtype)); }
 };
 
-/// Computes the contract's result, element by element.
+/// Computes the result that the contract of comparisons requires, element by element.
 inline Comparison compared_by_definition(DType dtype, const Bytes& left, const Bytes& right) {
   const auto larger = [](double a, double b) {
     return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
@@ -35,7 +35,7 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
   const auto apart = [](auto a, auto b) {
     return a == b ? 0 : std::fabs(static_cast<double>(a - b));
   };
-  // A double can't hold every 64-bit integer, but the x87's long double can.
+  // A double can't represent every 64-bit integer, but a long double on x87 can.
   const auto integer = [dtype](const std::byte* at) -> long double {
     std::int64_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -78,9 +78,9 @@ inline Bytes random_bytes(Stream& random, std::size_t count) {
   return bytes;
 }
 
-/// Returns bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the
-/// smallest numbers of float16, bfloat16, float32 and float64. Each pattern occurs with zeros and
-/// with ones in the remaining bits.
+/// Returns bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, the number 1 and
+/// the smallest numbers of float16, bfloat16, float32 and float64. Each pattern occurs twice: with
+/// all remaining bits 0, and with all remaining bits 1.
 inline std::vector<Bytes> special_elements(std::size_t width) {
   std::vector<Bytes> elements;
   for (const unsigned top : {0x0000U, 0x8000U, 0x7f80U, 0xff80U, 0x7fc0U, 0x7c00U, 0xfc00U, 0x7e00U,
@@ -90,8 +90,8 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      // For complex types, whose elements have 4 bytes or more, also puts the pattern into both
-      // halves.
+      // If elements have 4 bytes or more, adds one with the pattern in both halves, because a
+      // complex number consists of two halves.
       if (width < 4) continue;
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());

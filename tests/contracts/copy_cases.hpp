@@ -1,6 +1,6 @@
 #pragma once
-// Lists strided copies for tests of implementations: the CPU's loops, the kernel's code run on the
-// host, and a device.
+// Lists cases of strided copies. The tests run them on every implementation: the CPU's loops, the
+// kernel's code run on the host, and a device.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace reprise::contracts {
 /// How the source or the target of a copy lies in memory.
 struct CopySide {
   Dims strides;            ///< in elements
-  std::size_t offset = 0;  ///< bytes before the first element, at any alignment
+  std::size_t offset = 0;  ///< number of bytes before the first element, which need not be aligned
   std::size_t bytes = 0;   ///< size of the memory, with some bytes after the last element
 };
 
@@ -57,8 +57,8 @@ struct CopyCase {
   }
 };
 
-/// Returns a side whose dimensions lie in memory in the given `order`, slowest first, with `gap`
-/// unused elements after each row.
+/// Returns a side whose dimensions have the given `order` in memory, from the slowest-varying to
+/// the fastest-varying, with `gap` unused elements after each row.
 inline CopySide side_of(const Dims& extents, std::size_t element_bytes,
                         const std::vector<std::size_t>& order, std::int64_t gap,
                         std::size_t offset) {
@@ -78,7 +78,7 @@ inline std::vector<std::size_t> row_major(std::size_t ndim) {
   return order;
 }
 
-/// Draws a copy with 1 to 8 dimensions and arbitrary extents, orders, gaps and alignments.
+/// Generates a copy with 1 to 8 dimensions and arbitrary extents, orders, gaps and alignments.
 inline CopyCase drawn_copy(std::uint64_t seed) {
   Stream random = Stream(seed).split("copy");
   const std::size_t ndim = 1 + seed % kMaxNdim;
@@ -105,7 +105,8 @@ inline CopyCase drawn_copy(std::uint64_t seed) {
   return drawn;
 }
 
-/// Returns a copy of one run of bytes between two addresses of the given alignments.
+/// Returns a copy of `bytes` consecutive bytes. The source and the target start `from` and `to`
+/// bytes after an aligned address.
 inline CopyCase run_case(std::int64_t bytes, std::size_t from, std::size_t to) {
   return {.name = "run of " + std::to_string(bytes) + " from " + std::to_string(from) + " to " +
                   std::to_string(to),

@@ -1,6 +1,7 @@
 #pragma once
-// Contains the tests that every device must pass. A test's `Lane` has `void
-// run(function<void(Device&)>)`; its `Numbers` is device memory with the interface of HostNumbers.
+// Contains the tests that every device must pass. A test file defines two types: a `Lane` with the
+// function `void run(function<void(Device&)>)`, and `Numbers`, which is device memory with the
+// interface of HostNumbers.
 
 #include <gtest/gtest.h>
 

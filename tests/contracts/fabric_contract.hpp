@@ -1,7 +1,7 @@
 #pragma once
-// Contains the tests that every fabric must pass, for worlds of any size. A test's `Lane` has `void
-// run(function<void(Fabric&)>)`, which runs the body on every rank and fails the test if a rank
-// throws.
+// Contains the tests that every fabric must pass, for worlds of any size. A test file defines a
+// `Lane` with the function `void run(function<void(Fabric&)>)`, which runs the body on every rank
+// and fails the test if a rank throws.
 
 #include <gtest/gtest.h>
 

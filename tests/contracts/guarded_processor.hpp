@@ -1,6 +1,6 @@
 #pragma once
-// Simulates device memory without a device. Its pages can be accessed only by operations of their
-// processor and device; host code that dereferences an address in them crashes.
+// Simulates device memory without a device. Only the operations of its processor and its device can
+// access the pages of this memory. Host code that dereferences an address in them crashes.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -73,8 +73,8 @@ class GuardedPages {
   std::multimap<std::size_t, std::byte*> free_;
 };
 
-/// A processor whose memory is guarded pages. During each operation, it makes the pages accessible
-/// to the host.
+/// A processor whose memory consists of guarded pages. During each operation, it makes the pages
+/// accessible to the host.
 class GuardedProcessor final : public sim::Processor {
  public:
   GuardedPages& pages() { return pages_; }
@@ -117,7 +117,7 @@ class GuardedProcessor final : public sim::Processor {
   GuardedPages pages_;
 };
 
-/// A device with host memory that can also access the pages of a guarded processor.
+/// A device that uses host memory and can also access the pages of a guarded processor.
 class GuardedDevice final : public Device {
  public:
   GuardedDevice(Device& inner, GuardedPages& pages) : inner_(inner), pages_(pages) {}

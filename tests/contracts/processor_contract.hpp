@@ -1,7 +1,8 @@
 #pragma once
 // Contains the tests that every processor of a job must pass: a processor must compute the same
-// bits as plain loops over indices. A test's `Owner` has `sim::Processor* processor()`, which
-// returns nullptr if there is no such processor here; the test is then skipped.
+// bits as plain loops over indices. A test file defines an `Owner` with the function
+// `sim::Processor* processor()`. This returns nullptr if the machine lacks such a processor; the
+// test is then skipped.
 
 #include <gtest/gtest.h>
 
@@ -17,8 +18,8 @@
 
 namespace reprise::contracts {
 
-/// Boxes of a local array, in the two forms in which a share holds them: packed in a buffer, or in
-/// place in the array itself.
+/// Boxes of a local array. A share may store their elements in either of two forms: packed in a
+/// buffer, or in place in the array.
 struct ProcessorCase {
   const char* name;
   Dims shape;
@@ -37,7 +38,7 @@ inline std::vector<ProcessorCase> processor_cases() {
     for (const auto extent : shape) one.tensor.global.push_back({{0, extent}});
     return one;
   };
-  const sim::LocalTensor fused{{8, 3}, {{{3, 7}, {11, 15}}, {{2, 5}}}};  // part of [16, 6]
+  const sim::LocalTensor fused{{8, 3}, {{{3, 7}, {11, 15}}, {{2, 5}}}};  // part of shape [16, 6]
   const Box local = Box::whole(fused.shape);
   const sim::LocalTensor experts{{3, 4, 5}, {{{6, 9}}, {{0, 2}, {8, 10}}, {{1, 6}}}};
   return {whole("all of it", {7, 5}),

@@ -1,6 +1,6 @@
 #pragma once
-// Returns the seed of a test's random cases. It is derived from the commit unless the environment
-// sets it.
+// Returns the seed for a test's random cases. The seed is derived from the commit, unless an
+// environment variable sets it.
 
 #include <cstdint>
 #include <cstdlib>

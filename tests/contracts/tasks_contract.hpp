@@ -1,6 +1,7 @@
 #pragma once
-// Contains the tests that every implementation of Tasks must pass. A test's `Lane` has `void
-// run(function<void(Tasks&)>)`, which passes its Tasks to the function.
+// Contains the tests that every implementation of Tasks must pass. A test file defines a `Lane`
+// with the function `void run(function<void(Tasks&)>)`, which passes the lane's Tasks to the
+// function.
 
 #include <gtest/gtest.h>
 

@@ -84,7 +84,7 @@ TEST(GuardedPages, end_whoever_follows_an_address_outside_of_an_operation) {
   const sim::ArrayMemory memory = processor.allocate(64);
   EXPECT_EXIT(
       {
-        std::signal(SIGSEGV, SIG_DFL);  // instead of a sanitizer's handler, which exits
+        std::signal(SIGSEGV, SIG_DFL);  // replaces a sanitizer's handler, which would exit
         memory[0] = std::byte{1};
       },
       testing::KilledBySignal(SIGSEGV), "");

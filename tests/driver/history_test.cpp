@@ -1,5 +1,5 @@
-// Tests the facts that follow from a scenario's actions: saves, the checkpoint that the saving job
-// had loaded, and positions of random streams.
+// Tests what the history derives from a scenario's actions: the saves, the checkpoint that the
+// saving job had loaded, and the positions of random streams.
 
 #include "driver/record/history.hpp"
 
@@ -51,7 +51,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   struct Row {
     std::string saved;
     std::string loaded;
-    StreamAges ages;  ///< steps of each stream: 4 if restored by the load, otherwise 1
+    StreamAges ages;  ///< in steps: 4 if the load restored the stream, otherwise 1
   };
   const Row rows[] = {
       {"tp2 dp2", "tp2 dp2", {4, 4}}, {"tp2 dp2", "tp2 dp4", {4, 4}},
@@ -76,7 +76,8 @@ sim::ModuleConfig module(const std::string& name, const char* layout) {
 
 using Modules = std::vector<sim::ModuleConfig>;
 
-/// Returns a scenario in which each life trains one step and saves; the first trains three.
+/// Returns a scenario with a life for each entry of `lives`. The first life trains three steps and
+/// saves; each later life trains one step and saves. The last life is run twice.
 Scenario lives_of(const std::vector<Modules>& lives) {
   Scenario scenario = scenario_of({});
   for (const auto& modules : lives) {
@@ -259,7 +260,8 @@ TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a
   };
   struct Row {
     std::vector<SavePoint> saves;
-    std::vector<std::size_t> may_stand;  ///< indices of the saves that may have written step 3
+    /// Indices of the saves that may have written the remaining checkpoint of step 3.
+    std::vector<std::size_t> may_stand;
   };
   const std::vector<Row> rows = {
       {{}, {}},

@@ -1,4 +1,4 @@
-// Tests the judge that examines the evidence of all ranks. The judge uses only records.
+// Tests the judge that examines the evidence of all ranks. The judge relies on records alone.
 
 #include "driver/judges/life_judge.hpp"
 

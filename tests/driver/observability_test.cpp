@@ -1,6 +1,6 @@
-// Corrupts each part of a checkpoint on its way into the job. Within two steps, a judge must notice
-// the corruption, or the job must refuse the part. Otherwise nobody would notice if that part were
-// lost.
+// Corrupts each part of a checkpoint on its way into the job, one at a time. Within two steps, a
+// judge must notice the corruption, or the job must refuse the part. If neither happens, the loss
+// of that part would go unnoticed, too.
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,9 @@ namespace {
 using reports::Verdict;
 using test::Rig;
 
-/// A part of the loaded state, and how to corrupt it: on one rank or, if it is stored only once, on
-/// all ranks.
+/// A part of the loaded state, and a function that corrupts it. If every rank has its own part,
+/// only one rank's part is corrupted. If the part is stored once for all ranks, it is corrupted on
+/// all of them.
 struct Item {
   std::string name;
   Interference interference;
@@ -66,8 +67,8 @@ bool is_content(const TensorLeaf& leaf, std::size_t at) {
   return !std::isnan(value);
 }
 
-/// Flips the lowest bit of the middle element of the leaf's largest piece, or of the nearest
-/// earlier element that has a meaning.
+/// Flips the lowest bit of one element of the leaf's largest piece. This is the middle element or,
+/// if that is padding, the nearest element before it that is not.
 void flip_one_element(const TensorLeaf& leaf) {
   const auto piece = std::max_element(
       leaf.pieces.begin(), leaf.pieces.end(),
@@ -144,9 +145,9 @@ bool seen_by_training(const IncarnationRecord& life) {
   return false;
 }
 
-/// Saves under a layout. Then loads under the same layout once for each item, with that item
-/// corrupted. A verdict that only reports an error in our own code does not count as noticing the
-/// corruption.
+/// Saves under a layout. Then loads under the same layout many times, each time with another item
+/// corrupted. A corruption is not considered noticed if the verdict only reports an error in our
+/// own code.
 std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
   Rig rig(scenario);
   IncarnationRecord first = rig.run(0);
@@ -174,7 +175,7 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
       {{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}}, model, sharding));
 }
 
-/// Returns the same scenario for several modules side by side.
+/// Returns a scenario with the same actions for a job of several modules.
 Scenario of_modules(const std::vector<sim::ModuleConfig>& modules) {
   Scenario scenario =
       test::scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{2}}}});

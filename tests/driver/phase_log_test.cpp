@@ -25,7 +25,7 @@ struct SecondsClock final : Clock {
   std::uint64_t now = 0;
 };
 
-/// Returns the log lines of rank 3 at step 7 for a commit with one step of the protocol.
+/// Runs a commit that consists of one protocol step, as rank 3 at step 7. Returns the log lines.
 std::string logged(const std::string& level, CountingTrace& trace) {
   const contracts::TemporaryDirectory directory;
   const LogOptions options{level, directory.path()};

@@ -1,4 +1,5 @@
-// Tests what ranks find out about their own job, which runs in the simulated world.
+// Tests what the ranks of a simulated job detect about their own state, such as wrong weights and
+// copies that differ.
 
 #include "driver/lanes/rank_program.hpp"
 
@@ -102,12 +103,13 @@ TEST(RankProgram, weights_that_were_not_refreshed_are_stale_copies_of_their_mast
       << result.reason;
 }
 
-/// Overwrites rank 0's part with a part that another rank held when the checkpoint was saved.
+/// Overwrites elements of rank 0 with elements that belonged to another rank when the checkpoint
+/// was saved.
 TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved__tp2_dp2_to_tp3) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;
-  Interference swap;  // used twice: in the first load, rank 0 may run before rank 2
+  Interference swap;  // used in two loads, since rank 0 may run before rank 2 in the first
   swap.state = [&](GlobalRank rank, StateDict& loaded) {
     for (auto& leaf : loaded.tensors) {
       if (leaf.key != key) continue;
@@ -125,8 +127,7 @@ TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved_
   ASSERT_TRUE(life.ranks[0].first_difference);
   const auto& first = *life.ranks[0].first_difference;
   EXPECT_EQ(first.key, key);
-  // Under tp3, rows 36..54 belong to rank 2. Under tp2 dp2, row 36 was in the share of tp 1 dp 0,
-  // which is rank 1.
+  // Under tp3, rank 2 has rows 36..54. Under tp2 dp2, row 36 belonged to rank 1 (tp 1, dp 0).
   EXPECT_NE(first.comes_from.find("[36, 0], which is rank 1's"), std::string::npos)
       << first.comes_from;
 }

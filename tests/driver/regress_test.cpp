@@ -1,5 +1,5 @@
-// Tests the corpus of former failures. Each file records the result that the failure had, so that
-// `reprise replay` can compare with it.
+// Tests the corpus of former failures. Each file records the result of its failure. `reprise
+// replay` compares the new result with that record.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 const std::string kCorpus = REPRISE_SOURCE_DIR "/scenarios/regress";
 
 /// Returns why the scenario is not a valid entry of the corpus; empty if it is valid. An entry must
-/// be replayable and, if it names a mutant, fail with it.
+/// contain what a replay needs. If it names a mutant, it must fail under that mutant.
 std::string flaw_of(const Scenario& scenario) {
   if (!scenario.recorded) return "has no 'recorded:' block";
   const Recorded& recorded = *scenario.recorded;

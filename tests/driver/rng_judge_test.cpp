@@ -1,5 +1,5 @@
-// Tests that random streams are at the positions that follow from their steps, and that no two
-// streams are equal.
+// Tests that each random stream is at the position that follows from the number of steps, and that
+// no two streams are equal.
 
 #include "driver/judges/rng_judge.hpp"
 

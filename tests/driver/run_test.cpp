@@ -1,5 +1,5 @@
-// Tests scenarios on the simulated lane: they pass, mutants make them fail, and the same seed gives
-// the same run.
+// Tests scenarios on the simulated lane. They must pass without a mutant, fail with one, and give
+// the same run for the same seed.
 
 #include "driver/runs/run.hpp"
 
@@ -193,7 +193,7 @@ TEST(Run, more_ranks_than_devices_take_must_be_asked_for) {
             "it has 5 ranks, and 2 GPUs take 4: more with --ranks-per-gpu");
 }
 
-// --- verdicts from records alone ----------------------------------------------------------------
+// --- verdicts on handwritten records ------------------------------------------------------------
 
 IncarnationRecord good_life(std::int32_t ranks) {
   IncarnationRecord life;
@@ -358,7 +358,7 @@ TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) 
   }
 }
 
-// --- verdicts on mutants, replays and courses, from results alone --------------------------------
+// --- mutants, replays and repeated runs, judged by handwritten results ---------------------------
 
 ScenarioRun run_with(Verdict verdict, const std::string& code) {
   ScenarioRun run;

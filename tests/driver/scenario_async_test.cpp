@@ -1,5 +1,5 @@
-// Tests the scenario language for saves during training. Right scenarios are read and written back;
-// wrong ones are refused.
+// Tests the scenario language for saves during training. Valid scenarios are read and written back;
+// invalid ones are refused.
 
 #include <gtest/gtest.h>
 

@@ -40,8 +40,8 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-/// Returns a scenario with a table: `each` is in the first line, and `step` is the first step, in
-/// line 8.
+/// Returns a scenario with a table. The first line is `each:` with the table. Line 8 is the first
+/// step, given by `step`.
 std::string each(const std::string& table, const std::string& step) {
   return "each: " + table + "\n\n" + with("- train: 3", step);
 }

@@ -40,22 +40,23 @@ void put_rerun_state(Store& store, sim::RerunState state) {
   write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
 }
 
-/// Flips a bit in each of 400 bytes, since a single byte might be one that nothing checks.
+/// Flips a bit in each of 400 bytes. With a single byte, the flip might hit one that no check
+/// covers.
 void spoil(Store& store, const std::string& directory) {
   const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
 }
 
-/// Marks the second of three saves as damaged. The third save is made by another life, which
-/// continued from `parent`.
+/// Edits the record of three saves: the second save is damaged, and another life made the third
+/// save, after it continued from the step `parent`.
 void pass_over_second(Past& past, Step parent) {
   past.saves[1].damaged = true;
   past.saves[2].incarnation = 1;
   past.saves[2].parent_step = parent.value;
 }
 
-/// Adds another save of the second step, made by another life that had loaded the first of three
-/// saves.
+/// Adds a fourth save, of the same step as the second one. Another life made it, after it loaded
+/// the first save.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
   again.incarnation = 1;

@@ -1,5 +1,5 @@
-// Tests that one uninterrupted job is the reference for all ranks, and for all scenarios that train
-// alike.
+// Tests that all ranks are compared with the same uninterrupted job, and that scenarios with the
+// same training share that job.
 
 #include "driver/record/twin.hpp"
 
@@ -84,8 +84,8 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// Trains a job of one rank for `at` steps with the config `first`, then for `steps` more with
-/// `next`. Returns its state.
+/// Trains a job of one rank for `at` steps with the config `first`, then for `steps` more steps
+/// with the config `next`. Returns the job's state.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;

@@ -8,7 +8,8 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns a life in which one rank has this ending and a save with this state and code.
+/// Returns a life of one rank that had this ending and made one save. `stands` tells whether the
+/// save is known to be committed; `code` is its error, if any.
 IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;

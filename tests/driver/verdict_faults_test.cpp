@@ -1,5 +1,5 @@
-// Tests the verdicts on planned ends, faults and expectations. The records are written by hand; no
-// job runs.
+// Tests the verdicts on planned ends of a life, on faults, and on what a scenario expects. The
+// records are handwritten; no job runs.
 
 #include <gtest/gtest.h>
 
@@ -300,7 +300,8 @@ TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");
 }
 
-/// Returns a case with one life for each exit code; all lives start from a fault checkpoint.
+/// Returns a case with one life for each exit code. All lives load step 1, which the first life
+/// saved. With the exit code 16, that checkpoint is a fault checkpoint.
 Case fault_case(const std::vector<int>& exit_codes) {
   Case one{scenario_of({}), {}};
   for (const int code : exit_codes) {

@@ -1,5 +1,5 @@
-// Entry points for libFuzzer, for a program with one target. `fuzz_<name> --seeds DIR` writes the
-// target's seeds to files and does not fuzz.
+// The entry points that libFuzzer calls. Each program contains one fuzz target. `fuzz_<name>
+// --seeds DIR` writes the target's seeds to files and does not fuzz.
 
 #include <cstdint>
 #include <cstdio>
@@ -13,8 +13,8 @@
 
 namespace {
 
-/// Writes the target's seeds. Returns false if a file can't be written, or if the target has no
-/// seeds, since fuzzing would then start from nothing.
+/// Writes the target's seeds. Returns false if a file can't be written. Also returns false if there
+/// are no seeds, since the fuzzer would then have no valid input to mutate.
 bool write_seeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   std::size_t number = 0;

@@ -10,7 +10,8 @@ namespace reprise::fuzz {
 
 namespace {
 
-/// Checks that records lie in the slice in order, do not overlap, and can be read whole.
+/// Checks that the archive's records lie inside the input, in ascending order and without overlap,
+/// and that each can be read to its end.
 bool check_archive(SpanSource& source) {
   return read_or_refuse(source.size(),
                         [&] {
@@ -31,7 +32,7 @@ bool check_archive(SpanSource& source) {
       .has_value();
 }
 
-/// Checks that every element of the view lies in its record, and that the record lies in the slice.
+/// Checks that the tensor's record lies in the item, and that every element lies in that record.
 void check_view(const TensorItem& item, std::uint64_t slice) {
   promise(ByteRange{item.data_offset, item.data_bytes}.fits(slice), "elements outside of the item");
   if (volume(item.size) == 0) return;

@@ -6,11 +6,13 @@
 
 namespace reprise::fuzz {
 
-/// Reads the item as an archive, a tensor item, a bytes item and the common state. Throws Broken if
-/// one of these readers breaks a promise. True if one of them accepted the item.
+/// Reads the item as an archive, as a tensor item, as a bytes item and as the common state. Throws
+/// Broken if one of these readers breaks a promise. Returns true if at least one reader accepted
+/// the item.
 bool check_item(ByteSpan item);
 
-/// Checks that the value survives a round trip as a bytes item with right checksums.
+/// Writes the value as a bytes item and checks that reading it gives the same value, with correct
+/// checksums.
 void check_written_again(const Value& value);
 
 }  // namespace reprise::fuzz

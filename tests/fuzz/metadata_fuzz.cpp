@@ -1,5 +1,5 @@
-// The input is a `.metadata`, or those of several ranks with kNextFile between them. The target
-// reads it, examines it as `verify` does, and writes it again.
+// The input is a `.metadata` file, or those of several ranks, separated by kNextFile. The target
+// reads the input, checks it as `verify` does, and writes it again.
 
 #include <algorithm>
 #include <vector>
@@ -13,7 +13,7 @@ namespace reprise::fuzz {
 namespace {
 
 constexpr std::size_t kFilesMax = 8;
-constexpr std::int64_t kCountedMax = 4096;  // largest tensor whose elements are counted one by one
+constexpr std::int64_t kCountedMax = 4096;  // elements are counted only in tensors up to this size
 
 std::vector<ByteSpan> split(ByteSpan input) {
   std::vector<ByteSpan> files;
@@ -34,7 +34,8 @@ Metadata read(const std::vector<ByteSpan>& files) {
 
 Bytes written_again(const Bytes& bytes) { return write_metadata(read({bytes})); }
 
-/// Counts elements; true if each one is in exactly one chunk and each chunk is within the tensor.
+/// Counts how many chunks cover each element. Returns true if each element is in exactly one chunk
+/// and no chunk exceeds the tensor.
 bool tiles_by_count(const StoredTensor& tensor) {
   std::vector<int> counts(static_cast<std::size_t>(volume(tensor.shape)), 0);
   const Box whole = Box::whole(tensor.shape);
@@ -60,7 +61,7 @@ void check_proofs(const Catalog& catalog) {
     if (!tensor.original_shape.empty() || volume(tensor.shape) > kCountedMax) continue;
     if (tensor.chunks.size() > 64) continue;
     Catalog one{.files = catalog.files, .tensors = {tensor}, .objects = {}};
-    // The proof of cover does not depend on files.
+    // check_cover() ignores which file a chunk is in.
     for (auto& chunk : one.tensors[0].chunks) chunk.file = 0;
     promise(check_cover(one).empty() == tiles_by_count(tensor),
             "the proof of cover and a count disagree on " + tensor.key + " of shape " +

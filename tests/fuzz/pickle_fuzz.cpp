@@ -1,5 +1,5 @@
-// The input is a pickle. The target reads it alone, and also as the data.pkl of an otherwise
-// correct archive, such as a bytes item, a tensor item or common.pt.
+// The input is a pickle. The target reads it by itself, and also as the data.pkl of an otherwise
+// correct archive: a bytes item, a tensor item and common.pt.
 
 #include "core/base/hash.hpp"
 #include "core/format/pickle/pickle_reader.hpp"
@@ -26,8 +26,8 @@ Bytes item_with(ByteSpan pickle) {
   return out.take();
 }
 
-/// Reads any kind of value as if it were the common state, and as if it were an object of a
-/// module's optimizer.
+/// Reads the value as if it were the common state, and also as if it belonged to a module's
+/// optimizer. The value may be of any type.
 void examine_as_of_modules(const Value& value) {
   for (const auto& module : modules_of({}, &value).modules) {
     promise(module.claim && !module.stored(), "a module that nothing tells of");
@@ -57,7 +57,7 @@ std::vector<Seed> seeds() {
       SpanSource source(item.bytes);
       Archive archive(source);
       pickles.push_back({item.name, archive.read(archive.at("data.pkl"), 65536)});
-    } catch (const Error&) {  // no archive, or a compressed record: no pickle to add
+    } catch (const Error&) {  // not an archive, or its record is compressed; gives no seed
     }
   }
   return pickles;

@@ -1,4 +1,5 @@
-// The input is a rank's plan as it is sent to other ranks. The target decodes it and plans with it.
+// The input is a rank's plan as it is sent to other ranks. The target decodes the plan and uses it
+// to plan a save.
 
 #include <array>
 #include <limits>
@@ -24,8 +25,8 @@ std::int32_t further(std::int32_t replica) {
   return replica == std::numeric_limits<std::int32_t>::max() ? replica : replica + 1;
 }
 
-/// Plans with a second rank that offers more copies of the same tensors. This gives a plan or a
-/// refusal.
+/// Plans a save of this rank and a second rank, which offers more copies of the same tensors. The
+/// result is a plan or a refusal.
 void plan_with(const LocalPlan& plan) {
   std::array plans = {plan, plan};
   plans[1].given = GivenOffers(plan.given.forms());
@@ -57,8 +58,8 @@ Acceptance run(ByteSpan input) {
   return Acceptance::kAccepted;
 }
 
-/// Returns a plan that a rank could offer when it saves a real checkpoint: half of each tensor that
-/// is stored whole, by placement, and all chunks of every other tensor.
+/// Returns a plan that a rank might offer when it saves this checkpoint. It offers half of each
+/// tensor that is stored in one chunk, by placement, and all chunks of every other tensor.
 Seed offers_of(const Seed& metadata) {
   const std::vector<ByteSpan> files = {metadata.bytes};
   const std::vector<std::string> names = {metadata.name};

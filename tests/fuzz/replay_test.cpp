@@ -1,4 +1,4 @@
-// Replays the seeds and former findings of the fuzz targets in every build.
+// In every build, replays the seeds and former findings of the fuzz targets.
 
 #include <gtest/gtest.h>
 

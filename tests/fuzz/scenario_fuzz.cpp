@@ -10,7 +10,8 @@ namespace {
 
 using namespace driver;
 
-/// At most this many rows of a table are written and read again; more rows would show nothing new.
+/// A scenario is written and read again only for this many rows of its table. More rows would find
+/// nothing new.
 constexpr std::size_t kRowsAgain = 16;
 
 void check_scenario(Scenario scenario, const std::string& text) {
@@ -40,7 +41,7 @@ Acceptance run(ByteSpan input) {
 
 std::vector<Seed> seeds() {
   std::vector<Seed> files = files_below("scenarios", ".yaml");
-  std::erase_if(files, [](const Seed& file) {  // longer tables take long and show nothing new
+  std::erase_if(files, [](const Seed& file) {  // longer tables are slow and find nothing new
     return parse_scenarios(std::string(as_text(file.bytes)), file.name).size() > kRowsAgain;
   });
   files.push_back({"gpt", to_bytes("gpt: {layers: 4, hidden: 64, ffn: 128, vocabulary: 512}\n")});

@@ -1,5 +1,5 @@
 #pragma once
-// Collects real bytes from tests/data as seeds for the fuzz targets, anew in each run.
+// Collects real data from tests/data as seeds for the fuzz targets. Each run collects it again.
 
 #include <string>
 #include <string_view>
@@ -9,17 +9,18 @@
 
 namespace reprise::fuzz {
 
-/// Returns files below a folder of the sources with this suffix, ordered by name.
+/// Returns the files below a source folder whose names end with this suffix, ordered by name.
 std::vector<Seed> files_below(std::string_view folder, std::string_view ending);
 
-/// Returns one item of each kind from all payload files and from files that hold a single item.
-/// Items with equal pickles are of one kind, since they differ only in their elements.
+/// Reads all payload files, and all files that hold a single item. Returns one item of each kind.
+/// Items with equal pickles are of the same kind, since only their elements differ.
 std::vector<Seed> real_items();
 
-/// Returns every `.metadata`. Those of the ranks of one checkpoint are joined with kNextFile.
+/// Returns every `.metadata`. If each rank of a checkpoint wrote its own, the files are joined with
+/// kNextFile.
 std::vector<Seed> real_metadata();
 
-/// Separates the files of one input of the target `metadata`.
+/// Separator between the files of one input of the target `metadata`.
 inline constexpr std::string_view kNextFile = "\n--next--\n";
 
 }  // namespace reprise::fuzz

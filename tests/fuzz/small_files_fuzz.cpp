@@ -1,5 +1,5 @@
-// The input is a small file next to a checkpoint (tracker, metadata.json, integrity.json), or a
-// directory's name as in the tracker.
+// The input is one of the small files next to a checkpoint (tracker, metadata.json or
+// integrity.json), or the name of a directory that a tracker may contain.
 
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"

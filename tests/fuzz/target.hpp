@@ -1,6 +1,6 @@
 #pragma once
-// Defines fuzz targets. A target consists of a function that takes untrusted bytes, and of real
-// seeds for that function.
+// Defines fuzz targets. A target consists of a function that reads untrusted bytes, and of seeds:
+// valid inputs for the function, made from real files.
 
 #include <optional>
 #include <stdexcept>
@@ -13,7 +13,8 @@
 
 namespace reprise::fuzz {
 
-/// The readers' reaction to an input. They should refuse nearly all inputs, and accept real ones.
+/// Tells whether a reader refused or accepted an input. Readers should refuse nearly all fuzzed
+/// inputs and accept all real files.
 enum class Acceptance { kRefused, kAccepted };
 
 struct Seed {
@@ -21,14 +22,15 @@ struct Seed {
   Bytes bytes;
 };
 
-/// A fuzz target. Each target's source file has one static object, and all objects of a program
-/// form a list.
+/// A fuzz target. Each source file defines one as a static object. All targets of a program form a
+/// linked list.
 class Target {
  public:
   using Run = Acceptance (*)(ByteSpan input);
   using Seeds = std::vector<Seed> (*)();
 
-  /// `does` runs one input. It reports a finding only by throwing Broken, crashing or hanging.
+  /// Creates a target. The function `does` runs one input; it reports a finding by throwing Broken,
+  /// crashing or hanging, and in no other way.
   Target(const char* called, Run does, Seeds begins_with) noexcept;
 
   const char* name() const { return name_; }
@@ -52,14 +54,15 @@ class Broken : public std::logic_error {
 };
 void promise(bool kept, const std::string& what);
 
-/// Readers are told that the input lies in this file, at this offset.
+/// The file name and the offset that a reader is given for the input.
 inline constexpr const char* kFile = "fuzzed";
 inline constexpr std::uint64_t kBegin = 1000;
 inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
-/// Checks that a refusal names the file, that its code does not stand for an error in our own code,
-/// and that its offset, if it has one, lies in the file. `size` is the number of the file's bytes
-/// from kBegin on; 0 skips the check of the offset.
+/// Checks three properties of the error with which a reader refused an input: it names the file,
+/// its code does not mean a defect of our own code, and its offset, if any, lies in the file.
+/// `size` is the number of bytes from kBegin to the end of the file; 0 skips the check of the
+/// offset.
 void check_refusal(const Error& error, std::size_t size);
 
 /// Returns the result of `read`; nothing if `read` refuses the input with a proper error.

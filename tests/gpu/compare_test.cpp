@@ -1,4 +1,4 @@
-// Tests that a GPU compares all cases as the contract defines.
+// Tests that a GPU compares elements exactly as the contract of comparisons requires.
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "tests/contracts/compare_cases.hpp"
 #include "tests/gpu/gpu.hpp"
@@ -28,8 +28,8 @@ TEST_F(CudaCompare, judges_every_case_of_every_type_as_defined) {
   }
 }
 
-// Compares one pair at a time. Since there are tens of thousands of pairs, uploads all pairs of a
-// type in two copies.
+// Compares one pair at a time. There are tens of thousands of pairs, so all pairs of a type are
+// uploaded together, in only two transfers.
 TEST_F(CudaCompare, judges_every_special_element_beside_each_as_defined) {
   for (const DType dtype : all_dtypes()) {
     std::vector<CompareCase> pairs;

@@ -40,7 +40,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceContract, Gpu);
 
 class CudaCopies : public OnGpu {};
 
-/// Returns host memory with the content, pinned or not.
+/// Returns host memory with this content. The memory is pinned if `pinned` is true.
 StagingMemory host_side(CudaDevice& device, bool pinned, const Bytes& content) {
   StagingMemory memory =
       pinned ? device.staging(content.size()) : StagingMemory(new std::byte[content.size()]);
@@ -95,7 +95,8 @@ TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds)
   }
 }
 
-/// Returns a number of bytes that takes a while to copy. A small number is enough under slow tools.
+/// Returns a size in bytes whose copy takes a while. With tools that slow everything down, a small
+/// size is enough.
 std::size_t many_bytes() { return std::size_t{testing_gpu::few() ? 2U : 256U} << 20U; }
 unsigned rounds() { return testing_gpu::few() ? 3 : 20; }
 

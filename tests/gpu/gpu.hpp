@@ -1,6 +1,6 @@
 #pragma once
-// Tests that need a GPU run on the first one, and are skipped if there is none. All other tests are
-// in suites NoGpu*.
+// Supports tests that need a GPU. They use the first GPU, and are skipped if there is none. Test
+// suites named NoGpu* need no GPU.
 
 #include <gtest/gtest.h>
 
@@ -43,8 +43,8 @@ inline void wait_for(CudaStreamRef stream) {
   event.wait();
 }
 
-/// GPU memory with content, beginning `lead` bytes after a 256-byte boundary. It is filled and read
-/// on the compute stream, after the work that is queued there.
+/// GPU memory with content that begins `lead` bytes after a 256-byte boundary. Writes and reads of
+/// it wait for the work already queued on the compute stream.
 class OnDevice {
  public:
   OnDevice(CudaDevice& device, ByteSpan content, std::size_t lead = 0)

@@ -1,5 +1,5 @@
-// Tests that a kernel that runs once per index runs each index exactly once, for any number of
-// indices and blocks.
+// Tests that a kernel that is launched over a range of indices runs exactly once for each index,
+// whatever the numbers of indices and blocks.
 #include "core/adapters/cuda/launch.cuh"
 #include "core/base/execution_space.hpp"
 #include "reprise/error.hpp"

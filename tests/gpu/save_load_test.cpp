@@ -37,7 +37,7 @@ StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
 
 TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) {
   std::vector<std::int64_t> rows(700, 9);  // many small tensors
-  // So large that a tensor of this size is copied alone.
+  // A tensor of this size is large enough to be copied by itself.
   const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;
   rows.insert(rows.end(), {1, large, large * 3 / 4 + 1, 2});
   std::size_t bytes = 0;
@@ -55,7 +55,7 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
       const std::string name = "ckpt" + std::to_string(turn);
       Save save = Save::begin(ports, group, state_over(saved.data(), rows),
                               {.target = {.directory = name, .step = {}}});
-      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // as if the job continued
+      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // simulates further training
       save.finish();
       StateDict into = state_over(loaded.data(), rows);
       load(ports, *group, into, {.path = name});

@@ -7,9 +7,9 @@ namespace reprise::test {
 
 /// False under a sanitizer, which has its own operator new.
 bool allocations_counted();
-/// Returns the bytes that are currently allocated.
+/// Returns the number of bytes that are currently allocated.
 std::size_t allocated_bytes();
-/// Returns the peak of allocated bytes since the last call.
+/// Returns the highest number of bytes that were allocated at the same time since the last call.
 std::size_t take_allocated_peak();
 
 }  // namespace reprise::test

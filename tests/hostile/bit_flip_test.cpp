@@ -19,15 +19,15 @@
 namespace reprise::test {
 namespace {
 
-/// One flip in every N is tried: N is `elements` for the flips in elements, and `others` for all
-/// other flips. If N is 1, every flip is tried.
+/// Tries only one of every N bit flips. N is `elements` for flips in tensor elements, and `others`
+/// for all other flips. If N is 1, every flip is tried.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;
 };
 
-/// Multiplies both numbers by the factor that the environment sets. If none is set, the factor is
-/// 256 under a sanitizer and 1 otherwise.
+/// Returns both numbers, multiplied by the environment variable REPRISE_FLIPS_ONE_IN. If the
+/// variable is not set, the factor is 256 under a sanitizer and 1 otherwise.
 OneIn one_in(OneIn usual) {
   const char* told = std::getenv("REPRISE_FLIPS_ONE_IN");
   const std::uint64_t number = told != nullptr ? std::strtoull(told, nullptr, 10) : 0;
@@ -88,8 +88,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// Compares a payload file with the manifest first, because this is cheaper. If the manifest does
-  /// not refuse the change, or if the file is no payload, runs all of verify.
+  /// Checks a changed payload file against the manifest first, because this check is cheap. Runs
+  /// all of verify if the manifest check accepts the file, or if the file is not a payload file.
   DamageEffect effect(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return DamageEffect::kRefused;
@@ -118,7 +118,7 @@ Table flip_all(MemoryTree tree, bool manifest, OneIn one_in) {
   std::vector<std::thread> threads;
   for (std::uint64_t p = 0; p < kParts; ++p) {
     threads.emplace_back([&, p] {
-      constexpr std::uint64_t kSlice = 4096;  // small, to balance the threads
+      constexpr std::uint64_t kSlice = 4096;  // small, to balance the load between threads
       for (std::uint64_t at = p * kSlice; at < bits; at += kParts * kSlice) {
         flippers[p].flip(at, std::min(at + kSlice, bits));
       }
@@ -167,8 +167,8 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the table's rows in which some load gave different content, each as "file: region". All
-/// payload files count as one file.
+/// Returns the rows of the table in which at least one flip changed the loaded content. Each row is
+/// returned as "file: region"; all payload files are called "payload".
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {

@@ -1,12 +1,12 @@
 #pragma once
-// Tests that memory and time of all readers stay below a constant plus a multiple of the input's
-// real size, whatever the input claims.
+// Tests that the memory and the time that a reader uses stay below a constant plus a multiple of
+// the real size of its input, even if the input claims to be larger.
 //
 //   memory   at most  24 MiB + 256 bytes per byte of input
-//   time     at most  0.5 s  + 2 us per byte of input, of one core
+//   time     at most  0.5 s  + 2 us per byte of input, on one core
 //
-// The factor for memory comes from a pickle of only `None`: an opcode of one byte becomes a value
-// of 176 bytes and, for a while, a node of the graph.
+// The memory factor follows from a pickle that consists only of `None` opcodes: each opcode is one
+// byte, and becomes a value of 176 bytes and temporarily a node of the graph.
 
 #include <cstddef>
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace reprise::test {
 
-/// Runs `act` and expects that its memory and time stay within the bounds for `bytes` bytes of
-/// input. `act` may throw an Error. Under a sanitizer nothing is measured.
+/// Runs `act` and expects that the memory and time it uses stay within the bounds for an input of
+/// `bytes` bytes. `act` may throw an Error. Under a sanitizer, nothing is measured.
 void expect_bounded(const std::string& name, std::size_t bytes, const std::function<void()>& act);
 
-/// Returns `count` copies of the part, joined.
+/// Returns `part`, repeated `count` times.
 std::string times(std::size_t count, const std::string& part);
 
-/// Calls `part` with 0, 1, ... up to `count` - 1, and joins the results.
+/// Returns `part(0) + part(1) + ...`, with `count` terms.
 template <class Part>
 std::string each(std::size_t count, Part&& part) {
   std::string all;

@@ -1,5 +1,6 @@
-// Tests bounds on the costs of all readers, whatever their input claims. See bounded.hpp;
-// costs_test.cpp tests shared and repeated structures at several sizes.
+// Tests that the cost of every reader stays within bounds, even if the input claims to be larger
+// than it is. bounded.hpp defines the bounds. costs_test.cpp tests shared and repeated structures
+// of several sizes.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ struct Row {
   std::string body;
 };
 
-/// Returns a nest of tuples: each holds the same inner tuple twice.
+/// Returns nested tuples. Each tuple contains the next inner tuple twice.
 std::string doubling(char get, int levels) {
   std::string body = "Nq\0"s;
   for (int i = 0; i < levels; ++i) {
@@ -52,7 +53,7 @@ std::string doubling(char get, int levels) {
   return body;
 }
 
-/// Returns nested dicts with keys of 200 characters. The innermost dict holds a list whose last
+/// Returns nested dicts with keys of 200 characters. The innermost dict contains a list whose last
 /// item is `last`.
 std::string deep_and_wide(char last) {
   constexpr int kLevels = 150;
@@ -196,7 +197,7 @@ std::string objects_named(const std::string& begin, const std::string& end) {
 
 std::vector<Row> metadata_pickles() {
   const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
-  // One chunk occurs in the list many times, and its state has many attributes that nobody needs.
+  // A chunk that occurs many times in the list of chunks. Its state has many unused attributes.
   const std::string wide_chunk = global(kClasses, "ChunkStorageMetadata") + ")\x81}(" +
                                  times(kSize / 4, "NN") + text("offsets") + size_of_dims("K\0"s) +
                                  text("sizes") + size_of_dims("K\1") + "ubq\0"s;
@@ -289,8 +290,9 @@ TEST(Bounds, common_state_beyond_2_GiB_is_not_supported_and_not_read) {
 
 // --- archives ----------------------------------------------------------------------------------
 
-/// Returns a whole item in which the last 98 bytes (two end records and a locator) make these
-/// claims.
+/// Returns a complete item with changed end records. According to them, the archive has this number
+/// of records, and its directory has this size and offset. The two end records and the locator are
+/// the last 98 bytes.
 Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64_t offset) {
   Bytes item = write_bytes_item(Dict{{"a", 1}});
   const auto put = [&item](std::size_t from_end, std::uint64_t value) {
@@ -301,7 +303,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 32, records);
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
-  // Bytes of 0xff say that the numbers are in the longer end record.
+  // In the short end record, 0xff bytes mean that the numbers are in the long one.
   std::fill_n(item.end() - 14, 12, std::byte{0xff});
   return item;
 }
@@ -341,9 +343,9 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
 }
 
-/// Makes an archive of `records` records that all claim the same long content. If `nested`, each
-/// record has its own header; the headers lie one after another, and all records end where the
-/// directory begins. Otherwise all entries of the directory point to one header.
+/// Makes an archive of `records` records that all claim the same long content. If `nested` is true,
+/// each record has its own header; the headers follow one another, and the content of every record
+/// extends to the directory. Otherwise, all directory entries point to one header.
 Bytes sharing_archive(std::size_t records, bool nested) {
   const auto header = [](const std::string& name) {
     return "PK\3\4" + std::string(22, '\0') + le(static_cast<std::uint16_t>(name.size())) +
@@ -394,8 +396,8 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes a tree with `tensors` tensors. Each of them refers to the same large item as if the item
-/// were its own.
+/// Makes a tree with a checkpoint of `tensors` tensors. The metadata of all tensors refers to one
+/// large item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);
@@ -418,7 +420,7 @@ MemoryTree sharing_tree(std::size_t tensors) {
   return tree;
 }
 
-/// Returns the readers that read all items of the checkpoint in `tree`.
+/// Returns operations, with their names, that read all items of the checkpoint in `tree`.
 std::vector<std::pair<const char*, std::function<void()>>> readers_of(MemoryTree& tree) {
   return {{"diff",
            [&tree] {

@@ -1,6 +1,6 @@
 // Tries every one-byte change and every truncation of files that torch wrote: a small `.metadata`
-// in its checkpoint, a tensor item and a bytes item. Each change must be refused, or must not
-// affect what is loaded.
+// in its checkpoint, a tensor item and a bytes item. Each changed file must either be refused or
+// load with the same content.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@
 namespace reprise::test {
 namespace {
 
-/// One out of this many possible changes is tried. All are tried except under a sanitizer.
+/// Only one in this many possible changes is tried. Without a sanitizer, all changes are tried.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {
@@ -34,13 +34,14 @@ struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
   std::vector<std::string> changed;  ///< "offset: old value -> new value"
-  /// For each error in our code: the text as in `changed`, and what was thrown.
+  /// One entry for each change that caused an error in our own code: the change, in the format of
+  /// `changed`, and the error.
   std::vector<std::string> mistakes;
 
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
 
-/// Judges bytes that were changed. Must be thread-safe, because two threads call it at once.
+/// Judges changed bytes. Must be thread-safe, because two threads call it at the same time.
 using Trial = std::function<DamageEffect(const Bytes&)>;
 
 void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Trial& trial,
@@ -65,7 +66,7 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
   }
 }
 
-/// Tries all changes of one byte of `whole`. Each thread uses a separate trial.
+/// Tries every possible change of a single byte of `whole`. Each thread uses a separate trial.
 Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
                    std::size_t one_in = kOneIn) {
   std::array<Tally, 2> tallies;
@@ -84,7 +85,7 @@ Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
   return all;
 }
 
-/// Returns the lengths at which the truncated bytes are accepted.
+/// Truncates the bytes to every shorter length. Returns the lengths at which they were accepted.
 std::vector<std::size_t> truncations_accepted(const Bytes& whole, const Trial& trial) {
   std::vector<std::size_t> accepted;
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -105,7 +106,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
 
 // --- .metadata in its checkpoint ---------------------------------------------------------------
 
-/// True if loads under the two catalogs read the same bytes.
+/// Returns true if the catalogs are equal in everything that determines which bytes a load reads.
 bool same_catalog(const Catalog& a, const Catalog& b) {
   const auto same_tensor = [](const StoredTensor& x, const StoredTensor& y) {
     return x.key == y.key && x.dtype == y.dtype && x.shape == y.shape && x.chunks == y.chunks &&
@@ -124,7 +125,7 @@ class MetadataTrial {
   MetadataTrial(MemoryTree tree, std::string file, const Judge& judge)
       : tree_(std::move(tree)), file_(std::move(file)), judge_(judge), catalog_(read().catalog) {}
 
-  /// Runs the judge only if the changed bytes give another catalog.
+  /// Runs the judge only if the changed bytes give a catalog that differs from the original one.
   DamageEffect of(const Bytes& changed) {
     tree_.files[file_] = changed;
     try {
@@ -170,8 +171,8 @@ TEST(ByteChange, of_the_metadata_of_one_of_two_ranks_that_share_a_tensor) {
 
 // --- items alone -------------------------------------------------------------------------------
 
-/// Returns the elements of an item; nothing unless its checksums are right and it has this type and
-/// shape.
+/// Returns the elements of the item; nothing if a checksum is wrong, or if the tensor has another
+/// type or shape than expected.
 std::optional<Bytes> elements_in(const Bytes& item) {
   SpanSource source(item);
   ChecksumTally tally;
@@ -194,10 +195,10 @@ std::optional<Bytes> elements_in(const Bytes& item) {
 std::optional<Value> value_in(const Bytes& item) {
   const BytesItem read = read_bytes_item(item);
   if (!read.checksum_mismatches.empty()) return std::nullopt;
-  return read.value;  // nothing if the value became opaque, since no job can load it
+  return read.value;  // nothing if the value was read as opaque, since no job can load it then
 }
 
-/// Returns a trial that tells whether an item is refused, is accepted with the same content, or is
+/// Returns a trial that tells whether a changed item is refused, accepted with its old content, or
 /// accepted with other content.
 template <class Read>
 Trial item_trial(const Bytes& whole, Read read) {

@@ -1,6 +1,6 @@
-// Tests readers on structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB
-// to 4 MiB. A reader that walks the same part again for each of many other parts takes quadratic
-// time and exceeds the bounds.
+// Tests the cost of reading structures whose components are shared, repeated, deeply nested or
+// colliding, at sizes from 64 KiB to 4 MiB. A reader that visits a shared component again for each
+// reference to it needs quadratic time and exceeds the bounds.
 
 #include <gtest/gtest.h>
 
@@ -35,8 +35,8 @@ struct Shape {
   std::function<std::string(std::size_t size)> make;
 };
 
-/// Reads each shape at each size. Tries a size only if the smaller ones stayed within the bounds,
-/// since quadratic time at the largest size would take hours.
+/// Reads each structure at each size. Tries a size only if all smaller sizes stayed within the
+/// bounds, since with quadratic time the largest size would take hours.
 template <class Read>
 void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std::size_t>& sizes,
                          Read&& read) {
@@ -50,22 +50,23 @@ void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std
 }
 
 constexpr std::size_t kSmall = std::size_t{64} << 10U;
-/// Quadratic time already fails within seconds at the middle size; at the last size it would take
-/// hours.
+/// With quadratic time, the middle size exceeds the bounds within seconds; the largest size would
+/// take hours.
 const std::vector<std::size_t> kSizes = {kSmall, std::size_t{512} << 10U, std::size_t{4} << 20U};
 
 std::string numbered(std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)); }
 std::string short_text(const std::string& value) {
   return "\x8c"s + static_cast<char>(value.size()) + value;
 }
-/// Stores the value that `body` puts on the stack in the memo, and pops it.
+/// Returns opcodes that run `body`, store the value it pushed in the memo, and pop the value.
 std::string kept(const std::string& body, char at) { return body + "q"s + at + "0"; }
 
-/// Returns a list of `calls` calls. Each calls the function at \1 in the memo, with the arguments
-/// at \2.
+/// Returns the opcodes of a list of `calls` function calls. In each call, the memo contains the
+/// function at \1 and the arguments at \2.
 std::string called(std::size_t calls) { return "](" + times(calls, "h\1h\2R") + "e"; }
 
-/// Calls `callee` many times with one shared tuple of `item`s.
+/// Makes pickles that call `callee` many times. All calls share one argument, a long tuple that
+/// repeats `item`.
 Shape shared_arguments(const std::string& name, const std::string& callee, const std::string& item,
                        bool wrapped) {
   return {name, [=](std::size_t size) {
@@ -75,7 +76,7 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// Adds `count` items to a container and `count` items to a list, alternating between the two.
+/// Returns opcodes that add `count` items to a container and `count` items to a list, in turn.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }
@@ -189,8 +190,9 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// Makes an item with a list of tensors that share one storage. `parts` stores in the memo the
-/// values that all calls use. Each of the `calls` calls makes a tensor.
+/// Makes an item with a list of tensors that share one storage. The opcodes `parts` store common
+/// values in the memo. The opcodes `call` make one tensor from these values; they are repeated
+/// `calls` times.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";
@@ -238,8 +240,9 @@ TEST(Costs, tensors_in_objects) {
 
 // --- .metadata -----------------------------------------------------------------------------------
 
-/// Makes texts of 16 letters that all have the same std::hash if std::hash is MurmurHash64A, as in
-/// libstdc++. The second half of a text undoes the effect of the first half.
+/// Makes texts of 16 letters that collide: they have the same std::hash if std::hash is
+/// MurmurHash64A, as in libstdc++. In each text, the second half is computed from the first so that
+/// the hash is always the same.
 class Colliding {
  public:
   std::string next() {
@@ -294,8 +297,8 @@ std::string made(const std::string& module, const std::string& name, const std::
 std::string metadata(const std::string& keys, const std::string& more = "") {
   return made(kDcp, "Metadata", text("state_dict_metadata") + "}(" + keys + "u" + more);
 }
-/// Stores the parts of a one-dimensional tensor of length 1 and of its chunk in the memo, at \1 to
-/// \3.
+/// Returns opcodes that store the attributes of a one-dimensional tensor of length 1 and of its
+/// chunk in the memo, at \1 to \3.
 std::string tensor_parts() {
   return kept(global(kDcp, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NN" +
                   global(kDcp, "_MEM_FORMAT_ENCODING") + "K\0\x85RNtb"s,

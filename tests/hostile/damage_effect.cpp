@@ -18,7 +18,7 @@ struct SilentTrace final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Fails when it is used, since a load needs no background work.
+/// Aborts if a task is started, since a load needs no background work.
 struct NoTasks final : Tasks {
   std::unique_ptr<Task> start(std::function<void()>) override {
     CHECK(false);
@@ -26,18 +26,18 @@ struct NoTasks final : Tasks {
   }
 };
 
-/// A group as its first rank sees it: every other rank sends the same bytes as the first.
+/// Simulates a group as seen by its first rank. Every other rank sends the same bytes as the first.
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}
-  /// Makes the next all_gather return what a leader's answer gives: this rank's message, and empty
-  /// messages from the other ranks.
+  /// Simulates a group in which only the leader answers: in the next all_gather, this rank sends
+  /// its message and all other ranks send empty messages.
   void lead() const { leads_ = true; }
   const Group& group() const override { return group_; }
   GroupRank rank() const override { return {0}; }
   void barrier() override {}
   std::vector<Bytes> all_gather(ByteSpan mine) override {
-    constexpr std::byte kBytesTag{0};  // the last byte of a contribution that is not an error
+    constexpr std::byte kBytesTag{0};  // the last byte of every message that is not an error
     std::vector<Bytes> all(static_cast<std::size_t>(group_.size()),
                            Bytes(mine.begin(), mine.end()));
     if (std::exchange(leads_, false) && mine.back() == kBytesTag) {

@@ -1,6 +1,7 @@
 #pragma once
-// Determines what a user gets from a damaged checkpoint: verify refuses it; verify accepts it and
-// the load refuses it; or the load succeeds, with the same or with other content.
+// Determines the effect of a damaged checkpoint on a user. The effect is one of four: verify
+// refuses it; verify accepts it but the load refuses it; the load gives the same content; or the
+// load gives other content.
 
 #include <string>
 #include <vector>
@@ -17,27 +18,27 @@ void load_alone(Store& store, const std::string& path, StateDict& into);
 
 enum class DamageEffect {
   kRefused,  ///< refused by verify or by the load
-  kSame,     ///< accepted, and all loaded content is that of the undamaged checkpoint
+  kSame,     ///< accepted, and all loaded content equals that of the undamaged checkpoint
   kChanged,  ///< accepted, and some of the loaded content differs
 };
 
 /// Knows the content of one undamaged checkpoint, and judges changed copies of it.
 class Judge {
  public:
-  /// `store` holds the undamaged checkpoint at `path`.
+  /// `store` contains the undamaged checkpoint at `path`.
   Judge(Store& store, std::string path);
 
   /// Runs verify. If verify accepts the checkpoint, loads every tensor, every object and the common
   /// state, with the keys, shapes and types of the undamaged checkpoint. If each rank saved its own
   /// metadata, loads only what the first rank may load. Errors in our own code do not count as
-  /// refusals and are passed on: exceptions other than Error, and INTERNAL, which stands for a
-  /// failed CHECK on a rank.
+  /// refusals; they are thrown to the caller. Such errors are exceptions other than Error, and an
+  /// Error INTERNAL, which means that a CHECK failed on a rank.
   DamageEffect of(Store& store) const;
-  /// True if verify refuses `store` because files do not match integrity.json. Much faster than all
-  /// of verify. May be used for changes of all files except the metadata.
+  /// Returns true if verify refuses `store` because a file does not match integrity.json. Much
+  /// faster than a complete verify. Valid for a change of any file except the metadata.
   bool refused_by_manifest(Store& store) const;
-  /// Returns the number of elements that are compared after a load; objects() returns the number of
-  /// objects.
+  /// Returns the number of elements that the judge compares after a load. objects() returns the
+  /// number of objects.
   std::size_t elements() const;
   std::size_t objects() const;
   /// Returns the errors among verify's findings on the store, one per line.
@@ -56,8 +57,8 @@ class Judge {
 
   std::string path_;
   StateDict wanted_;                  ///< the state to request, without buffers
-  std::vector<std::string> excused_;  ///< the first rank's objects that no load requests
-  std::vector<std::string> plain_;    ///< objects that are not on grids; read one by one
+  std::vector<std::string> excused_;  ///< objects of the first rank; loads do not request them
+  std::vector<std::string> plain_;    ///< objects without a grid; read one by one
   std::int32_t ranks_ = 1;
   std::vector<std::size_t> starts_;  ///< offset of each tensor in Content::tensors
   std::size_t bytes_ = 0;

@@ -1,6 +1,7 @@
-// Finds the bit flips in another program's checkpoint that verify accepts, and describes the
-// content that is then read. tests/interop/flips.py runs this test on a checkpoint that torch has
-// just written, and compares the result with what torch and Python's zipfile read.
+// In a checkpoint that another program wrote, finds the bit flips that verify accepts, and
+// describes the content that is read after each of them. tests/interop/flips.py runs this test on a
+// checkpoint that torch has just written, and compares the result with what torch and Python's
+// zipfile read.
 
 #include <gtest/gtest.h>
 
@@ -42,9 +43,8 @@ std::string hex_of(std::string_view text) {
   return hex;
 }
 
-/// Describes a checkpoint's content in one line. A tensor is described by its type, shape and the
-/// checksum of its elements; an object is described by the key under which the undamaged checkpoint
-/// has the same value.
+/// Describes a checkpoint's content in one line: each tensor by its type, shape and checksum, and
+/// each object by the key of an object with the same value in the undamaged checkpoint.
 class Account {
  public:
   explicit Account(Store& undamaged) {

@@ -1,5 +1,6 @@
 #pragma once
-// A read-only directory tree in memory. A test changes bytes in place and restores them afterwards.
+// A read-only directory tree in memory. A test can change bytes in place and restore them
+// afterwards.
 
 #include <map>
 #include <memory>
@@ -15,10 +16,11 @@ namespace reprise::test {
 /// Calls that would write throw UNSUPPORTED.
 class MemoryTree final : public Store {
  public:
-  /// The content of each file, by path. Directories follow from the paths.
+  /// Maps each path to the content of the file. There are no entries for directories; they follow
+  /// from the paths of the files.
   std::map<std::string, Bytes> files;
 
-  /// Reads all files below a directory of the disk.
+  /// Reads all files below a directory on disk.
   static MemoryTree of_directory(const std::string& directory);
   std::uint64_t bytes() const;
 

@@ -16,8 +16,8 @@ namespace {
 using testing_job::mesh_of;
 using testing_job::RankState;
 
-/// Sizes to adjust: the number of elements in a tensor of bytes, and the number of characters in a
-/// key.
+/// Two numbers that are adjusted until the checkpoint has the required size: the number of elements
+/// of a tensor of bytes, and the number of characters of a key.
 struct Size {
   std::int64_t filler = 1;
   std::size_t characters = 0;
@@ -77,8 +77,8 @@ void add_archive(ItemSource& item, std::uint64_t begin, std::vector<Region>& reg
 }  // namespace
 
 MemoryTree small_checkpoint(Checksums checksums) {
-  // The filler makes the file longer in steps of the alignment. Each character of the key makes it
-  // a few bytes longer.
+  // Reaches the required size in two ways. More filler elements lengthen the file in steps of the
+  // alignment; each additional character of the key lengthens it by a few bytes.
   Size size;
   constexpr std::uint64_t kAlignment = 64;
   const auto missing = kSmallCheckpointBytes - saved(checksums, size).bytes();
@@ -110,7 +110,8 @@ MemoryTree without_checksums(MemoryTree tree) {
 std::map<std::string, std::vector<Region>> regions_of(MemoryTree& tree, const std::string& path) {
   std::map<std::string, std::vector<Region>> all;
   Checkpoint checkpoint = Checkpoint::open(tree, path);
-  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> items;  // sizes by file and offset
+  // Maps the file and the offset of each item to its size.
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> items;
   const auto take = [&](FileIndex file, ByteRange range) {
     items[{checkpoint.path_of(file), range.offset}] = range.size;
   };

@@ -7,20 +7,20 @@
 namespace reprise::test {
 
 inline constexpr std::uint64_t kSmallCheckpointBytes = std::uint64_t{64} << 10U;
-/// The path of the checkpoint in the tree, which is a root with a tracker.
+/// The path of the checkpoints' root in the tree. The root contains a tracker.
 inline constexpr const char* kSmallCheckpoint = "run";
 
-/// Returns files of kSmallCheckpointBytes bytes in total: tensors in one part and in two parts, an
-/// object of each rank, the common state, and the tracker. With Checksums::kCrc32AndSha256 there is
-/// also an integrity.json.
+/// Returns a checkpoint whose files have kSmallCheckpointBytes bytes in total: tensors of one chunk
+/// and of two chunks, one object for each rank, the common state, and the tracker. With
+/// Checksums::kCrc32AndSha256, integrity.json is one of the files.
 MemoryTree small_checkpoint(Checksums checksums);
 
-/// Returns the tree with 0 for every checksum in its archives. Torch writes such files when
+/// Returns the tree with every checksum in the archives replaced by 0. Torch writes such files if
 /// checksums are switched off.
 MemoryTree without_checksums(MemoryTree tree);
 
-/// Part of a file: "elements", "zip headers", ... A file's regions are in order and have no gaps
-/// between them.
+/// A part of a file, such as "elements" or "zip headers". The regions of a file are listed in
+/// order, without gaps.
 struct Region {
   std::uint64_t end = 0;  ///< exclusive; the region begins where the one before it ends
   const char* name = "";

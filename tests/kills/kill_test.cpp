@@ -1,6 +1,6 @@
-// Kills processes (SIGKILL) inside real saves on a real file system. Afterwards either the previous
-// checkpoint or the new one must load. What a killed process wrote stays in the page cache; the
-// simulated store tests what a power cut loses (tests/sim/faults).
+// Kills processes with SIGKILL during real saves on a real file system. Afterwards, either the
+// previous or the new checkpoint must load. Data that a killed process wrote remains in the page
+// cache. The data lost in a power cut is tested on the simulated store (tests/sim/faults).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ namespace {
 using contracts::TemporaryDirectory;
 
 constexpr std::int32_t kRanks = 2;
-constexpr int kKills = 60;  // number of kills from outside
+constexpr int kKills = 60;  // number of kills at random times by another process
 
 SaveSettings options_of(std::int64_t step) {
   SaveSettings options;
@@ -43,7 +43,8 @@ void save(const Ports& ports, std::int64_t step) {
   Save::begin(ports, group, state.leaves(), options_of(step)).finish();
 }
 
-/// Saves step `first` and the next one, both in flight, while the state changes.
+/// Begins two saves, of step `first` and of the next step. The state changes while both are in
+/// flight.
 void save_two_beside(const Ports& ports, std::int64_t first) {
   SmallState state(ports.fabric.rank(), kRanks);
   auto group = ports.fabric.communicator(Group::world(kRanks));
@@ -66,7 +67,7 @@ struct Saving {
   std::int64_t last = 2;
 };
 
-/// Loads the newest checkpoint on all ranks, and returns the step that they all have.
+/// Loads the newest checkpoint on all ranks. Returns its step, which must be the same on all ranks.
 std::int64_t loaded_step(const std::string& directory) {
   std::vector<std::int64_t> steps(kRanks, -1);
   contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
@@ -109,7 +110,7 @@ bool killed_in(const std::function<void()>& body,
   for (;;) ::pause();
 }
 
-/// Saves in a process that the fault kills. Returns true if the process was killed.
+/// Saves in a separate process with this fault. Returns true if the fault killed the process.
 bool killed_in_save(const std::string& directory, const Saving& saving, const FaultSpec& fault) {
   return killed_in([&] {
     FaultBook book({fault});
@@ -121,8 +122,8 @@ bool killed_in_save(const std::string& directory, const Saving& saving, const Fa
   });
 }
 
-/// Kills a process while it saves over a checkpoint of step 1. Returns false if the save ends
-/// without reaching the place of the fault.
+/// Kills a process while it saves over a checkpoint of step 1. Returns false if the save ended
+/// without reaching the point at which the fault takes effect.
 bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
               const Saving& saving = {}) {
   SCOPED_TRACE(to_string(fault));
@@ -203,7 +204,8 @@ bool is_unfinished(const std::string& directory) {
                      [](const Entry& entry) { return aside_name(entry.name).has_value(); });
 }
 
-/// Runs one process at a time. Each saves step after step until it is killed at some moment.
+/// Runs one process after another. Each process saves one step after another until the test kills
+/// it at a random time.
 TEST(Kills, from_outside_at_any_moment_lose_nothing_that_was_committed__2_ranks) {
   const TemporaryDirectory directory;
   const auto start = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
-// Runs two real processes on the same path of a real file system: two writers, or a writer and a
-// reader. One writer gets the path; the other is refused with a named error, or takes its turn
-// later. The result is one of the two contents, whole.
+// Runs two real processes that use the same path of a real file system at the same time: two
+// writers, or a writer and a reader. Of two writers, one gets access to the path; the other fails
+// with a named error, or waits until the first one is done. The content found afterwards is always
+// complete, and comes from one writer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,8 +31,7 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// In one of this many trials, the first writer pauses inside its save until the other process has
-/// ended.
+/// Every sixth trial pauses the first writer in its save until the other process has ended.
 constexpr int kStill = 6;
 
 /// Uses a file system in memory if there is one. This is enough, since no trial crashes the
@@ -96,7 +96,7 @@ class Child {
   pid_t pid_;
 };
 
-/// Pauses before it creates the first payload file.
+/// A store that pauses the process before the first payload file is created.
 class StillStore final : public PassingStore {
  public:
   StillStore(Store& inner, const Gate& arrived, const Gate& go_on)
@@ -117,7 +117,7 @@ class StillStore final : public PassingStore {
 
 using Program = std::function<void(const Ports&)>;
 
-/// Returns the exit statuses of two processes that run at the same time. If `still`, the first
+/// Runs two processes at the same time. Returns their exit statuses. If `still` is true, the first
 /// process pauses in its save.
 std::array<int, 2> run_two(const std::string& directory, bool still, const Program& first,
                            const Program& second) {
@@ -216,7 +216,7 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// Requires that the content found is that of one writer, and that this writer's save succeeded.
+/// Requires that the content found is the one of a writer whose save succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;
@@ -310,7 +310,7 @@ TEST(Writers, the_one_that_is_refused_is_told_who_holds_the_place) {
   }
 }
 
-constexpr std::size_t kSeen = 30;  // number of saves that some load must see
+constexpr std::size_t kSeen = 30;  // the loads must return at least this many different saves
 constexpr int kLoadsMax = 100'000;
 
 TEST(Writers, a_load_beside_a_writer_is_of_one_save) {

@@ -1,4 +1,5 @@
-// Tests lives that run another program, and their verdicts on lanes with and without a directory.
+// Tests scenarios in which one of the lives runs another program. Judges them on lanes with and
+// without a directory on disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

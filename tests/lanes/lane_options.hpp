@@ -1,5 +1,6 @@
 #pragma once
-// Options for the scenarios in this folder's tests, which run the program of this build.
+// Options for running scenarios in the tests of this folder. They select the `reprise` executable
+// of this build.
 
 #include "driver/lanes/lane.hpp"
 

@@ -1,5 +1,5 @@
-// Tests the lane with real processes. When one rank dies or hangs, every other rank must still have
-// a record, and no process may be left behind.
+// Tests the lane with real processes. When one rank dies or hangs, each other rank must still have
+// a record, and no process may remain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -107,7 +107,8 @@ TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_r
   }
 }
 
-/// Returns the rank processes of the launch that uses this directory for its checkpoints.
+/// Returns the process IDs of the ranks in the launch that stores its checkpoints in this
+/// directory.
 std::vector<std::int64_t> ranks_with(const std::string& store) {
   std::vector<std::int64_t> ranks = started_with(store);
   std::erase_if(ranks, [](std::int64_t process) {
@@ -117,8 +118,8 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   return ranks;
 }
 
-/// Waits until some rank runs, waits for `after`, and then kills one rank. Returns false if all
-/// ranks had ended by then.
+/// Waits until at least one rank runs, then waits for the time `after`, and then kills a rank.
+/// Returns false if all ranks have already ended.
 bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(after);
@@ -206,8 +207,8 @@ TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
 }
 
-/// A launcher that is not mpirun itself but a script that calls it. In the lines of `around`, "$@"
-/// stands for the launcher's arguments.
+/// A script that starts mpirun. It is used as the launcher in place of mpirun. `around` contains
+/// the lines of the script; "$@" in it is replaced by the arguments.
 class Launcher {
  public:
   explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {
@@ -244,7 +245,7 @@ TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
   EXPECT_THAT(words, testing::StartsWith("--kill-on-bad-exit=0 --wait=0 -n 3 "));
 }
 
-/// Ranks write their records before they end, so only the launcher knows how they end.
+/// A rank writes its record before it ends. Only the launcher knows how it ended.
 TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
   struct Row {
     std::string what;
@@ -298,8 +299,8 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
   EXPECT_THAT(result.reason, HasSubstr("no rank left a record"));
 }
 
-/// Runs some random scenarios on this lane and in the simulated world. Both must give the same
-/// results. The seed of the run selects the scenarios.
+/// Runs random scenarios both on the lane of real processes and in the simulated world. Both must
+/// give the same results. The seed of the run selects the scenarios.
 TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {

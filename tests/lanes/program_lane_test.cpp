@@ -95,8 +95,8 @@ TEST(ProgramLane, DoesNotRunWithoutItsPackages) {
   EXPECT_THAT(result.reason, HasSubstr("can't run here"));
 }
 
-/// Runs the scenarios of the trainer `engine`. All of them pass; those with a defect pass because
-/// the judges find it.
+/// Runs the scenarios of the trainer `engine`. All scenarios must pass. A scenario with a
+/// deliberate defect passes if the judges find that defect.
 TEST(ProgramLane, JudgesOurOwnEngine) {
   const std::string program =
       std::filesystem::path(lane_options().executable).parent_path() / "trainer_engine";

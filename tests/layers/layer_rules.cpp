@@ -47,7 +47,7 @@ void for_each_line(std::string_view text, const std::function<void(int, std::str
 }
 
 struct Include {
-  std::string_view name;  // empty if the line is no include
+  std::string_view name;  // empty if the line is not an #include
   bool quoted = false;    // true for "...", false for <...>
 };
 
@@ -87,7 +87,7 @@ bool may_use_vendor_headers(std::string_view path) {
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// True if `text` contains `word` with no letter, digit or underscore directly before or after it.
+// Returns true if `text` contains `word` as a whole word, not as part of a longer identifier.
 bool holds_word(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const auto end = at + word.size();
@@ -117,7 +117,7 @@ std::ostream& operator<<(std::ostream& out, const Finding& finding) {
 
 ParsedTable parse_layer_table(std::string_view text) {
   ParsedTable parsed;
-  LayerTable together;  // maps each '@name' to the folders that it stands for
+  LayerTable together;  // maps each '@name' to its list of folders
   for_each_line(text, [&parsed, &together](int number, std::string_view line) {
     const auto report = [&](const std::string& what) {
       parsed.findings.push_back({.path = "layers.txt", .line = number, .what = what});
@@ -196,7 +196,7 @@ std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree) {
 }
 
 std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree) {
-  // Each word is joined from two halves, so that this file does not contain the words.
+  // Each word is built from two halves, so that this file itself does not contain it.
   static const std::array<std::string, 4> kWords = {
       std::string("../sha") + "red", std::string("/wo") + "rk", std::string("/ho") + "me/",
       std::string("/Us") + "ers/"};

@@ -1,5 +1,5 @@
-// Defines the rules of the tree as pure functions from the texts of files to findings. So the rules
-// themselves can be tested on invented trees.
+// Defines the rules of the tree as pure functions that take the texts of files and return findings.
+// A test can therefore run them on an invented tree.
 #pragma once
 
 #include <iosfwd>
@@ -34,23 +34,23 @@ struct ParsedTable {
 
 ParsedTable parse_layer_table(std::string_view text);
 
-// Checks that each #include "..." in a layer names its file by the path from the root of the tree,
-// and that the file is in the layer's own folder or in a folder that the layer may include.
+// Checks each #include "..." of a layer. It must give the path of the file from the root of the
+// tree, and the file must be in a folder that the layer may include or in its own folder.
 std::vector<Finding> check_includes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
 // Checks that only core/adapters and their tests include mpi.h, nccl.h and the CUDA headers.
 std::vector<Finding> check_vendor_headers(const std::vector<SourceFile>& tree);
 
-// Checks that core has no thread_local: fibers share threads.
+// Checks that core has no thread_local variables, since several fibers share a thread.
 std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree);
 
-// Checks that no file contains a path of the machine on which the tree was written.
+// Checks that no file contains a path that exists only on a developer's machine.
 std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree);
 
 // Checks that every layer has a README.md of 1 to 40 lines.
 std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
-// Checks that no folder has more source files than a reader can survey.
+// Checks that no folder has too many source files for a reader to survey.
 std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
 
 }  // namespace reprise::layers

@@ -1,4 +1,5 @@
-// All tests share one session. A failure on any rank fails the launch, but only rank 0 prints.
+// All tests share one MPI session. The launch fails if a test fails on any rank, but only rank 0
+// prints the results.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
   reprise::MpiSession session;
   reprise::contracts::shared_session() = &session;
   const int failed = RUN_ALL_TESTS();
-  // Tests of failures leave communicators behind, and MPI waits for these while it finalizes.
+  // The tests of failures do not free their communicators. MPI_Finalize waits for these.
   if (session.abandoned()) MPI_Finalize();
   return failed;
 }

@@ -53,8 +53,8 @@ TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_ha
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-/// Tries every non-empty choice of ranks in two orders. So some groups have gaps, do not begin at
-/// 0, are permuted, or have only one member.
+/// Tests every non-empty subset of the ranks, in two orders. Some of these groups therefore have
+/// gaps, do not begin at 0, are permuted, or have only one member.
 TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   SteadyClock clock;
   MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
@@ -70,7 +70,7 @@ TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   }
 }
 
-/// Once `told` is true, reports that rank 1 has ended.
+/// Reports that rank 1 has ended, as soon as `told` is true.
 struct OneEnded final : PeerWatch {
   bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
   bool told = false;
@@ -134,7 +134,7 @@ TEST(MpiLimits, that_no_call_could_keep_are_refused) {
   }
 }
 
-/// A clock that throws std::bad_alloc at one of its readings.
+/// A clock that throws std::bad_alloc after a given number of readings.
 class FailingClock final : public Clock {
  public:
   std::uint64_t now_ns() override {
@@ -212,13 +212,13 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
-  // The late member joins after all, so that nothing is pending when MPI finalizes.
+  // Finally lets rank 1 enter the barrier too, so that no operation is pending in MPI_Finalize.
   if (patient.rank().value == 1) doomed->barrier();
   shared_session()->abandon();
 }
 
-// Rank 1 does not take part in the creation of the communicator. A message sent to rank 1 stays in
-// flight forever, so no communicator can be created after this test.
+// Rank 1 does not take part in creating the communicator. A message sent to rank 1 is never
+// received, so no communicator can be created after this test.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

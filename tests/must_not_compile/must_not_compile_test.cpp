@@ -1,4 +1,4 @@
-// Tests that the compiler of this build rejects code that mixes types that must not be mixed.
+// Tests that this build's compiler rejects code that confuses types which must be kept apart.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

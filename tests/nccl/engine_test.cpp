@@ -24,7 +24,7 @@ using testing_job::TensorSpec;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Bytes of all elements: 4 x 30000 in "all" and 8 x 5000 in "cut".
+/// The elements have 4 x 30000 bytes in "all" and 8 x 5000 bytes in "cut".
 const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
                                         {"cut", DType::kFloat64, {5000}, Placement({{"tp", 0}})}};
 constexpr std::uint64_t kAllBytes = 120'000;

@@ -1,5 +1,6 @@
 #pragma once
-// This process's place in the launch of the tests, which main sets.
+// What a test needs to know about its process: the MPI session, the device, and whether NCCL can
+// run. main() sets it.
 
 #include <string>
 
@@ -10,7 +11,7 @@ namespace reprise::contracts {
 struct Launch {
   MpiSession* session = nullptr;
   int device = 0;
-  std::string why_not;  ///< reason why NCCL can't run, the same on all ranks; else empty
+  std::string why_not;  ///< why NCCL can't run, the same text on all ranks; empty if it can
 };
 
 Launch& shared_launch();

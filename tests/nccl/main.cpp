@@ -12,8 +12,8 @@
 namespace reprise::contracts {
 namespace {
 
-/// Ranks share devices if there are more ranks than devices. Each rank then pretends to be on a
-/// separate host.
+/// If there are more ranks than devices, ranks share devices. Each rank then pretends to run on its
+/// own host.
 Launch launch_of(MpiSession& session) {
   const auto devices = static_cast<int>(cuda_devices().size());
   int of_all = 0;
@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   reprise::MpiSession session;
   reprise::contracts::shared_launch() = reprise::contracts::launch_of(session);
   const int failed = RUN_ALL_TESTS();
-  // Exits at once, because NCCL threads of failed communicators may still be ending.
+  // Exits without running destructors, because threads of failed NCCL communicators may still be
+  // running.
   std::fflush(nullptr);
   MPI_Finalize();
   std::_Exit(failed);

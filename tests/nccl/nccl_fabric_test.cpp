@@ -1,5 +1,5 @@
-// Tests the fabric over NCCL, set up over MPI, under mpirun: the contract, deadlines, large
-// buffers.
+// Tests the NCCL fabric: whether it satisfies the contract, its deadlines, and large buffers. The
+// tests run under mpirun, and the ranks use MPI to set up NCCL.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 
 #include <gmock/gmock.h>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
-/// The MPI fabric over which the ranks set up NCCL, and its clock. Each test makes a new one,
-/// because a fabric that failed is not repaired.
+/// The MPI fabric that the ranks use to set up NCCL, and its clock. Each test creates a new one,
+/// since a fabric cannot be used again after a failure.
 struct Introduced {
   PosixClock clock;
   MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
@@ -100,8 +100,9 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
   fabric.close();
 }
 
-// NCCL reuses its resources only once all ranks have finished with them. Here one rank drops its
-// communicator before the next one is made, and the other ranks drop theirs afterwards.
+// NCCL reuses the resources of a communicator only after all ranks have released it. In this test,
+// one rank releases its communicator before the next one is created, and the other ranks release
+// theirs after that.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;
   NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
@@ -120,7 +121,7 @@ struct NobodyEnds final : PeerWatch {
   bool has_ended(GlobalRank) override { return false; }
 };
 
-// Must be the last tests, because what they leave behind is not freed.
+// Must be the last tests, because they never free their failed communicators.
 class ZNccl : public Nccl {};
 
 TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {

@@ -14,8 +14,8 @@ namespace {
 using test::fill;
 using test::OneRank;
 
-/// Returns the digest of a job: the sum of the digests of all members of a mesh. Adds the halves of
-/// each digest separately, as a job does.
+/// Returns the digest of a job, which is the sum of the digests of all members of a mesh. Sums the
+/// two halves of the digests separately, as a job does.
 std::uint64_t digest_of_job(const Mesh& mesh, const Placement& placement, DType dtype,
                             const Dims& shape) {
   std::array<std::int64_t, 2> sums{};

@@ -1,4 +1,5 @@
-// Tests that compute weights match their masters, on the same rank or on another.
+// Tests the check that compute weights match their masters. The masters are on the same rank or on
+// another one.
 
 #include "properties/derived.hpp"
 
@@ -20,7 +21,8 @@ using test::put;
 const Dims kShape{4, 6};
 const std::string kMaster = std::string(kMasterPrefix) + "w";
 
-/// Returns a value that bf16 represents exactly, so that weight and master are equal.
+/// Returns a value that bf16 can represent exactly. A weight with this value therefore equals its
+/// master.
 float value_at(const Dims& index) { return 1.0F + static_cast<float>(index[0] * 6 + index[1]); }
 
 std::uint16_t cut(float value) {

@@ -46,7 +46,7 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
   EXPECT_TRUE(std::equal(taken.begin() + 4, taken.end(), expected + 7 * 4));
 }
 
-/// A case: how to spoil the second of two ranks, and the ruling that must follow.
+/// A test case: a change to the state of the second of two ranks, and the ruling expected from it.
 struct Row {
   const char* what;
   void (*spoil)(OneRank& second);

@@ -31,7 +31,8 @@ TEST(Inventory, three_equal_sets_hold) {
 TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
   const Inventory with = {"a", "k"};
   const Inventory without = {"a"};
-  // Bit 0 of `lacking` takes the key out of live, bit 1 out of saved, bit 2 out of requested.
+  // The set bits of `lacking` tell which inventories lack the key: bit 0 the live one, bit 1 the
+  // saved one, bit 2 the requested one.
   for (int lacking = 1; lacking < 7; ++lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
     const auto rulings = judge_inventory(side(1), side(2), side(4), {});

@@ -1,5 +1,5 @@
-// Tests the comparison of the copies of a tensor. It is made before a save, because the save writes
-// only one of the copies.
+// Tests the comparison between the copies of a tensor. It takes place before a save, because only
+// one of the copies is saved.
 
 #include "properties/replica_audit.hpp"
 
@@ -27,8 +27,8 @@ std::string print(const Rulings& rulings) {
   return text.str();
 }
 
-/// A grid tp2 dp2. Ranks 0 and 2 hold the top rows of "fc1"; ranks 1 and 3 hold the bottom rows.
-/// The copies on ranks 2 and 3 are the second ones.
+/// A tp2 dp2 grid. Ranks 0 and 2 have the top rows of "fc1"; ranks 1 and 3 have the bottom rows.
+/// Ranks 0 and 1 have the first copy, ranks 2 and 3 the second.
 class ReplicaAudit : public testing::Test {
  protected:
   ReplicaAudit() {
@@ -74,7 +74,8 @@ TEST_F(ReplicaAudit, another_element_on_any_rank_names_both_ranks_the_box_and_th
     expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
     fill(rank(3).state.tensors[0]);
   }
-  // The 12 elements of rank 3 are compared in blocks of 2, so the ruling names a block.
+  // The 12 elements of rank 3 are compared in blocks of 2, so the ruling names a block instead of
+  // an element.
   put(rank(3).state.tensors[0], {3, 1}, 7.0F);
   expect_only(judged::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");
 }

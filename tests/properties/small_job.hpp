@@ -1,5 +1,5 @@
 #pragma once
-// States of ranks in host buffers, for tests of judges.
+// Defines the states of ranks, in host memory, for tests of judges.
 
 #include <memory>
 #include <string>
@@ -61,8 +61,8 @@ void each_element(const TensorLeaf& leaf, const Visit& visit) {
   }
 }
 
-/// Fills the leaf with bits that depend on key and global index. In types of 4 bytes and more no
-/// bits occur twice.
+/// Fills the leaf with bits that depend on its key and on the global index. Elements of 4 bytes or
+/// more all differ from one another.
 inline void fill(const TensorLeaf& leaf) {
   each_element(leaf, [&leaf](const Dims& index, std::byte* element) {
     const auto at = static_cast<std::uint64_t>(linear_index(index, leaf.shape));

@@ -20,8 +20,8 @@ const Dims kShape{4, 6};
 const Box kTop{{0, 0}, {2, 6}};
 const Box kBottom{{2, 0}, {2, 6}};
 
-/// Two tensors of equal shape. Before the save, rank 0 holds the upper half of each and rank 1 the
-/// lower half. After the load, `loaded_` holds the upper half again.
+/// Two tensors of the same shape. Before the save, rank 0 has the upper half of each tensor and
+/// rank 1 the lower half. After the load, `loaded_` has the upper halves.
 class StateJudge : public testing::Test {
  protected:
   StateJudge() {
@@ -120,8 +120,8 @@ TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_giv
 }
 
 TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
-  // Rows 0..3 are the gate component and rows 4..7 the up component. The rank holds the upper half
-  // of each.
+  // Rows 0..3 are the gate component and rows 4..7 are the up component. The rank has the upper
+  // half of each component.
   const Dims shape{8, 3};
   const std::vector<Box> gate_and_up = {{{0, 0}, {2, 3}}, {{4, 0}, {2, 3}}};
   OneRank saver(0);
@@ -156,7 +156,7 @@ TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
   EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
   EXPECT_EQ(evidence.first->comes_from, "its own place of step 2, or of step 3");
   fill(leaf(0));
-  put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the only wrong element has its value of step 2
+  put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the only wrong element; equals its value of step 2
   evidence = judged(options);
   EXPECT_NE(evidence.first->comes_from.find("may be chance"), std::string::npos);
 }

@@ -6,8 +6,8 @@
 namespace reprise {
 namespace {
 
-/// Judges a leaf of `elements` elements. All bytes are 0x11, except `count` bytes from `begin` on,
-/// which are `pattern`.
+/// Judges a leaf of `elements` elements. The bytes from `begin` to `begin + count` have the value
+/// `pattern`; all others are 0x11.
 Rulings judged(DType dtype, std::int64_t elements, std::size_t begin, std::size_t count,
                std::byte pattern = kUnsettled) {
   Bytes data(static_cast<std::size_t>(elements) * size_of(dtype), std::byte{0x11});

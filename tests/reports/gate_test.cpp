@@ -1,4 +1,4 @@
-// Tests the gate: a table of damaged reports, and the text of each refusal.
+// Tests the gate with a table of damaged reports, each with the expected text of its refusal.
 
 #include "reports/gate.hpp"
 
@@ -74,8 +74,8 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
-/// Judges against a baseline of an earlier commit. The report may then have more results than the
-/// baseline.
+/// Compares the report with a baseline from an earlier commit. The report is allowed to contain
+/// more results than the baseline.
 GateRuling rule_later(const Report& report) {
   Report earlier = sample_report();
   earlier.project.commit = std::string(40, 'a');
@@ -86,7 +86,7 @@ TEST(Gate, accepts_what_shows_more) {
   const std::function<void(Report&)> rows[] = {
       [](Report& r) { ++rank(r).elements; },
       [](Report& r) { first(r).event_hash = "another program's"; },
-      [](Report& r) {  // with another seed the run may differ
+      [](Report& r) {  // results may differ if the seed differs
         r.seed = 2;
         first(r).content_digest = "another";
         first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
@@ -99,7 +99,7 @@ TEST(Gate, accepts_what_shows_more) {
         r.properties.push_back({.name = "p", .cases = 1, .verdict = Verdict::kPass});
       },
       [](Report& r) { ++r.properties[0].cases; },
-      [](Report& r) {  // skipped in the baseline's run
+      [](Report& r) {  // was skipped in the baseline
         r.scenarios[3] = sample_scenario("skipped");
         r.skipped.clear();
       },
@@ -534,7 +534,8 @@ TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
   });
 }
 
-// The refusal has one reason, which names the commands that help, and not a line for each mutant.
+// The refusal gives a single reason, which names the commands that produce the missing results. It
+// does not list each mutant.
 TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   struct Lacking {
     std::string words;
@@ -680,7 +681,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   expect_refused(
       rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {ReportLane::kGpu}}),
       "lane gpu: no report of it was given");
-  // If one of two reports is damaged, the good report must not hide the damaged one.
+  // One of the two reports is damaged. The good report must not hide this.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

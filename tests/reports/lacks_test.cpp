@@ -1,4 +1,4 @@
-// Tests the function that finds, from a report alone, which evidence the report lacks.
+// Tests the function that lists the evidence missing from a report. It uses nothing but the report.
 
 #include "reports/lacks.hpp"
 

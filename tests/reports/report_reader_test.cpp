@@ -28,7 +28,7 @@ std::string complaint(const std::string& text) {
 
 std::string text_of(const Json& document) { return document.dump(2) + "\n"; }
 
-/// Returns the sample report with values that no passing report has.
+/// Returns the sample report, changed to contain values that no passing report has.
 Report awkward_report() {
   Report report = sample_report();
   ScenarioResult& one = report.scenarios[0];
@@ -71,8 +71,8 @@ TEST(ReportReader, what_was_written_is_read_and_written_the_same) {
   }
 }
 
-/// Changes each value of the document in turn. Then the report read from it must differ, or be
-/// refused.
+/// Changes one value of the document at a time. Each time, the reader must either refuse the
+/// document or return a different report.
 TEST(ReportReader, no_field_is_forgotten) {
   const Json document = Json::parse(to_json(awkward_report()));
   std::vector<std::string> refused;
@@ -94,8 +94,8 @@ TEST(ReportReader, no_field_is_forgotten) {
     }
   }
   EXPECT_GT(read, 150);
-  // The refused changes are unknown verdicts, outcomes and lanes, words that are not numbers, a
-  // count that does not add up, and a later schema.
+  // The reader refuses these changes: an unknown verdict, outcome or lane; text in place of a
+  // number; a count that does not match its items; and a later schema version.
   const std::set<std::string> names(refused.begin(), refused.end());
   EXPECT_EQ(names, (std::set<std::string>{"caught", "lane", "loss", "max_delta", "outcome",
                                           "passed", "run", "schema_version", "verdict"}));
@@ -107,8 +107,8 @@ bool has_names_for_keys(const std::string& at) {
          at.ends_with("].caught") || at == "matrix.left_out";
 }
 
-/// Returns the error that is expected if a field is missing. Empty if an older report may lack the
-/// field, or if the field is a name that users choose.
+/// Returns the expected error for a document without this field. Empty if no error is expected,
+/// because reports of older versions lack the field or because its name is chosen by users.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty",

@@ -76,7 +76,7 @@ TEST(LifeOutcome, has_a_word_that_is_read_back) {
   EXPECT_EQ(life_outcome_named("lost"), std::nullopt);
 }
 
-/// The keys of every object are sorted in the text itself, not only after parsing.
+/// In every object, the JSON text itself lists the keys in sorted order.
 TEST(Json, is_canonical) {
   auto result = scenario("s", Verdict::kFail);
   result.first_difference = FirstDifference{0, "w", {1, 2}, "1", "2", "nobody"};

@@ -9,8 +9,8 @@ namespace reprise::reports {
 
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Returns a result with three ranks, the last of which owns nothing. If `cut_short`, the last
-/// incarnation has a fault.
+/// Returns the result of a scenario with three ranks. The last rank owns nothing. If `cut_short` is
+/// true, the last incarnation has a fault.
 inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,
                         .file = "scenarios/" + name + ".yaml",
@@ -66,8 +66,8 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   return result;
 }
 
-/// Returns a report of three scenarios that ran and one that was skipped, two properties and two
-/// mutants. Everything was run twice.
+/// Returns a report of four scenarios, two properties and two mutants. One scenario was skipped.
+/// Everything else was run twice.
 inline Report sample_report() {
   ScenarioResult skipped = sample_scenario("skipped");
   skipped.verdict = Verdict::kNotRun;

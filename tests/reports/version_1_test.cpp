@@ -1,5 +1,5 @@
-// Tests that documents of version 1, which earlier programs wrote, are read, and that names of
-// version 1 are replaced by the present ones.
+// Tests that documents of format version 1, written by earlier programs, can still be read, and
+// that version 1's names are replaced by the current ones.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Runs our own engine as a trainer, in one process. With the option `wrong` it has one defect.
+// Trains with our own engine, as a trainer program of one process. The option `wrong` selects a
+// deliberate defect.
 #include "witness.hpp"
 
 class Training {

@@ -23,8 +23,8 @@ inline std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// Returns the digest of `count` elements, which begin at index `first`. An element has `width`
-/// bytes, at most 8.
+/// Returns the digest of `count` elements of `width` bytes each. The width is at most 8. The first
+/// element has the index `first`.
 inline std::string digest(const std::string& key, const std::string& dtype, std::int64_t first,
                           const void* elements, std::size_t count, std::size_t width) {
   const std::string name = key + '\0' + dtype;
@@ -50,9 +50,8 @@ inline std::string hexadecimal(double value) {
   return text;
 }
 
-/// Holds the plan of this process, writes the process's witness file, and kills the process where
-/// the plan says. As a trace it also writes the engine's phases, such as "save.write" and
-/// "load.read".
+/// Reads the plan of this process, writes its witness file, and kills the process at the planned
+/// point. Also records the phases of the engine, such as "save.write" and "load.read".
 class Witness final : public reprise::Trace {
  public:
   Witness() : plan_(Json::parse(std::ifstream(given("REPRISE_PLAN")))) {
@@ -145,7 +144,8 @@ class Witness final : public reprise::Trace {
   std::map<std::string, int> begun_;
 };
 
-/// Runs one life: first the load, if the life begins with one, then the plan's actions.
+/// Runs one life. If the plan begins with a load, performs the load first. Then performs the
+/// actions of the plan.
 template <class Program>
 int carry_out() {
   const auto witness = std::make_shared<Witness>();

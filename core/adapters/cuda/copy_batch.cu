@@ -4,8 +4,8 @@
 namespace reprise {
 namespace {
 
-/// Enough blocks to keep the bus busy: 256 KiB are then being copied at any time. The rest of the
-/// GPU stays available to the job.
+/// Enough blocks to keep the bus busy: together they copy 256 KiB at any time. The rest of
+/// the GPU stays available to the job.
 constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace

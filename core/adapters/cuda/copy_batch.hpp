@@ -12,12 +12,13 @@
 
 namespace reprise {
 
-/// A table of copies, which the host fills and the device reads, and the deliveries that the host
-/// makes after the copies. A batch is reused; filling it allocates memory only for deliveries.
+/// A table of copies and a list of deliveries. The host fills the table, and the device performs
+/// the copies. The host then makes the deliveries. A batch is reused; filling it allocates memory
+/// only for deliveries.
 class CopyBatch {
  public:
-  /// A copy from pinned memory to unpinned memory, which the device cannot reach. The host makes it
-  /// once the batch is done.
+  /// A copy from pinned memory to unpinned memory, which the device cannot reach. The host makes
+  /// this copy after the device has finished the batch.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;
@@ -29,8 +30,8 @@ class CopyBatch {
 
   /// Adds a copy between two addresses that the device can reach. The copy must not be empty.
   void add(const StridedCopy& copy);
-  /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery, which
-  /// the host makes once the batch is done.
+  /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery that the
+  /// host makes after that.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
@@ -39,8 +40,8 @@ class CopyBatch {
   void queue(CudaStreamRef stream);
   /// Blocks until the batch is done, makes the deliveries, and empties the batch.
   void finish();
-  /// Makes `stream` wait for the batch: work queued on it after this call runs once the batch is
-  /// done.
+  /// Makes `stream` wait for the batch: work queued on the stream from now on starts only when the
+  /// batch is done.
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:

@@ -14,12 +14,12 @@
 namespace reprise {
 namespace {
 
-/// Contiguous copies of at least this size use a copy engine instead of a kernel. For these copies,
-/// the engine is just as fast and needs no multiprocessors.
+/// Contiguous copies of at least this size use a copy engine instead of a kernel. At this size, the
+/// engine is as fast as a kernel, and it occupies no multiprocessors.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
-/// A batch of this size takes half a millisecond at 50 GB/s, so a wait of about 10 us is
-/// negligible.
+/// Copying a batch of this size takes half a millisecond at 50 GB/s. Compared with that, the
+/// overhead of about 10 us per wait is negligible.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20U;
 
 bool goes_at_once(const StridedCopy& copy) {
@@ -87,7 +87,7 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    // A large copy needs an open batch too, because its event is reached when the batch ends.
+    // A large copy needs an open batch too: its event counts as reached when the batch is done.
     CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
@@ -138,7 +138,7 @@ struct CudaDevice::State {
         strided_copy({pinned.data, pinned.strides}, copy.device, copy.extents, copy.element_bytes));
   }
 
-  /// Makes the copies of one gather() or scatter(). If that fails, none of them is pending.
+  /// Queues all copies of one gather() or scatter(). If one of them fails, none stays pending.
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, void (State::*one)(const Copy&)) {
     ++last_event;
@@ -171,7 +171,7 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  /// The device's own compute stream; empty if the job supplied its stream.
+  /// The device's own compute stream; empty if the job supplied a stream.
   std::optional<CudaStream> own;
   CudaStreamRef compute;
   CudaStream copies;
@@ -179,7 +179,7 @@ struct CudaDevice::State {
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
-  Batch open;                ///< null or not empty
+  Batch open;                ///< no batch (null) or one that is not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };

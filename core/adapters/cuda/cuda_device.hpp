@@ -34,8 +34,8 @@ class CudaDevice final : public Device {
  public:
   /// Throws UNSUPPORTED if there is no such device or if the program was built without CUDA.
   CudaDevice(const std::string& node, int index);
-  /// For a job that computes on its own stream `compute`, which must outlive the device. Throws the
-  /// same errors as the other constructor.
+  /// Use this constructor if the job computes on its own stream `compute`, which must outlive the
+  /// device. Throws the same errors as the other constructor.
   CudaDevice(const std::string& node, CudaStreamRef compute);
   /// Waits for pending copies.
   ~CudaDevice() override;

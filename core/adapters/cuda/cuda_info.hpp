@@ -11,8 +11,8 @@ namespace reprise {
 /// Returns one line "<index>: <name>" for each device visible to CUDA. Empty if there is no device
 /// or no driver, or if the program was built without CUDA.
 std::vector<std::string> cuda_devices();
-/// Returns CUDA's reason why it finds no device. Empty if it finds one or if the program was built
-/// without CUDA.
+/// Returns CUDA's explanation of why it finds no device. Empty if CUDA finds a device or if the
+/// program was built without CUDA.
 std::string cuda_why_none();
 /// Returns the version of the CUDA runtime, such as "13.0"; empty if the program was built without
 /// CUDA.

@@ -10,8 +10,8 @@
 namespace reprise {
 
 /// Device memory with undefined content, aligned to at least 256 bytes. Throws NO_SPACE if there is
-/// not enough, and UNSUPPORTED if built without CUDA. Allocating and freeing may wait for the whole
-/// device, so avoid both in loops. Any thread may free it.
+/// not enough, and UNSUPPORTED if built without CUDA. Allocating or freeing device memory may block
+/// until all work on the device is done, so avoid both in loops. Any thread may free the memory.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -38,8 +38,8 @@ class DeviceMemory {
   std::size_t size_ = 0;
 };
 
-/// Page-locked host memory. Devices copy from and to it without the CPU, and kernels reach it at
-/// the same address. Allocating it costs far more than allocating plain memory. Throws the same
+/// Page-locked host memory. Devices copy from and to it without the CPU, and kernels access it at
+/// the same address. Allocating it is much slower than allocating plain memory. Throws the same
 /// errors as DeviceMemory.
 class PinnedMemory {
  public:

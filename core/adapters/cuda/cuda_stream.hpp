@@ -23,7 +23,7 @@ class CudaStream {
   explicit CudaStream(int device);
   CudaStream(CudaStream&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
   CudaStream& operator=(CudaStream&&) = delete;
-  /// Does not wait for queued work, which continues.
+  /// Does not wait for queued work. That work still runs.
   ~CudaStream();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   CudaStreamRef ref() const { return ref_; }
@@ -34,12 +34,13 @@ class CudaStream {
   CudaStreamRef ref_;
 };
 
-/// Marks a point in a stream. Other streams and the host can wait until all work before it is done.
+/// Marks a point in a stream. Other streams and the host can wait until all work before this point
+/// is done.
 class CudaEvent {
  public:
   enum class Kind : std::uint8_t { kOrder, kTime };
 
-  /// An event of kind kTime can be used to measure time, and costs more.
+  /// Only events of kind kTime can measure time. They cost more than others.
   explicit CudaEvent(int device, Kind kind = Kind::kOrder);
   CudaEvent(CudaEvent&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&& other) noexcept {
@@ -48,10 +49,10 @@ class CudaEvent {
   }
   ~CudaEvent();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
-  /// Places the point after all work queued on `stream` so far.
+  /// Places the point after all work that has been queued on `stream` so far.
   void record(CudaStreamRef stream);
-  /// Makes `stream` wait for the point: work queued on it after this call runs once the point is
-  /// reached. Does not block.
+  /// Makes `stream` wait for the point: work queued on the stream from now on starts only when the
+  /// point has been reached. Does not block.
   void hold_back(CudaStreamRef stream) const;
   /// Blocks until the point is reached. Throws if work before the point failed.
   void wait() const;

@@ -13,8 +13,8 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// A multiprocessor holds this many blocks of kThreadsPerBlock threads at once. Further blocks
-/// would only wait.
+/// A multiprocessor runs this many blocks of kThreadsPerBlock threads at the same time. Further
+/// blocks would only wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {
@@ -24,15 +24,15 @@ inline int processors_of(int device) {
   return count;
 }
 
-/// Returns how many blocks `count` threads need, limited to the number that the device can hold at
-/// once.
+/// Returns how many blocks `count` threads need, limited to the number that the device can run at
+/// the same time.
 inline std::int64_t blocks_for(int device, std::int64_t count) {
   return std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock,
                   processors_of(device) * kBlocksPerProcessor);
 }
 
-/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. `what` is the name of
-/// the kernel in the error message if the launch is refused.
+/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. If the launch is
+/// refused, the error message calls the kernel `what`.
 template <class... Parameters, class... Args>
 void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
                    void (*kernel)(Parameters...), const Args&... args) {

@@ -20,7 +20,7 @@ std::shared_ptr<PinnedPool> PinnedPool::create(int device) {
 
 StagingMemory PinnedPool::take(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain;
-  std::vector<PinnedMemory> stale;  // freed after the lock is released, because that takes time
+  std::vector<PinnedMemory> stale;  // freed after the lock is released, because freeing is slow
   std::byte* first = nullptr;
   {
     const std::scoped_lock lock(mutex_);

@@ -19,8 +19,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
   static std::shared_ptr<PinnedPool> create(int device);
 
-  /// Returns at least `bytes` bytes, as whole pages. The memory keeps the pool alive until it is
-  /// returned. Throws the same errors as PinnedMemory.
+  /// Returns at least `bytes` bytes, as whole pages. The pool lives at least until the memory is
+  /// returned to it. Throws the same errors as PinnedMemory.
   StagingMemory take(std::size_t bytes);
   /// True if [first, first + bytes) lies in memory that is in use.
   bool holds(const std::byte* first, std::size_t bytes) const;

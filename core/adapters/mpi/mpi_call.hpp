@@ -1,6 +1,6 @@
 #pragma once
-// Checks the results of MPI calls; no other file does. Also defines MpiWorld. Only this folder's
-// sources include this header.
+// Checks the results of MPI calls; this is done nowhere else. Also defines MpiWorld. Only this
+// folder's sources include this header.
 
 #include <mpi.h>
 
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Contains the communicator behind MpiSession::world(). Headers without MPI types only declare
-/// this struct.
+/// Contains the communicator behind MpiSession::world(). Headers without MPI types only
+/// forward-declare this struct.
 struct MpiWorld {
   MPI_Comm comm = MPI_COMM_NULL;
 };

@@ -48,8 +48,8 @@ MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // MPI_Comm_free is collective. After any communicator has failed, another rank may never call it,
-  // and this rank would wait forever.
+  // MPI_Comm_free is collective. Once any communicator has failed, another rank may never call
+  // MPI_Comm_free, and this rank would wait for it forever.
   if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
 }
 
@@ -122,7 +122,7 @@ std::vector<Bytes> MpiCommunicator::all_gather(ByteSpan mine) {
 }
 
 // Receives from one member after another. Receiving all parts in one call would need displacements
-// that exceed the integers of MPI.
+// that exceed the range of MPI's int.
 std::vector<Bytes> MpiCommunicator::gather_in_turn(Buffers& buffers) {
   std::vector<Bytes> parts;
   for (std::int32_t member = 0; member < group_.size(); ++member) {

@@ -51,10 +51,10 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i, each member sends a message to the member 2^i places ahead. A message means that its
-// sender has arrived, and so have all members from which the sender has heard, directly or through
-// others. After log2(n) rounds, every member has heard from all others. The messages are empty, so
-// a failure leaves no buffer in use.
+// In round i, each member sends a message to the member 2^i places ahead. A message says that its
+// sender has arrived. It says the same of every member that the sender has heard from, directly or
+// indirectly. After log2(n) rounds, every member has heard from all others. The messages are empty,
+// so a failure leaves no buffer in use.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   CallDeadline deadline(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
                         rank(), [&what] { return what; });
@@ -92,7 +92,8 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
   } catch (const std::exception&) {
-    // Other ranks may already have created the communicator and be waiting in it for this rank.
+    // Other ranks may already have created the communicator. They may be blocked in a collective
+    // call on it and wait for this rank.
     session_.abandon();
     throw;
   }

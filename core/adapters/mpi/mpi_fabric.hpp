@@ -20,12 +20,12 @@ struct MpiLimits {
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 
-/// Creates communicators with MPI_Comm_create_group, so that ranks outside a group take no part.
-/// Every call is started without blocking and tested until it is done. It fails if its deadline
-/// passes (DEADLINE) or the watch reports that a member has ended (PEER_FAILED); both errors state
-/// group, operation and rank. MPI_Comm_create_group blocks, so the members first wait for each
-/// other with non-blocking calls, which detect a missing member. After an error, a communicator
-/// throws that error for every call and is never freed.
+/// Creates communicators with MPI_Comm_create_group, so that ranks outside a group need not take
+/// part. Every call is started without blocking and polled until it is done. A call fails if its
+/// deadline passes (DEADLINE) or the watch reports that a member has ended (PEER_FAILED); both
+/// errors state group, operation and rank. MPI_Comm_create_group blocks, so the members first wait
+/// for each other with non-blocking calls, which detect a missing member. After an error, a
+/// communicator throws that error for every call and is never freed.
 class MpiFabric final : public Fabric {
  public:
   /// `session` and `clock` must outlive the fabric and all its communicators. Throws USAGE if the
@@ -37,8 +37,8 @@ class MpiFabric final : public Fabric {
   /// Creates a communicator of the group. Throws USAGE if this rank is not a member.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// Returns when all members have called it. Throws the same errors as a collective call; the
-  /// messages contain `what`.
+  /// Returns when all members have called this function. Throws the same errors as a collective
+  /// call; the messages contain `what`.
   void meet(const Group& group, const std::string& what);
 
  private:

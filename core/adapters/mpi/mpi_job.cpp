@@ -18,8 +18,8 @@ struct MpiRank {
       : session(deadline_ns), fabric(session, clock, {.deadline_ns = deadline_ns}) {}
   MpiRank(const MpiRank&) = delete;
   MpiRank& operator=(const MpiRank&) = delete;
-  /// MPI finalises only once all ranks have arrived, and may wait for them forever. So the ranks
-  /// first meet here with a deadline. If one of them does not arrive, MPI is not finalised.
+  /// MPI_Finalize returns only after all ranks have called it, so it may block forever. The ranks
+  /// therefore meet here first, with a deadline. If a rank does not arrive, MPI is not finalised.
   ~MpiRank() {
     if (!session.finalizes()) return;
     try {

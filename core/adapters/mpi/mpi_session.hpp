@@ -16,7 +16,7 @@ struct NodePlace {
   std::int32_t of = 1;
 };
 
-/// There may be one session per process, and the thread that created it makes all MPI calls
+/// Only one session may exist per process. The thread that created it makes all MPI calls
 /// (MPI_THREAD_FUNNELED). If the program has initialised MPI, it must also finalise it. Throws
 /// UNSUPPORTED if built without MPI.
 class MpiSession {
@@ -24,22 +24,22 @@ class MpiSession {
   /// Collective over MPI_COMM_WORLD. Throws DEADLINE if a rank does not arrive.
   explicit MpiSession(std::uint64_t deadline_ns = kDefaultDeadlineNs);
   /// Finalises MPI, unless abandon() was called. After another rank has failed, finalising could
-  /// wait forever. The process should then write its record and leave by _Exit.
+  /// wait forever. In that case, the process should write its record and exit with _Exit.
   ~MpiSession();  // NOLINT(performance-trivially-destructible): in no_mpi.cpp it does nothing
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   GlobalRank rank() const { return rank_; }
   std::int32_t world_size() const { return world_size_; }
-  /// Returns the name that MPI has for this node. Device identities contain it.
+  /// Returns MPI's name for this node. Device identities contain it.
   std::string node() const;
   /// Returns this rank's position on its node and the number of ranks there. Collective over all
   /// ranks.
   NodePlace node_place() const;
 
-  /// Returns the session's own communicator of all ranks. It is separate from the program's, so it
-  /// never receives the program's messages, and its errors do not reach the program's error
-  /// handler.
+  /// Returns the session's own communicator of all ranks. It is separate from the program's
+  /// communicators, so it never receives the program's messages, and its errors do not reach the
+  /// program's error handler.
   const struct MpiWorld& world() const { return *world_; }
   /// True if the destructor will finalise MPI. Finalising waits for all ranks, without a deadline.
   bool finalizes() const { return own_ && !abandoned_; }

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-/// Starts an operation and tests it until it is done. Throws the same errors as
+/// Starts an operation and polls it until it is done. Throws the same errors as
 /// CallDeadline::until(), and PEER_FAILED if MPI reports that a rank failed. After an error, the
 /// operation is still pending.
 void finish_mpi(CallDeadline& deadline, const std::function<int(MPI_Request*)>& start);

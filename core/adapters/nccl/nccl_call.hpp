@@ -1,6 +1,6 @@
 #pragma once
-// Checks the results of NCCL calls; no other file does. Only this folder's sources include this
-// header.
+// Checks the results of NCCL calls; this is done nowhere else. Only this folder's sources include
+// this header.
 
 #include <nccl.h>
 

@@ -85,8 +85,8 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
   return sizes;
 }
 
-// Broadcasts each part of a round from its member to all other members. All parts lie in the same
-// staging memory, into which they are received directly.
+// Broadcasts each part of a round from its member to all other members. Each part is received
+// directly at its offset in the staging memory.
 void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;

@@ -17,30 +17,31 @@ class NcclLink;
 
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  /// Limit on the bytes that are sent at a time, at least 8. Larger buffers are sent in several
-  /// pieces. This limits the size of a communicator's staging in pinned memory and on the device.
+  /// Maximum number of bytes that are sent at a time; must be at least 8. Larger buffers are sent
+  /// in several pieces. This also limits the size of a communicator's staging in pinned memory and
+  /// on the device.
   std::uint64_t piece_bytes = 1U << 26U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 
 /// Creates communicators that send bytes between GPUs with NCCL. Another fabric, the bootstrap,
 /// connects the members first. Every call is started without blocking and polled until it is done.
-/// It fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member has
-/// ended (PEER_FAILED); all errors state group, operation and rank. After an error, a communicator
-/// throws that error for every call. Its NCCL resources are aborted without waiting.
+/// A call fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member
+/// has ended (PEER_FAILED); all errors state group, operation and rank. After an error, a
+/// communicator throws that error for every call. Its NCCL resources are aborted without waiting.
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,
-/// and freeing them waits for other ranks. All calls come from one thread; only the abort, which
-/// blocks, runs in another.
+/// and freeing them waits for other ranks. All NCCL calls are made from one thread; only the abort,
+/// which blocks, runs in another thread.
 class NcclFabric final : public Fabric {
  public:
   /// `bootstrap` (with the same ranks), `clock` and the watch must outlive the fabric. `device` is
   /// a CUDA index. Throws UNSUPPORTED if the device cannot be used or if the program was built
   /// without NCCL.
   NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device);
-  /// Frees NCCL resources only if close() was called before. Without close(), the process should
-  /// end by _Exit.
+  /// Frees NCCL resources only if close() was called before. Otherwise, the process should exit
+  /// with _Exit.
   ~NcclFabric() override;
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
@@ -52,7 +53,7 @@ class NcclFabric final : public Fabric {
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
   /// True if a communicator failed or could not be created. Another member may then never arrive,
-  /// so nothing may wait for the members.
+  /// so this rank must no longer wait for the other members.
   bool abandoned() const;
   /// Frees all NCCL resources. Collective over the members of each group that had a communicator.
   /// All communicators must have been destroyed before. Does nothing after a failure. Throws the

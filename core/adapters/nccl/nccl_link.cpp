@@ -12,8 +12,8 @@ namespace reprise {
 namespace {
 
 // Limit on the number of multiprocessors that NCCL uses. A GPU has about a hundred, and the job
-// needs them. A few are enough for the little data that passes here, and each one costs buffers on
-// the device.
+// needs them. A few are enough for the small amount of data sent here, and each one costs buffers
+// on the device.
 constexpr int kProcessorsMost = 4;
 // Large enough for most calls, so the memory rarely has to grow.
 constexpr std::uint64_t kStagingLeast = 1U << 16U;
@@ -83,7 +83,7 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // The parts of a round have gaps between them, and run() copies the gaps back to the host too.
+    // run() copies whole ranges back to the host, including the gaps between the parts of a round.
     // The memory is cleared here, because memory checkers report copies of uninitialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
@@ -108,8 +108,8 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
   });
 }
 
-// ncclCommDestroy blocks, but it waits for no other rank. All ranks took part in ncclCommFinalize
-// before, and settle() waited until that was done.
+// ncclCommDestroy blocks, but it waits for no other rank. All ranks have already taken part in
+// ncclCommFinalize, and settle() waited until that was done.
 void NcclLink::close(CallDeadline& deadline) {
   check(ncclCommFinalize(comm_), deadline);
   settle(deadline);

@@ -17,9 +17,9 @@
 
 namespace reprise {
 
-/// Copies bytes from pinned memory to device memory, lets NCCL work there in place, and copies the
-/// bytes back. One communicator at a time uses a link. Work queued on the device may continue after
-/// a failure, so a link that failed frees nothing.
+/// Copies bytes from pinned memory to device memory, lets NCCL work on them in place, and copies
+/// them back. Only one communicator at a time uses a link. Work queued on the device may continue
+/// after a failure, so a link that failed frees nothing.
 class NcclLink {
  public:
   struct Setting {
@@ -28,13 +28,14 @@ class NcclLink {
     int device;
   };
   /// Queues one operation, or several in one NCCL group. `device` is the device memory into which
-  /// staging was copied.
+  /// the staging memory was copied.
   using Start =
       std::function<ncclResult_t(std::byte* device, ncclComm_t comm, cudaStream_t stream)>;
 
-  /// `self` must be a member. Creates memory and stream, but no connection yet.
+  /// `self` must be a member. Creates the memory and the stream, but does not connect to other
+  /// members.
   NcclLink(Setting setting, Group group, GlobalRank self);
-  /// Aborts nothing. Frees the memory only if the link was never connected or was closed.
+  /// Does not abort NCCL. Frees the memory only if the link was never connected or was closed.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -59,7 +60,7 @@ class NcclLink {
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);
 
-  /// Tells NCCL to stop, but does not wait until it has.
+  /// Tells NCCL to stop, but does not wait until it has stopped.
   void abandon();
   bool abandoned() const { return abandoned_; }
 

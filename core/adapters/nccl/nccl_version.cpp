@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-// Since version 2.9 the number is major * 10000 + minor * 100 + patch (NCCL_VERSION in nccl.h).
+// Since version 2.9, the number is major * 10000 + minor * 100 + patch (NCCL_VERSION in nccl.h).
 std::string nccl_version() {
   int version = 0;
   if (ncclGetVersion(&version) != ncclSuccess) return {};

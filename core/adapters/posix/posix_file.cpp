@@ -64,8 +64,8 @@ class OpenFile final : public ReadFile {
   }
 
  private:
-  /// Returns how many bytes the call transferred, at least one. The message is built only if there
-  /// is an error.
+  /// Returns the number of bytes that the call transferred, which is at least 1. Builds an error
+  /// message only if the call failed.
   template <class Call>
   std::size_t read(const char* name, std::uint64_t offset, std::size_t wanted, const Call& call) {
     auto got = call();
@@ -161,7 +161,7 @@ Entry entry_of(std::string name, const struct stat& status) {
 std::unique_ptr<ReadFile> open_file(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-  require_regular(status, path);  // checked first, because opening a device may have side effects
+  require_regular(status, path);  // checked first: opening a device may have side effects
   // The file may have been replaced by a pipe since the check. With O_NONBLOCK, open() then does
   // not wait for the pipe's writer.
   auto fd = Descriptor::adopt(checked(

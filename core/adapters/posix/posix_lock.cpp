@@ -59,8 +59,8 @@ std::string new_token(const std::string& file) {
   return hex(value);
 }
 
-/// True if the path `file` still leads to the open file `fd`, that is, nobody has removed or
-/// replaced it.
+/// True if `file` is still the path of the open file `fd`, that is, if nobody has removed or
+/// replaced the file.
 bool stands_at(int fd, const std::string& file) {
   struct stat open = {};
   struct stat named = {};
@@ -99,7 +99,7 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
   return std::nullopt;
 }
 
-/// Throws USAGE if the file's text shows that another program wrote it. Such a file is left alone.
+/// Throws USAGE if the file's text shows that another program wrote it. Such a file is not touched.
 void require_of_ours(std::string_view text, const std::string& file) {
   if (text.empty() || text.starts_with(kHeldBy)) return;
   throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
@@ -124,7 +124,7 @@ std::string user_of(uid_t id) {
          ")";
 }
 
-/// Throws LOCKED for another user's lock file that this user may not write.
+/// Throws LOCKED for another user's lock file that this user has no permission to write.
 [[noreturn]] void refuse_foreign(const std::string& file, const std::string& held) {
   struct stat status = {};
   checked({"lstat", file}, [&] { return ::lstat(file.c_str(), &status); });
@@ -148,7 +148,7 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (raw == -1) refuse_foreign(file, held);
   const auto fd = Descriptor::adopt(raw);
   require_of_ours(text_in(fd.get()), file);
-  // Over NFS only users with write access can lock a file. Other users get EBADF.
+  // Over NFS, only users with write access can lock a file. Other users get EBADF.
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) refuse_held(fd.get(), held);
     if (errno != EINTR) refuse_foreign(file, held);
@@ -156,8 +156,8 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
 }
 
-/// Opens the lock file, and creates it if needed. Returns nothing if the file was another user's
-/// and has been removed; the caller must then try again.
+/// Opens the lock file, and creates it if needed. If the file belongs to another user, removes it
+/// and returns nothing; the caller must then try again.
 std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
   for (;;) {
     const int fd =
@@ -179,8 +179,8 @@ class FileLock final : public StoreLock {
       : StoreLock(new_token(file), std::move(warning)),
         fd_(std::move(fd)),
         file_(std::move(file)) {}
-  /// Removes the lock file while still holding its lock. A process that has opened the file in the
-  /// meantime then sees that it is gone and creates a new one.
+  /// Removes the lock file while still holding its lock. If a process opened the file before that,
+  /// it then sees that the file is gone and creates a new one.
   ~FileLock() override {
     if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
   }

@@ -13,8 +13,8 @@ namespace reprise::posix {
 /// network file system the lock applies to all hosts, unless the file system is mounted with local
 /// locks. If the file system does not support locks, the returned lock has a warning. Throws LOCKED
 /// if another process holds the lock; the message has the holder's host, process and time. Throws
-/// LOCKED with the user's name if the file belongs to another user and this user may not take it
-/// over. Throws USAGE if `file` is not a lock file.
+/// LOCKED with the owner's name if the file belongs to another user and this user has no permission
+/// to take it over. Throws USAGE if `file` is not a lock file.
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held);
 
 }  // namespace reprise::posix

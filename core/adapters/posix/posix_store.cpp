@@ -177,8 +177,8 @@ void PosixStore::replace(const NameChange& change) {
   }
   if (swap_names(display(a), display(b)) == 0) return;
   const int error = errno;
-  // EINVAL means here that the file system cannot exchange. Its other meaning, that one directory
-  // lies within the other, is ruled out.
+  // EINVAL here means that the file system cannot exchange two paths. Its other meaning, that one
+  // directory lies within the other, is ruled out.
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
     throw Error(Code::kUnsupported, "exchange: this file system cannot swap two directories",
                 {.file = display(a)});

@@ -1,5 +1,5 @@
 #pragma once
-// Checks the results of system calls; no other file does.
+// Checks the results of system calls; this is done nowhere else.
 
 #include <cerrno>
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace reprise {
 
 /// Runs tasks on `thread_count` threads, in the order in which start() received them. A task may
-/// start other tasks, but must not wait for a task that is not running yet, because the waiting
-/// task occupies a thread that the other may need. The destructor first runs all tasks that were
+/// start other tasks, but must not wait for a task that is not running yet: the waiting task
+/// occupies a thread that the other task may need. The destructor first runs all tasks that were
 /// started.
 class ThreadTasks final : public Tasks {
  public:

@@ -18,7 +18,7 @@ bool is(const Object& object, std::string_view module, std::string_view name) {
          object.type.name == name;
 }
 
-/// Returns the shape; nothing if it has no elements or more than kMaxNdim dimensions.
+/// Returns the shape; nothing if the array has no elements or more than kMaxNdim dimensions.
 std::optional<Dims> shape_of(const Value& value) {
   const auto* tuple = value.as<Tuple>();
   if (tuple == nullptr || tuple->items.size() > kMaxNdim) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<Dims> shape_of(const Value& value) {
   return shape;
 }
 
-/// Returns strides, in elements, of an array in which the first dimension varies fastest.
+/// Returns the strides, in elements, of an array in which the first dimension varies fastest.
 Dims fortran_strides(const Dims& shape) {
   Dims strides;
   std::int64_t step = 1;

@@ -33,8 +33,8 @@ class Emitter {
   void big_integer(ByteSpan digits);
   void floating(double value);
   void text(std::string_view value);
-  /// Writes a bytes object in a form that suits protocol 2, which has no opcode for it: as a call
-  /// of `_codecs.encode(str, 'latin1')`, or of `bytes()` if the object is empty.
+  /// Writes a bytes object. Protocol 2 has no opcode for it, so it is written as a call of
+  /// `_codecs.encode(str, 'latin1')`, or of `bytes()` if the object is empty.
   void bytes(ByteSpan value);
   void empty_tuple() { op(')'); }
   void mark() { op('('); }
@@ -57,8 +57,9 @@ class Emitter {
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  /// Memo indices of texts, keyed by hash first, because keys of a large state share long prefixes.
-  /// Within a hash the texts are sorted, because anyone can construct texts with equal hashes.
+  /// Memo indices of texts. The outer key is the text's hash, because comparing the keys of a large
+  /// state is slow: they share long prefixes. The inner map is sorted, because a hostile writer can
+  /// make many texts with equal hashes.
   std::map<std::uint64_t, std::map<std::string, std::uint32_t, std::less<>>> texts_;
 };
 

@@ -18,8 +18,8 @@ bool one_letter_off(std::string_view a, std::string_view b) {
   return off == 1;
 }
 
-/// True if the name differs in one byte from a listed name. Such a name is taken for damage, not
-/// for an attempt to use an unlisted name.
+/// True if the name differs in one byte from a listed name. Such a name is reported as damage, not
+/// as an attempt to use an unlisted name.
 bool garbled(const GlobalName& name) {
   const auto all = all_names();
   return std::any_of(all.begin(), all.end(), [&](const NameRule& listed) {
@@ -115,9 +115,10 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   return made;
 }
 
-/// Checks a call whose callee is not a name. Pickles of nested classes and methods call what
-/// getattr or an unlisted class has returned. Such a call makes a bytes item opaque and is refused
-/// in any other pickle. All other callees are refused in every pickle.
+/// Checks a call whose callee is not a name. Pickles of nested classes and methods contain calls of
+/// what an earlier call of getattr or of an unlisted class returned. Such a call makes a bytes item
+/// opaque; any other pickle that contains it is refused. Any other callee is refused in every
+/// pickle.
 void Globals::check_called(NodeId callee) {
   const bool returned = graph_.kind(callee) == Kind::kInstance;
   if (!returned || (rule_of_type(callee) != nullptr && !is_getattr(graph_.instance(callee).type))) {

@@ -15,8 +15,8 @@
 
 namespace reprise::pickle {
 
-/// A name and the attributes looked up after it. The module is empty if the path does not start at
-/// a name.
+/// A path such as "name.a.b": a global name, and attributes that were looked up in it one after
+/// another. The module is empty if the path does not start at a global name.
 struct NamePath {
   std::string_view module;
   std::string attributes;
@@ -46,14 +46,13 @@ class Globals {
   /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could take
   /// getattr from the container and call it, and this program would not see that call.
   void check_parts(std::span<const NodeId> items) const;
-  /// Refuses to change an object that was used before as an argument of a call, in a state, or as a
-  /// key. Python may have copied the object at that use, and a later change does not reach the
-  /// copy.
+  /// Refuses a pickle that changes an object after using it as an argument of a call, in a state,
+  /// or as a key. Python may have copied the object at that time, and a later change does not reach
+  /// the copy.
   void check_unused(NodeId target);
 
-  /// Called if a listed name is used in a way that its rule forbids. Makes a bytes item opaque, and
-  /// throws for any other pickle. The reason or the error message says that the name "may not be
-  /// <how>".
+  /// Handles a forbidden use of a listed name. Makes a bytes item opaque, and throws for any other
+  /// pickle. The reason or the error message says that the name "may not be <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }
@@ -62,20 +61,20 @@ class Globals {
 
  private:
   NodeId instance(NodeId callee, NodeId args, bool called);
-  /// Returns the rule of an instance's class; null for a class that is not on the list or that a
-  /// call returned.
+  /// Returns the rule of an instance's class. Null if the class is not on the list, or if it is not
+  /// a name but the result of a call.
   const NameRule* rule_of_type(NodeId instance) const;
   bool args_fit(Args shape, NodeId args) const;
   void check_called(NodeId callee);
   /// Resolves the arguments of builtins.getattr. Done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
   NamePath check_attribute(NodeId args);
-  /// Returns the path from a name to the object that getattr is called on. The module of the path
-  /// is empty if the object was not reached from a name.
+  /// Returns the path from a global name to the object whose attribute getattr reads. The module of
+  /// the path is empty if the object was not reached from a global name.
   NamePath path_of(NodeId object) const;
   bool is_getattr(NodeId node) const;
   void unlisted(const std::string& name);
-  /// Makes a bytes item opaque. Refuses any other pickle with `code`.
+  /// Makes a bytes item opaque. For any other pickle, throws an error with `code`.
   void not_interpreted(Code code, std::string reason);
   [[noreturn]] void torn(const char* what) const;
 
@@ -88,7 +87,7 @@ class Globals {
   std::set<std::string> unlisted_;
   /// The full path of each node that getattr reached from a global name.
   std::map<NodeId, NamePath> reached_;
-  /// Argument tuples of getattr that were resolved so far, with the resulting paths.
+  /// Argument tuples of getattr that have been resolved so far, with the resulting paths.
   std::map<NodeId, NamePath> attributes_;
   std::string reason_;
 };

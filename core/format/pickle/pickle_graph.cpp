@@ -44,8 +44,8 @@ std::string_view name_of(Kind kind) {
 }
 
 Graph::Graph(ByteSpan input) : input_(input) {
-  // Number of nodes for which space is reserved at once: enough for a small pickle. Tensors'
-  // pickles have 4 bytes or more per node.
+  // Upper limit on the number of nodes for which space is reserved in advance; enough for a small
+  // pickle. The pickle of a tensor has at least 4 bytes per node.
   constexpr std::size_t kRoomMax = 4096;
   const std::size_t room = std::min(input.size() / 4, kRoomMax);
   nodes_.reserve(kShared.size() + room);

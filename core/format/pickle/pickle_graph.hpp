@@ -20,7 +20,7 @@ enum class Kind : std::uint8_t {
   kNone,
   kBool,
   kInteger,     ///< an integer that fits in an int64
-  kBigInteger,  ///< a larger integer, as a span with two's complement digits
+  kBigInteger,  ///< a larger integer; its two's complement digits are a span of the input
   kFloat,
   kText,
   kBytes,
@@ -32,11 +32,11 @@ enum class Kind : std::uint8_t {
   kFrozenSet,
   kName,      ///< a class or function, see Graph::names
   kInstance,  ///< see Graph::instances
-  kStorage,   ///< a persistent id; Node::low is the tuple with its parts
+  kStorage,   ///< a persistent id; Node::low is the tuple that it consists of
 };
 std::string_view name_of(Kind kind);
 
-/// A node of 16 bytes. `kind` determines the meaning of the numbers; use the accessors of Graph.
+/// A node of 16 bytes. What `low` and `high` mean depends on `kind`; use the accessors of Graph.
 struct Node {
   Kind kind = Kind::kNone;
   /// For kTuple: the kind of all its items, or kTuple if the kinds are mixed.
@@ -50,7 +50,7 @@ static_assert(sizeof(Node) == 16);
 
 struct NameRule;
 
-/// A global of the pickle. Python 2 names have already been mapped to Python 3 names.
+/// A global name in the pickle. Python 2 names have already been mapped to Python 3 names.
 struct GlobalName {
   std::string_view module;
   std::string_view name;
@@ -144,7 +144,8 @@ class Graph {
 
   ByteSpan input_;
   std::vector<Node> nodes_;
-  /// Items of tuples, and runs of chains. A run is: position of the next run, count, items.
+  /// Items of tuples, and runs of chains. A run consists of the position of the next run, the
+  /// number of items, and the items.
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;

@@ -67,8 +67,9 @@ class PickleMachine {
   void get(std::size_t index);
   /// Returns the stack entry right below `items`: the container to which the opcode adds `items`.
   NodeId below(std::span<const NodeId> items);
-  /// Settles every `step`-th item, beginning with the first. Step 2 selects the keys from the
-  /// alternating keys and values of a dict; step 1 selects all items of a set.
+  /// Calls Graph::settle for every `step`-th item, beginning with the first. Use step 2 for the
+  /// alternating keys and values of a dict, to settle only the keys; use step 1 for the items of a
+  /// set.
   void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);

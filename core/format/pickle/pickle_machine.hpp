@@ -1,6 +1,6 @@
 #pragma once
-// Runs a pickle's opcodes on a stack and builds a graph. It calls nothing: REDUCE, NEWOBJ and BUILD
-// only record the call, and only if the rule of the name allows it.
+// Runs a pickle's opcodes on a stack and builds a graph. Calls no function of the pickle: REDUCE,
+// NEWOBJ and BUILD only record the call, and only if the rule for the called name allows it.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ struct Reading {
   Graph graph;
   NodeId root = kNoNode;
   std::size_t end = 0;  ///< position after the opcode STOP
-  bool opaque = false;  ///< true only for Grammar::kBytesItem
+  bool opaque = false;  ///< can be true only for Grammar::kBytesItem
   std::string reason;
   std::vector<std::string> unlisted_names;  ///< sorted and unique
 };

@@ -23,9 +23,9 @@ enum class Args : std::uint8_t {
   kNever,
   kEmpty,
   kText,        ///< one str
-  kScalar,      ///< one int or str, the value of an enum's member
+  kScalar,      ///< the value of an enum's member: one int or str
   kExtents,     ///< one tuple of ints
-  kTexts,       ///< any number of str
+  kTexts,       ///< any number of strs
   kEnumMember,  ///< getattr(enum on this list, 'MEMBER')
   kAny,
 };
@@ -39,7 +39,7 @@ enum class Items : std::uint8_t { kNone, kList, kDict };
 struct NameRule {
   std::string_view module;
   std::string_view name;
-  std::uint8_t grammars = 0;  ///< Grammar values, combined by "or"
+  std::uint8_t grammars = 0;  ///< bitwise OR of Grammar values
   Args call = Args::kNever;   ///< arguments allowed for REDUCE
   Args fresh = Args::kNever;  ///< arguments allowed for NEWOBJ
   BuildState state = BuildState::kNever;
@@ -58,26 +58,26 @@ std::span<const NameRule> all_names();
 /// Returns the rule of a name; null if the name is not on the list.
 const NameRule* rule_of(std::string_view module, std::string_view name);
 
-/// True for names that attacks use and checkpoints never need. These are refused in every kind of
-/// pickle, even where unlisted names only make the pickle opaque. They are: every name in Python's
-/// own modules, except plain-data modules and plain-data classes; of the names in torch, numpy and
-/// other packages, those that run code, open files, import modules, or use the network; and, in any
-/// module, names that lead to a refused module ("random._os", "enum.sys").
+/// True for names that attacks use and checkpoints never need. They are refused in every kind of
+/// pickle, even where unlisted names only make the pickle opaque. Three groups are refused. First,
+/// every name in Python's own modules, except plain-data modules and plain-data classes. Second, in
+/// torch, numpy and other packages, names that run code, open files, import modules, or use the
+/// network. Third, in any module, names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
 /// True for an attribute that leads from an object to code, such as "__globals__", "os" or
 /// "system".
 bool leads_to_code(std::string_view attribute);
 
-/// The value of a member of a listed enum; enum_value() returns nothing if there is no such member.
-/// Needed for pickles of Python 3.11.0 to 3.11.3, which write `getattr(Class, 'MEMBER')` instead of
-/// `Class(value)`.
+/// Returns the value of the enum member `member`; nothing if there is no such member. Knows only
+/// listed enums. Needed for pickles of Python 3.11.0 to 3.11.3, which write `getattr(Class,
+/// 'MEMBER')` instead of `Class(value)`.
 using EnumValue = std::variant<std::int64_t, std::string_view>;
 std::optional<EnumValue> enum_value(std::string_view module, std::string_view name,
                                     std::string_view member);
 bool is_enum(std::string_view module, std::string_view name);
 
-/// A global: the module and the name of a class or function. modern_name() maps Python 2 names,
+/// Identifies a class or function by its module and its name. modern_name() maps Python 2 names,
 /// which protocols 0 to 2 use, to Python 3 names.
 struct ModuleAndName {
   std::string_view module;

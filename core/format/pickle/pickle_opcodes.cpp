@@ -80,7 +80,7 @@ constexpr std::array<Opcode, 68> kOpcodes{{
 static_assert(std::is_sorted(kOpcodes.begin(), kOpcodes.end(),
                              [](const Opcode& a, const Opcode& b) { return a.code < b.code; }));
 
-// For each code, its position in kOpcodes; kOpcodes.size() if no opcode has that code.
+// Maps each code to its position in kOpcodes, or to kOpcodes.size() if no opcode has that code.
 constexpr auto kByCode = [] {
   std::array<std::uint8_t, 256> table{};
   table.fill(kOpcodes.size());

@@ -22,7 +22,7 @@
 
 namespace reprise {
 
-/// The place of a pickle in a file, for messages. The offset of an error is `offset` plus the
+/// Where a pickle is stored; used in error messages. The offset of an error is `offset` plus the
 /// error's position in the pickle.
 struct PickleSource {
   std::string file;
@@ -30,7 +30,7 @@ struct PickleSource {
   std::string key = {};      ///< key of the tensor or object, if known
 };
 
-/// The storages in the archive that contains a pickle.
+/// Provides the storages in the archive that contains a pickle.
 class StorageSource {
  public:
   virtual ~StorageSource() = default;
@@ -41,13 +41,14 @@ class StorageSource {
 
 /// The content of a bytes item or of common.pt.
 ///
-/// Python types become values as follows. bytes (also as `_codecs.encode`) become Bytes,
-/// torch.dtype and bare classes become Name, and tensors become TensorValue, made contiguous.
-/// bytearray, complex, torch.Size, torch.device, enums and so on become Object; an enum written as
-/// `getattr(Class, 'MEMBER')` gives the same Object as `Class(value)`. A Parameter becomes an
-/// Object that calls its constructor with a TensorValue. A tensor that has attributes or a class
-/// other than torch.Tensor becomes an Object that calls `_rebuild_from_type_v2` with the class, a
-/// TensorValue and the attributes. numpy arrays become Objects in one form, see numpy_array.hpp.
+/// Python types become values as follows. Objects of type bytes (also if written as
+/// `_codecs.encode`) become Bytes, torch.dtype and bare classes become Name, and tensors become
+/// TensorValue, made contiguous. Objects of type bytearray, complex, torch.Size, torch.device,
+/// enums and so on become Object; an enum written as `getattr(Class, 'MEMBER')` gives the same
+/// Object as `Class(value)`. A Parameter becomes an Object that calls its constructor with a
+/// TensorValue. A tensor with attributes, or of a class other than torch.Tensor, becomes an Object
+/// that calls `_rebuild_from_type_v2` with the class, a TensorValue and the attributes. All numpy
+/// arrays become Objects in one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;  ///< None if the item is opaque
   /// True if the value was not interpreted. The item's bytes must then be kept unchanged.
@@ -65,9 +66,9 @@ PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSou
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages,
                           std::size_t& end);
 
-/// The content of a tensor item's data.pkl. Units are elements, except where a name says bytes. The
-/// view fits the storage size that the pickle claims. The caller must check that the record really
-/// has that size: record size >= storage_bytes().
+/// The content of a tensor item's data.pkl. Sizes and offsets are in elements unless the name says
+/// bytes. The view fits into a storage of the size that the pickle claims. The caller must check
+/// that the record is not smaller than that: record size >= storage_bytes().
 struct TensorDescription {
   DType dtype = DType::kFloat32;
   std::string storage_key;
@@ -76,7 +77,7 @@ struct TensorDescription {
   Dims shape;
   Dims strides;
   bool requires_grad = false;
-  SignFlips flips;  ///< conjugation or negation that a lazy view still has to apply
+  SignFlips flips;  ///< flips of a lazy conjugated or negated view, not yet applied to the elements
 
   std::int64_t storage_bytes() const {
     return storage_elements * static_cast<std::int64_t>(size_of(dtype));
@@ -86,11 +87,11 @@ struct TensorDescription {
   bool contiguous() const;
 };
 
-/// Reads the pickle of a tensor item. Throws the same errors as decode_value; sparse or quantized
-/// tensors and unknown dtypes are UNSUPPORTED.
+/// Reads the pickle of a tensor item. Throws the same errors as decode_value, and UNSUPPORTED for
+/// sparse or quantized tensors and unknown dtypes.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
-/// Returns the tensor's elements, taken from its storage, row-major and contiguous. Throws
+/// Copies the tensor's elements from its storage. The result is contiguous and row-major. Throws
 /// EXTENT_MISMATCH if the storage is shorter than the view needs.
 Bytes gather(const TensorDescription& tensor, ByteSpan storage, const PickleSource& where);
 

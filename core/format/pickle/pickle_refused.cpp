@@ -9,8 +9,8 @@
 namespace reprise::pickle {
 namespace {
 
-// Modules of Python's standard library, current and former, except its plain-data modules. A module
-// written in C may have a leading underscore, which this list leaves out.
+// Modules of Python's standard library, including modules that Python has removed, but not its
+// plain-data modules. Some modules written in C have a leading underscore, which is left out here.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -121,7 +121,7 @@ constexpr std::array<Words, 16> kSpared{{
 }};
 
 /// Names that run code or open files, in modules that otherwise contain only plain data. The
-/// entries of numpy, pandas and torch also apply to submodules.
+/// entries for numpy, pandas and torch also apply to their submodules.
 constexpr std::array<Words, 14> kSingle{{
     {"_functools", "reduce"},
     {"_operator", "attrgetter call methodcaller"},
@@ -151,9 +151,8 @@ constexpr std::array<Words, 14> kSingle{{
     {"weakref", "finalize"},
 }};
 
-/// Names that are refused as a member of any module. Such a member is either a refused module that
-/// the module has imported, such as "_os" in "random._os", or an object that gives access to a
-/// refused module.
+/// Names that are refused in every module. Some are refused modules that the module has imported,
+/// such as "_os" in "random._os". The others are objects that give access to a refused module.
 constexpr std::string_view kImported =
     "__builtin__ __builtins__ __import__ __loader__ __spec__ _os _sys _thread bltns builtins "
     "ctypes "
@@ -166,7 +165,7 @@ constexpr std::string_view kMethods =
     "run_path runcode runsource spawn spawnl spawnle spawnlp spawnv spawnve spawnvp startfile "
     "symlink_to system unlink write_bytes write_text";
 
-/// Returns the first of the words in `words`, which are separated by `end`.
+/// Returns the first word of `words`. The words are separated by `end`.
 constexpr std::string_view first_of(std::string_view words, char end) {
   return words.substr(0, std::min(words.find(end), words.size()));
 }
@@ -180,8 +179,8 @@ bool has_word(std::string_view words, std::string_view wanted) {
   return false;
 }
 
-/// The words of kPython, sorted for fast lookup: every name that is not on the list is looked up
-/// here.
+/// The words of kPython, sorted so that lookups are fast: each name that is not on the closed list
+/// is looked up here.
 constexpr auto kPythonSorted = [] {
   std::array<std::string_view, std::count(kPython.begin(), kPython.end(), ' ') + 1> words;
   std::string_view rest = kPython;
@@ -227,9 +226,9 @@ bool is_code(std::string_view module, std::string_view name) {
   });
 }
 
-/// True if the part of `path` that begins at `begin`, or a prefix of that part, is a refused name.
-/// For example, "torch.nn.torch.hub.load" from position 9 is "torch.hub.load". The full path leads
-/// to the same function, because the module torch.nn has the module torch as a member.
+/// True if a refused name begins at `begin` in `path`; the name may be shorter than the rest of the
+/// path. For example, "torch.nn.torch.hub.load" contains "torch.hub.load" at position 9. The full
+/// path leads to the same function, because the module torch.nn has the module torch as a member.
 bool passes_code(std::string_view path, std::size_t begin, std::size_t first_attribute) {
   for (std::size_t dot = path.find('.', first_attribute); dot != std::string_view::npos;
        dot = path.find('.', dot + 1)) {

@@ -12,8 +12,8 @@ namespace {
 
 /// Length of the longest storage key that is accepted; torch uses numbers as keys.
 constexpr std::size_t kStorageKeyMax = 256;
-/// Upper limit on the number of flags in a tensor's dict of flags; torch has two flags. The limit
-/// bounds the work for a hostile file, in which many tensors share one huge dict.
+/// Upper limit on the number of flags in a tensor's dict of flags; torch has two flags. Without a
+/// limit, a hostile file could cause unbounded work: many tensors could share one huge dict.
 constexpr std::size_t kFlagsMax = 64;
 
 struct StorageClass {

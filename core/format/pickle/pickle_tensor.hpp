@@ -7,8 +7,8 @@
 //   _rebuild_tensor_v3  (storage, offset, size, stride, requires_grad, hooks, dtype [, metadata])
 //   _rebuild_parameter  (tensor, requires_grad, hooks)
 //   _rebuild_from_type_v2 (function, type, arguments, state)
-//   storage             persistent id ('storage', class, key, location, count of elements; of bytes
-//                       for UntypedStorage, which v3 uses)
+//   storage             persistent id ('storage', class, key, location, count). The count is in
+//                       elements; for UntypedStorage, which v3 uses, it is in bytes.
 
 #include <string_view>
 

@@ -39,8 +39,8 @@ class ValueReader {
         value_budget_(bytes + kSharedValuesMax),
         text_budget_(16 * bytes + (1U << 20U)) {}
 
-  /// Reads the value of a node. If the value is part of a container, the caller must have charged
-  /// the budget for it.
+  /// Reads the value of a node. If the value is part of a container, the caller must already have
+  /// charged the value to the budget.
   Value read(NodeId node);
 
  private:
@@ -252,7 +252,8 @@ Value ValueReader::read_enum_member(std::span<const NodeId> args) {
   return member;
 }
 
-/// Decodes bytes. Protocol 2 writes bytes as a latin1-encoded str with the same code points.
+/// Decodes bytes as protocol 2 pickles them: as a call that encodes a str in latin1. Each code
+/// point of the str is the value of one byte.
 Value ValueReader::read_encoded(std::span<const NodeId> args) {
   const bool shaped = args.size() == 2 && graph_.kind(args[0]) == Kind::kText &&
                       graph_.kind(args[1]) == Kind::kText;
@@ -301,7 +302,7 @@ Value ValueReader::read_tensor(NodeId node) {
                      tensor.requires_grad};
 }
 
-/// Reads a tensor that has attributes or a class other than torch.Tensor.
+/// Reads a tensor with attributes, or of a class other than torch.Tensor.
 Value ValueReader::read_typed_tensor(NodeId node) {
   const Instance& instance = graph_.instance(node);
   Value tensor = read_tensor(node);  // this checks the arguments of the call

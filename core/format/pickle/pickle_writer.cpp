@@ -31,7 +31,7 @@ void emit_tensor_function(Emitter& out, DType dtype) {
   out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
 }
 
-/// Writes the arguments of the function that rebuilds a tensor, as a tuple.
+/// Writes a tuple of the arguments of the function that rebuilds a tensor.
 void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
   const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);
@@ -62,8 +62,8 @@ void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_vie
   out.memoize();
 }
 
-/// Writes exactly what torch.save writes for a contiguous CPU tensor. Memoizes every object; within
-/// a value, repeated classes and texts refer to the memo.
+/// Writes exactly what torch.save writes for a contiguous CPU tensor. Stores every object in the
+/// memo. A class or text that occurs again in the same value is written as a reference to the memo.
 void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
   emit_tensor_function(out, form.dtype);
   emit_tensor_arguments(out, form, key);
@@ -75,7 +75,7 @@ TensorForm form_of(const TensorValue& value) {
   return {value.dtype, value.shape, value.requires_grad};
 }
 
-/// True for the object that the reader makes from a tensor that has attributes or a class other
+/// True for the object that the reader makes from a tensor with attributes, or of a class other
 /// than torch.Tensor. Its arguments are the class, the tensor and the attributes.
 bool is_typed_tensor(const Object& object) {
   return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&

@@ -38,8 +38,8 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends text that identifies the key to `form`; equal keys have the same text. Returns false if
-/// the key is distinct from every other key.
+/// Appends to `form` a text that identifies the key; equal keys have the same text. Returns false
+/// if the key is distinct from every other key.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';
@@ -71,8 +71,8 @@ bool add_form(std::string& form, const Value& key) {
   return true;
 }
 
-/// Appends text that identifies the set to `form`, whatever the order of the items. Returns false
-/// if add_form() returns false for an item.
+/// Appends to `form` a text that identifies the set; it does not depend on the order of the items.
+/// Returns false if add_form() returns false for an item.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -10,10 +10,9 @@
 namespace reprise {
 
 /// Compares keys as Python does if they are None, numbers within int64 (1, 1.0 and True are one
-/// key), larger integers, text, bytes, names, or tuples and frozensets of these. All other keys
-/// count as distinct. Python either does not accept them as keys, or must construct them before it
-/// can compare them, and nothing is constructed here. O(log n) per entry and O(1) per byte of a
-/// key, for any keys.
+/// key), larger integers, text, bytes, names, or tuples and frozensets of these. Treats all other
+/// keys as distinct. Python either refuses such keys or must construct objects to compare them, and
+/// this program constructs none. O(log n) per entry and O(1) per byte of a key, for any keys.
 class PythonDict {
  public:
   void reserve(std::size_t entries) { entries_.reserve(entries); }
@@ -23,7 +22,7 @@ class PythonDict {
 
  private:
   Dict entries_;
-  /// Positions in `entries_`, by the text of the key; equal keys have the same text.
+  /// Maps the text that identifies a key to the position of its entry in `entries_`.
   std::map<std::string, std::size_t> places_;
 };
 

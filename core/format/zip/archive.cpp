@@ -18,11 +18,12 @@ constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;
 // An end record may be followed by a comment, whose length is 16 bits.
 constexpr std::uint64_t kEndSearchBytes = zip::kEndBytes + 0xffff;
-// A directory entry is 46 bytes, a name and little else.
+// A directory entry has 46 fixed bytes, then a name and little else, so 1024 bytes are enough.
 constexpr std::uint64_t kDirectoryBytesMax = kArchiveRecordsMax * 1024;
 constexpr std::uint64_t kChecksumStep = std::uint64_t{1} << 20U;
 
-// torch.save before 1.6 starts with the pickled number 0x1950a86a20f9469cfc6c.
+// Files that torch.save wrote before version 1.6 start with the pickled number
+// 0x1950a86a20f9469cfc6c.
 constexpr std::array<unsigned char, kItemKindBytes> kLegacyMagic = {
     0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 
@@ -62,9 +63,9 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// For each of `fields` that is all ones (0xffffffff), reads the 64-bit value from the ZIP64 extra
-// field instead. That extra field contains only the values of the fields that are all ones, in the
-// order of `fields`. False if a value is missing.
+// If a field is all ones (0xffffffff), its actual value is in the ZIP64 extra field, in 64 bits.
+// Replaces each such field of `fields` by the actual value. The ZIP64 extra field contains only
+// these values, in the order of `fields`. False if a value is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -82,9 +83,9 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
-// True if the extra field consists of entries (2 bytes of id, 2 bytes of length, content) and of
-// nothing else. Bytes after the last entry show that the stated length of the extra field is wrong.
-// The position of the data after the extra field is then wrong too.
+// True if the extra field consists of complete entries: 2 bytes of id, 2 bytes of length, content.
+// If bytes are left after the last entry, the stated length of the extra field is wrong, and so is
+// the position of the data after the extra field.
 bool well_formed_extra(ByteSpan extra) {
   while (extra.size() >= 4) {
     const std::size_t length = u16(extra, 2);
@@ -94,9 +95,9 @@ bool well_formed_extra(ByteSpan extra) {
   return extra.empty();
 }
 
-// True if all readers read the same from the extra field. If an id occurs twice, PyTorch's reader
-// uses the first of the two fields and other readers use the last. Some readers prefer a name in
-// the extra field to the entry's own name.
+// True if all readers interpret the extra field in the same way. If two entries have the same id,
+// PyTorch's reader uses the first of them, and other readers use the last. If the extra field
+// contains a name, some readers prefer it to the record's own name.
 bool unambiguous_extra(ByteSpan extra) {
   std::size_t wide = 0;
   for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
@@ -198,8 +199,8 @@ ByteSpan Archive::fetch(ByteRange range) {
   return ByteSpan(windows_.back().bytes).first(range.size);
 }
 
-// Finds the end record as Python's zipfile and PyTorch's reader do: uses the last signature,
-// whatever follows it.
+// Finds the end record at the last occurrence of its signature, whatever follows it. Python's
+// zipfile and PyTorch's reader do the same.
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
   const std::uint64_t window = std::min(size, kWindowBytes);

@@ -3,12 +3,13 @@
 // torch.save writes it.
 //
 //   local header | name | extra | content | descriptor     per record
-//   central header ...                                     one per record: the only trusted list
+//   central header ...                                     one per record; only these are trusted
 //   ZIP64 end (56) | its locator (20) | end record (22)
 //
 // PyTorch writes sizes and checksums in local headers as 0, so records are found only through the
 // central directory. The local header is needed to locate the content: its extra field contains
-// padding to 64 bytes, which the extra field in the central header does not.
+// padding that aligns the content to 64 bytes. The extra field in the central header has no
+// padding.
 
 #include <cstdint>
 #include <optional>
@@ -52,8 +53,8 @@ struct Record {
 /// all are stored uncompressed under one prefix, and no name occurs twice (ignoring case) or
 /// contains "..". Refuses an archive that PyTorch's reader or Python's zipfile refuses, or from
 /// which the two read different bytes. Reads a typical item in two steps (its tail, then its head),
-/// and a small item in one step. Never allocates as much memory as an unchecked size in the file
-/// claims.
+/// and a small item in one step. Checks every size that the file claims before allocating that much
+/// memory.
 class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the
@@ -80,13 +81,14 @@ class Archive {
   /// be configured not to compute checksums.
   bool checksum_matches(const Record& record);
 
-  /// Four bytes of the slice and their correct value.
+  /// A correction: the four bytes at `offset` of the slice must have the value `value`.
   struct Patch {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Returns patches, sorted by position, that replace checksums stored as 0 by the checksums of
-  /// the contents. Reads the contents of the records concerned in bounded steps.
+  /// Finds the checksums that are stored as 0. Returns, sorted by position, the patches that
+  /// replace them by the checksums of the contents. Reads the contents of these records in bounded
+  /// steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }

@@ -12,11 +12,11 @@ namespace reprise {
 
 namespace {
 
-// The id 'FB' and the length field of the padding.
+// Size of the padding's header: the id 'FB' and a length field.
 constexpr std::uint64_t kPaddingHeader = 4;
 constexpr std::uint64_t kSpecVersion = 45;  // the first version with ZIP64
-constexpr std::size_t kRoom = 1024;        // exceeds the number of bytes around a tensor's elements
-constexpr std::uint16_t kMadeBy = 0x031e;  // the value in the ZIP64 end record that PyTorch writes
+constexpr std::size_t kRoom = 1024;         // enough for a tensor item without the elements
+constexpr std::uint16_t kMadeBy = 0x031e;   // the value in the ZIP64 end record that PyTorch writes
 
 bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }
 
@@ -34,8 +34,8 @@ void append_zeros(Bytes& out, std::size_t count) {
   out.insert(out.end(), count * sizeof(T), std::byte{0});
 }
 
-// Returns the ZIP64 field of a record: the two sizes if `size` does not fit into 32 bits, then the
-// header offset if it does not fit. Empty if both fit.
+// Returns the ZIP64 field of a record. It contains the two sizes if `size` does not fit into 32
+// bits, and then the header offset if that does not fit. The field is empty if both fit.
 Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
   Bytes field;
   if (is_wide(size)) {

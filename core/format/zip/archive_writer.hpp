@@ -23,28 +23,29 @@ namespace reprise {
 /// The content of each record starts at a multiple of this, counted from the item's first byte.
 inline constexpr std::uint64_t kStorageAlignment = 64;
 
-/// Produces the archive's bytes in order. The caller may write a record's content itself, so the
-/// length of an item is known before its content is.
+/// Produces the archive's bytes in order. The caller may write the content of a record itself, so
+/// an item's length can be computed before the content is known.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(std::string_view prefix) : prefix_(prefix) {}
 
   /// Adds a whole record, including its content.
   void add(std::string_view name, ByteSpan content);
-  /// Adds a record up to its content. The caller provides the `size` bytes of content elsewhere.
+  /// Begins a record. Its content has `size` bytes, which the caller writes itself.
   void begin(std::string_view name, std::uint64_t size);
-  /// Ends the record that begin() opened; `crc` is the checksum of its content. Returns the
-  /// record's number.
+  /// Ends the record that begin() began; `crc` is the checksum of its content. Returns the record's
+  /// number.
   std::size_t end(std::uint32_t crc);
   /// Writes the central directory and the end records. Nothing may be added afterwards.
   void finish();
 
-  /// The positions of a record's checksum in the item, so that it can be written later.
+  /// Where a record's checksum is stored in the item. Used to write the checksum later.
   struct ChecksumPlaces {
     std::uint64_t directory = 0;
     std::optional<std::uint64_t> descriptor;  ///< empty if the record has no content
 
-    /// Returns the positions within a buffer that begins at byte `begin` of the item.
+    /// Returns the positions relative to the start of a buffer that begins at byte `begin` of the
+    /// item.
     ChecksumPlaces relative_to(std::uint64_t begin) const;
     void put(std::uint32_t crc, MutableByteSpan bytes) const;
   };

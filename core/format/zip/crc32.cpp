@@ -14,7 +14,8 @@ std::uint32_t crc32_of(ByteSpan bytes) { return Crc32().update(bytes).value(); }
 
 namespace {
 
-// These are polynomials modulo the generator. The highest bit is the coefficient of x^0.
+// A number here represents a polynomial modulo kGenerator. Its highest bit is the coefficient of
+// x^0.
 constexpr std::uint32_t kOne = 0x80000000U;
 constexpr std::uint32_t kByte = kOne >> 8U;  // x^8
 constexpr std::uint32_t kGenerator = 0xedb88320U;
@@ -29,7 +30,8 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
-/// Returns x^(8 * bytes): appending `bytes` zero bytes multiplies a remainder by this factor.
+/// Returns x^(8 * bytes). Multiplying a remainder by this factor has the effect of appending
+/// `bytes` zero bytes to the data.
 std::uint32_t shift_of(std::uint64_t bytes) {
   std::uint32_t power = kByte;
   std::uint32_t result = kOne;

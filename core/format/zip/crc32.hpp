@@ -22,8 +22,9 @@ class Crc32 {
 
 std::uint32_t crc32_of(ByteSpan bytes);
 
-/// Computes the checksum of bytes that arrive in pieces in any order; each byte must arrive once.
-/// Pieces in order, of 32 bytes or more, cost little extra; pieces out of order cost a little more.
+/// Computes the checksum of bytes that arrive in pieces, in any order; each byte must arrive once.
+/// If pieces of 32 bytes or more arrive in order, this costs little more than a plain CRC-32;
+/// pieces out of order cost slightly more.
 class ScatteredCrc32 {
  public:
   /// Expects `size` bytes in total.

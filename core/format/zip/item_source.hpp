@@ -27,17 +27,17 @@ class ItemSource {
   /// TORN_FILE if the file ends earlier.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
 
-  /// Returns the place of byte `offset` of the slice. The returned place holds the offset from the
-  /// start of the file.
+  /// Returns the error place of byte `offset` of the slice. The offset in the result is counted
+  /// from the start of the file.
   ErrorPlace place_at(std::uint64_t offset) const;
-  /// Throws an Error whose place is byte `offset` of the slice.
+  /// Throws an Error that reports byte `offset` of the slice as its place.
   [[noreturn]] void fail(Code code, std::string message, std::uint64_t offset) const;
 
  private:
   ErrorPlace place_;
 };
 
-/// A slice of bytes in memory. The bytes must outlive it.
+/// A slice of bytes in memory. The bytes must outlive this object.
 class SpanSource final : public ItemSource {
  public:
   explicit SpanSource(ByteSpan bytes, ErrorPlace place = {})

@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// The models that train, and the ranks that train them.
+/// The models to train, and the ranks that train them.
 struct JobMakeup {
   std::string model = "gpt-tiny";
   Layout layout = {};
@@ -30,14 +30,14 @@ struct JobMakeup {
 struct JobIdentity {
   std::string run = "run";               ///< identity of the run; loads expect the same one
   std::string engine = "reprise";        ///< name and version of the engine, written by saves
-  std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are accepted
+  std::vector<std::string> adopts = {};  ///< other runs; a load also accepts their checkpoints
 };
 
 struct TrainingSettings {
   std::uint64_t seed = 1;  ///< seed of start values, data and random streams; replaced by a load
   Schedule schedule = {};
   double clip_grad = 0;       ///< limit on the norm of gradients over all modules; 0 for none
-  bool random_by_dp = false;  ///< true if random streams differ by rank of dp x cp
+  bool random_by_dp = false;  ///< true if each rank of dp x cp has different random streams
   /// The field in which the two parameter groups of an optimizer differ.
   GroupField groups_differ_in = GroupField::kWdMult;
 };
@@ -53,19 +53,20 @@ struct CheckpointForm {
 
 /// The groups that saves and loads use.
 struct GroupChoice {
-  GroupSource source = {};    ///< the job's own groups that it passes to saves and loads
-  RegistryUse fallback = {};  ///< which global groups may replace missing ones
+  GroupSource source = {};    ///< which of the job's own groups are passed to saves and loads
+  RegistryUse fallback = {};  ///< which global groups can replace missing ones
 };
 
 /// Parts that a load leaves out on purpose. The members correspond to Megatron's options.
 struct LoadChoice {
   /// False for no-load-optim: masters are made from the weights, and the schedule starts afresh.
   bool optimizer = true;
-  bool schedule = true;                 ///< false for no-load-scheduler
-  bool random = true;                   ///< false for no-load-rng
-  bool finetune = false;                ///< true to load only weights and start from iteration 0
-  std::vector<std::string> adds = {};   ///< modules missing in the checkpoint that may start fresh
-  std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job may leave out
+  bool schedule = true;   ///< false for no-load-scheduler
+  bool random = true;     ///< false for no-load-rng
+  bool finetune = false;  ///< true to load only weights and start from iteration 0
+  /// Modules that may be missing in the checkpoint; they then start with fresh values.
+  std::vector<std::string> adds = {};
+  std::vector<std::string> drops = {};  ///< modules of the checkpoint that the job may lack
 
   friend bool operator==(const LoadChoice&, const LoadChoice&) = default;
 };
@@ -87,8 +88,8 @@ struct JobConfig {
   JobHardware hardware = {};
 };
 
-/// Returns the modules of a job, with their ranks. A job that is one model has a single module
-/// without a name.
+/// Returns the modules of a job, with their ranks. For a job that trains one model, returns a
+/// single module with an empty name.
 std::vector<ModuleConfig> modules_of(const JobConfig& config);
 
 }  // namespace reprise::sim

@@ -21,8 +21,8 @@ struct JobData {
   JobConfig config;
   JobPolicy policy;
   GlobalRank rank;
-  std::vector<ModuleConfig>
-      all_modules;  ///< all modules of the job, not only those with a part here
+  /// All modules of the job, even those of which this rank has no part.
+  std::vector<ModuleConfig> all_modules;
   std::shared_ptr<Communicator> world;
   std::vector<Module> modules;  ///< modules of which this rank has a part
   TrainingProgress progress;

@@ -25,7 +25,7 @@ namespace reprise::sim {
 
 // --- from loaded state to the next step --------------------------------------------------------
 
-/// State on which the refresh after a load works. Must outlive the steps of the refresh.
+/// Modules whose loaded state is refreshed. Must outlive the steps of the refresh.
 struct Loaded {
   std::span<Module> modules;  ///< modules of which this rank has a part
   Communicator& world;
@@ -44,7 +44,7 @@ struct RefreshStep {
 
 /// Returns the steps from the loaded state to the state that the next forward pass uses:
 ///
-///   convert          splits slots that were stored under another sharding into this job's shares
+///   convert          if slots were stored in another sharding, splits them into this job's shares
 ///   check_masters    compares bf16(master) with the stored weight on every rank; throws
 ///                    STALE_DERIVED on all ranks if a weight differs on any rank
 ///   install_own      copies this rank's share into the compute copy
@@ -63,18 +63,18 @@ struct Holding {
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
   const std::shared_ptr<const Mesh>& mesh;  ///< mesh of the ranks that hold parts or copies
-  GroupRank member;                         ///< this rank in the mesh
+  GroupRank member;                         ///< this rank's index in the mesh
   const LocalTensor& tensor;                ///< the rank's part under model parallelism
   std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
   Placement placement;                      ///< splits by model parallelism and optimizer shares
   bool flat = false;                        ///< true if the share is a flattened range
   std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
-  std::span<const Share> shares;            ///< shares of all ranks; empty without sharing
+  std::span<const Share> shares;            ///< shares of all ranks; empty if there are no shares
   GroupRank own;                            ///< this rank's index in `shares`
   std::int32_t ranks_per_node = 0;          ///< 0 if all ranks are on one node
 };
 
-/// Description of a leaf without its bytes. Pieces refer to a buffer that holds the boxes one after
+/// Describes a leaf without its bytes. The pieces refer to a buffer that holds the boxes one after
 /// another.
 struct Description {
   std::string key;
@@ -84,8 +84,8 @@ struct Description {
   std::optional<Placed> placed;
 };
 
-/// Returns the parameter's own key, global shape and boxes. Adds mesh and placement if these alone
-/// determine the boxes.
+/// Returns the parameter's own key, global shape and boxes. If mesh and placement alone determine
+/// the boxes, adds mesh and placement.
 Description describe(const Holding& holding);
 
 /// Returns the copy index of this member under the placement; 0 is the main copy.
@@ -94,8 +94,7 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  /// Streams of this rank. If the streams in its dp x cp group differ, those of all ranks of the
-  /// group.
+  /// Random streams of this rank, or of all ranks of its dp x cp group if their streams differ.
   std::span<const HostRng> host;
   const HostRng* expert = nullptr;  ///< null if the model has no experts
   const CheckpointGroups& groups;
@@ -111,32 +110,32 @@ std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
 
-/// A layer that makes its own part of a checkpoint.
+/// A layer that builds its own part of a checkpoint.
 struct LeafLayer {
   std::string_view key;           ///< key of one of the layer's parameters
-  const CheckpointGroups& given;  ///< groups that the layer is called with
+  const CheckpointGroups& given;  ///< groups passed to the layer
   const GroupRegistry& registry;
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// Returns the schedule to use after a load: `stored`, with its sample count. The sample count of
-/// `own` is dropped.
+/// Returns the schedule to use after a load: `stored`, including its sample count.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// Returns the sharding by which a load reads the optimizer state: that of the checkpoint.
+/// Returns the sharding in which a load reads the optimizer state. A correct job uses the
+/// checkpoint's sharding.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
-/// Inputs of same_streams(): a module's layout in the checkpoint and its layout in this job. They
-/// determine the arrangement of the module's random states, or of its experts' random states if
-/// `of_experts` is true.
+/// Inputs of same_streams(): a module's layout in the checkpoint and its layout in this job. Each
+/// layout determines how the module's random states are arranged. If `of_experts` is true, only the
+/// random states of the module's experts are compared.
 struct StreamGrids {
   const Layout& stored;
   const Layout& own;
   bool of_experts = false;
   bool by_dp = false;  ///< true if streams differ by rank of dp x cp
 };
-/// True if both arrangements are the same. Only then does each rank find its own stream in the
-/// checkpoint.
+/// True if the two layouts arrange the random states in the same way. Only then can each rank find
+/// its own stream in the checkpoint.
 bool same_streams(const StreamGrids& grids);
 
 /// Decides which keys, copies and objects of a checkpoint belong to a module.
@@ -161,8 +160,8 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Returns the ranks whose gradients are summed for a parameter that several stages hold. A correct
-/// job includes all holders.
+/// Several stages can hold the same parameter. Returns the ranks that sum their gradients for it. A
+/// correct job includes all holders.
 Group all_holders(const Group& holders);
 
 /// Returns the seed of a member's start values. A correct job gives all members the same seed.
@@ -182,7 +181,7 @@ struct Moved {
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
-  /// Rule by which a placement splits dimensions. It must be the same as in the plan of a save.
+  /// Rule by which a placement splits dimensions. The plan of a save must use the same rule.
   ChunkRule slice = ceil_chunk;
   /// Returns the rules that map a key to its placement in a checkpoint.
   const PartitionRules& (*names)() = partition_rules;
@@ -193,11 +192,12 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// Select parts of the whole state: `saved` selects what a save writes, `requested` what a load
-  /// requests.
+  /// These functions select parts of the whole state: `saved` selects what a save writes,
+  /// `requested` what a load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
-  /// Choose the groups of a save and of a load, and check that all ranks agree on them.
+  /// These functions choose the groups of a save and of a load, and check that all ranks agree on
+  /// them.
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kUnit = 1048576;  // 2^20
 
-/// Returns the sums over each module's ranks. Leaves out modules of which this rank has no part.
+/// Returns the squares and the zeros of each module, summed over the module's ranks. If this rank
+/// has no part of a module, returns the module's values unchanged.
 std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
   std::vector<std::int64_t> sums;
   for (const auto& module : own) {
@@ -38,7 +39,7 @@ void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own,
   std::vector<std::int64_t> mine;
   for (const auto& module : own) {
     mine.push_back(module.overflow ? 1 : 0);
-    // No scale is negative, so the bits of two scales compare like their values.
+    // No scale is negative, so comparing bit patterns gives the same result as comparing scales.
     mine.push_back(std::bit_cast<std::int64_t>(module.loss_scale));
   }
   const auto all = world.all_reduce(Reduce::kMax, mine);

@@ -20,13 +20,13 @@ struct ModuleStep {
   Communicator* group = nullptr;  ///< ranks of the module; null if this rank is not one of them
   bool overflow = false;          ///< true if gradients of the module are not finite
   double loss_scale = 0;
-  std::int64_t squares = 0;  ///< sum of squares of gradients, each counted once, in units of 2^-20
+  std::int64_t squares = 0;  ///< sum of squared gradients, copies counted once, in units of 2^-20
   std::int64_t zeros = 0;    ///< number of zero gradients
 };
 
 struct StepAgreement {
-  bool overflow = false;            ///< true if some module overflowed; in that case nobody updates
-  std::vector<ModuleStep> modules;  ///< in the order of the job's modules; their groups are not set
+  bool overflow = false;  ///< true if any module overflowed; in that case no module is updated
+  std::vector<ModuleStep> modules;  ///< one per module, in the job's order; `group` is not set
 
   /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;
@@ -37,7 +37,7 @@ struct StepAgreement {
 /// this rank has no part.
 StepAgreement agree_on_step(Communicator& world, std::span<const ModuleStep> own);
 
-/// Collective over the world: true if all ranks have updated.
+/// Collective over the world. Returns true if all ranks have updated.
 bool all_have_stepped(Communicator& world, bool own);
 
 struct StepPolicy {
@@ -50,7 +50,7 @@ struct StepPolicy {
 /// Agrees on found-inf and loss scales of all modules. Resizes `agreed.modules` to the size of
 /// `own`.
 void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own, StepAgreement& agreed);
-/// Agrees on the squares and zeros of all modules.
+/// Agrees on the sum of squares and the number of zeros of each module.
 void agree_on_statistics(Communicator& world, std::span<const ModuleStep> own,
                          StepAgreement& agreed);
 

@@ -17,9 +17,9 @@ struct StepRecord {
   Step step;                 ///< number of completed iterations
   std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20, equal in every layout
   double lr = 0;             ///< value that the step used
-  double loss_scale = 0;     ///< value that the step used; of the first module if there are several
+  double loss_scale = 0;     ///< scale that the step used; the first module's if there are several
   bool overflow = false;     ///< true if the update was skipped
-  bool skipped = false;      ///< true if the iteration only consumed its samples
+  bool skipped = false;      ///< true if the iteration consumed its samples without training
   double gradient_norm = 0;  ///< norm over all modules, before clipping
   std::int64_t zeros = 0;    ///< number of zero gradients
   std::vector<double> scales = {};  ///< loss scales of all modules, in the order of their names

@@ -7,8 +7,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Throws if only one half of a pair is given; Megatron would continue with such a pair as rank 0
-/// of 1.
+/// Throws if only one group of the pair (tp, pp) is given. Megatron would continue as if the other
+/// group consisted of this rank alone.
 void require_pair(const GroupCall& call) {
   if (call.given.tp.has_value() == call.given.pp.has_value()) return;
   const bool tp = call.given.tp.has_value();
@@ -19,7 +19,7 @@ void require_pair(const GroupCall& call) {
               {.rank = call.self});
 }
 
-/// Returns the groups that the model needs and was not given.
+/// Returns the groups that the model needs but the caller did not pass.
 GroupSet missing_of(const GroupCall& call) {
   GroupSet missing;
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) {

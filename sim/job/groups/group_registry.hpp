@@ -1,6 +1,6 @@
 #pragma once
 // Holds the groups of one process, like Megatron's parallel state. Only callers that pass no groups
-// to a save or a load take groups from here.
+// to a save or a load use these groups.
 
 #include <cstdint>
 #include <string_view>
@@ -20,10 +20,10 @@ struct RegistryUse {
 };
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
-/// Returns "allowed" or "forbidden"; "partly forbidden" if only some groups are.
+/// Returns "allowed", "forbidden", or "partly forbidden" if only some groups are forbidden.
 std::string_view name_of(const RegistryUse& use);
 
-/// The operation of a job that needs groups. Error messages begin with its name.
+/// Operations of a job that need groups. An error message begins with the operation's name.
 enum class GroupCaller : std::uint8_t { kSave, kLoad, kJudge };
 /// Returns "save", "load" or "judge".
 std::string_view name_of(GroupCaller caller);
@@ -34,9 +34,9 @@ class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// Returns all groups, for a caller to which the groups in `not_given` were not passed. Throws
-  /// GLOBAL_FALLBACK, with caller and groups, if one of `not_given` is forbidden, and
-  /// LAYOUT_MISMATCH on a rank that is in no global group.
+  /// Returns all groups. `caller` is the name of the calling operation, and `not_given` are the
+  /// groups that were not passed to it. Throws GLOBAL_FALLBACK, with caller and groups, if one of
+  /// `not_given` is forbidden, and LAYOUT_MISMATCH on a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
@@ -45,7 +45,7 @@ class GroupRegistry {
   RegistryUse fallback_;
 };
 
-/// A save or a load with the groups that it was given.
+/// A call of a save or a load, with the groups that were passed to it.
 struct GroupCall {
   GroupCaller caller;
   const CheckpointGroups& given;
@@ -54,9 +54,9 @@ struct GroupCall {
   bool experts = false;  ///< true if the model has experts
 };
 
-/// Returns the given groups, plus the registry's for each group that the model needs and was not
-/// given. tp_group and pp_group are a pair: throws USAGE, with both names, if only one of them is
-/// given.
+/// Returns the groups that were passed. If the model needs other groups, too, takes those from the
+/// registry. tp_group and pp_group must be passed together: throws USAGE, with both names, if only
+/// one is.
 CheckpointGroups resolve(const GroupCall& call);
 
 }  // namespace reprise::sim

@@ -1,7 +1,7 @@
 #pragma once
-// Defines the process groups that are passed to a save or a load. Each is an ordered list of global
-// ranks. Only group_registry.hpp reads groups from global state, for callers that have none to
-// pass.
+// Defines the process groups that are passed to a save or a load. A group is an ordered list of
+// global ranks. Only group_registry.hpp reads groups from global state; it serves callers that pass
+// no groups.
 
 #include <array>
 #include <bitset>
@@ -24,22 +24,23 @@ struct CheckpointGroups {
   std::optional<Group> dp_cp;
   std::optional<Group> dp;
   std::optional<Group> expt_dp;
-  /// Groups of the experts, whose tensors and stages may be distributed differently (our
-  /// extension). A model without experts needs neither these groups nor expt_dp.
+  /// Groups of the experts. The distribution of experts over ranks and stages may differ from that
+  /// of dense tensors (our extension). A model without experts needs neither these groups nor
+  /// expt_dp.
   std::optional<Group> ep = {};
   std::optional<Group> expt_tp = {};
   std::optional<Group> expt_pp = {};
-  std::string rng_prefix = {};  ///< prefix of the keys of random states: "mimo.vision."
+  std::string rng_prefix = {};  ///< prefix of random states' keys, such as "mimo.vision."
 
   friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
 };
 
-/// Groups of each module of which a rank has a part, in the order of the job's modules; one entry
-/// if the job is one model.
+/// Groups of a rank's modules, in the order of the job's modules. A job that is one model has one
+/// entry.
 using JobGroups = std::vector<CheckpointGroups>;
 
 struct GroupName {
-  std::string_view argument;  ///< argument, such as "tp_group"
+  std::string_view argument;  ///< name of the argument, such as "tp_group"
   std::optional<Group> CheckpointGroups::*group;
   bool of_experts = false;
 };
@@ -54,10 +55,11 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
     GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
     GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
 
-/// A subset of kGroupNames, by index.
+/// A set of groups; bit i stands for kGroupNames[i].
 using GroupSet = std::bitset<kGroupNames.size()>;
 inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
-/// Returns the set of these arguments. Throws USAGE with the known names if one is unknown.
+/// Returns the groups with these argument names. If a name is unknown, throws USAGE and lists the
+/// known names.
 GroupSet groups_named(std::span<const std::string> arguments);
 std::vector<std::string_view> arguments_of(const GroupSet& groups);
 
@@ -77,7 +79,8 @@ GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
 /// Pairs each group in `groups` with the group of the same name in `laid_out`, which was derived
-/// from the meshes. All ranks can then compare the pairs. `module` is put before the names.
+/// from the meshes. All ranks can then compare the pairs. In each pair, the name begins with
+/// `module`.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
@@ -86,7 +89,7 @@ struct GroupSource {
   GroupSet lacks = {};
 
   static const GroupSource kExplicit;  ///< all groups
-  static const GroupSource kFallback;  ///< no groups, as before groups became arguments
+  static const GroupSource kFallback;  ///< no groups, as in old callers without such arguments
   static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;

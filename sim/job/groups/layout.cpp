@@ -100,7 +100,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// For each name in a layout's order, the mesh axes that replace it, fastest first.
+/// Lists, for each name in a layout's order, the mesh axes that replace this name, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
@@ -118,8 +118,8 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-/// Returns the axes along which ranks hold copies; without `copies`, the axes along which ranks
-/// hold different parts. Includes only axes that take ranks (kOwnRanks).
+/// If `copies` is true, returns the axes along which ranks hold copies, otherwise the axes along
+/// which ranks hold different parts. Includes only axes with ranks of their own (kOwnRanks).
 std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
@@ -133,14 +133,14 @@ std::vector<std::string_view> axes_of_ranks(bool copies) {
   return axes;
 }
 
-/// True for an axis that takes ranks and splits both dense tensors and experts.
+/// True for an axis that has its own ranks and splits both dense tensors and experts.
 bool cuts_all_on_ranks(const LayoutField& field) {
   return field.takes_ranks() && field.cuts == Cuts::kAll;
 }
 
 bool spans_ranks(const LayoutField& field) { return field.spread != Spread::kWithinRank; }
 
-/// True if `a` and `b` agree in all sizes for which `meant` is true.
+/// True if `a` and `b` agree in all sizes that `meant` selects.
 template <class Meant>
 bool same_sizes(const Layout& a, const Layout& b, Meant meant) {
   return std::all_of(kLayoutFields.begin(), kLayoutFields.end(), [&](const LayoutField& field) {
@@ -148,7 +148,8 @@ bool same_sizes(const Layout& a, const Layout& b, Meant meant) {
   });
 }
 
-/// Reads "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
+/// Reads the words of a layout, such as "tp2", "tp=2" or "order dp-tp". Spaces and commas separate
+/// words.
 class Words {
  public:
   explicit Words(std::string_view text) : text_(text), rest_(text) {}
@@ -362,7 +363,8 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
   if (layout.stage_layers.empty() && layer < layers) {
-    // Distributes layers evenly: if there is a remainder, each of the first chunks takes one more.
+    // Distributes layers evenly: if there is a remainder, each of the first chunks gets one more
+    // layer.
     const std::int64_t each = layers / chunks;
     const std::int64_t larger = layers % chunks;
     const std::int64_t in_larger = larger * (each + 1);

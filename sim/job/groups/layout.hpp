@@ -6,9 +6,10 @@
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
 //     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
 //
-// Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. dp may be split into
-// dp_replicate copies of a smaller group that shards (HSDP). Experts have as many copies if edp can
-// be split so, and fewer otherwise: see expert_copies().
+// Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. With HSDP, dp is split into
+// dp_replicate groups that hold copies of the same state. Within a group, the ranks share the
+// state. Experts have as many copies if edp can be split in the same way, and fewer
+// otherwise: see expert_copies().
 
 #include <algorithm>
 #include <array>
@@ -60,8 +61,8 @@ struct Layout {
   std::int32_t etp = 0;           ///< tensor parallelism of experts; 0 if the same as tp
   std::int32_t dp_replicate = 1;  ///< number of copies that dp is split into; must divide dp
   std::int32_t vpp = 1;           ///< virtual stages per pipeline stage
-  /// Number of layers of each of the pp x vpp chunks, in model order; if empty, layers are
-  /// distributed evenly.
+  /// Numbers of layers in the pp x vpp chunks, in model order. If empty, layers are distributed
+  /// evenly.
   std::vector<std::int64_t> stage_layers;
 
   /// Returns kAxisNames joined by '-'.
@@ -84,22 +85,22 @@ struct Layout {
   void set_size(std::string_view axis, std::int32_t size);
 
   friend bool operator==(const Layout&, const Layout&) = default;
-  /// Prints "tp2 dp2", with " order dp-tp" unless it is the default, and " layers 1-3" if they are
-  /// set explicitly; "tp1" for a single rank.
+  /// Prints the sizes, such as "tp2 dp2", or "tp1" for a single rank. Appends the order (" order
+  /// dp-tp") if it is not the default, and the layers (" layers 1-3") if they are set explicitly.
   friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
 };
 
 std::string to_string(const Layout& layout);
 
-/// Says whether a size takes ranks.
+/// Says how a size affects the number of ranks.
 enum class Spread : std::uint8_t {
-  kOwnRanks,     ///< takes ranks: multiplies the world by the size
-  kSharedRanks,  ///< takes no ranks: divides ranks that other axes take
-  kWithinRank,   ///< neither takes nor divides ranks: each rank has all parts
+  kOwnRanks,     ///< multiplies the number of ranks by the size
+  kSharedRanks,  ///< adds no ranks: divides the ranks of other axes
+  kWithinRank,   ///< neither adds nor divides ranks: each rank has all parts
 };
 
-/// The tensors that a size splits into parts. The ranks along an axis that splits nothing hold
-/// copies of the same weights, and share one optimizer state among them.
+/// Says which tensors an axis splits into parts. If an axis splits none, the ranks along it hold
+/// copies of the same weights and share one optimizer state.
 enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -110,14 +111,14 @@ struct LayoutField {
   Spread spread;
   Cuts cuts;
 
-  /// Gives no parameter a default value, so that a new row can't forget one.
+  /// No parameter has a default value, so that a new row can't omit one.
   constexpr LayoutField(std::string_view name_, LayoutMember size_, Spread spread_, Cuts cuts_)
       : name(name_), size(size_), spread(spread_), cuts(cuts_) {}
 
   constexpr bool takes_ranks() const { return spread == Spread::kOwnRanks; }
   constexpr bool cuts_dense() const { return cuts == Cuts::kDense || cuts == Cuts::kAll; }
   constexpr bool cuts_experts() const { return cuts == Cuts::kExperts || cuts == Cuts::kAll; }
-  /// True if the ranks along this axis hold copies of each other.
+  /// True if the ranks along this axis hold copies of the same part.
   constexpr bool copies() const { return takes_ranks() && cuts == Cuts::kNothing; }
 };
 
@@ -137,7 +138,7 @@ static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSize
                            return field.name == size.name;
                          }));
 
-/// Returns the size that a field has in effect: an etp of 0 means the size of tp.
+/// Returns the effective value of a size: if etp is 0, the value of tp.
 std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
 
 /// True if `a` and `b` split the model into the same parts: each model-parallel rank has the same
@@ -152,9 +153,9 @@ bool same_expert_streams(const Layout& a, const Layout& b);
 /// shards of one copy.
 std::int32_t copies_of_parts(const Layout& layout);
 
-/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one larger
-/// than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide dp, or vpp
-/// and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
+/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits an axis
+/// larger than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not divide
+/// dp, or vpp and stage_layers don't fit pp. Throws USAGE for an unknown name in the order.
 void check(const Layout& layout);
 
 /// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order.
@@ -171,21 +172,21 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {}
 /// dp_shard and dp_replicate, of which dp_shard varies faster. Axes that the order omits have size
 /// 1 and come last. Checks the layout; `ranks` is as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
-/// part_axes() returns the axes of the dense mesh whose ranks hold different parts of the model.
-/// copy_axes() returns those whose ranks hold the same part. The fastest axis is first; dp appears
-/// as dp_shard and dp_replicate.
+/// part_axes() returns the axes of the dense mesh along which ranks hold different parts of the
+/// model. copy_axes() returns the axes along which ranks hold the same part. The fastest axis is
+/// first; dp appears as dp_shard and dp_replicate.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
-/// Returns the axes of the expert mesh whose ranks hold different parts of the experts, fastest
-/// first.
+/// Returns the axes of the expert mesh along which ranks hold different parts of the experts,
+/// fastest first.
 const std::vector<std::string_view>& expert_part_axes();
 /// Returns the mesh of the experts. It has the same ranks as the dense mesh, and the axes etp, ep,
 /// edp_shard, edp_replicate and pp in the layout's order.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns the pipeline stage of a layer among `layers` layers. The layers are split into pp x
-/// vpp chunks; the stages take one chunk each in turn, vpp times around. Throws LAYOUT_MISMATCH if
-/// stage_layers do not add up.
+/// Returns the pipeline stage of a layer among `layers` layers. The layers are split into pp x vpp
+/// chunks, which are assigned to the stages in turn. Throws LAYOUT_MISMATCH if stage_layers do not
+/// add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);

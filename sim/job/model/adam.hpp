@@ -1,5 +1,5 @@
 #pragma once
-// Updates one element by Adam. Runs on the host and in kernels, with the same bits.
+// Updates one element by Adam's rule. Host and kernels compute the same bits.
 
 #include <cmath>
 
@@ -21,8 +21,8 @@ struct Adam {
         correction1(static_cast<float>(1 - power(group.beta1, group.step + 1))),
         correction2(static_cast<float>(1 - power(group.beta2, group.step + 1))) {}
 
-  /// Updates one element. `m` and `v` are the moments, `g` is the gradient. The root is rounded
-  /// correctly on host and GPU.
+  /// Updates one element. `m` and `v` are the moments, `g` is the gradient. The square root is
+  /// rounded correctly on host and GPU.
   REPRISE_HD void apply(float& master, float& m, float& v, float g) const {
     m = beta1 * m + (1.0F - beta1) * g;
     v = beta2 * v + (1.0F - beta2) * (g * g);

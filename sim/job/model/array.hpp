@@ -39,7 +39,7 @@ class Array {
     const ElementMap all = line_map(static_cast<std::int64_t>(size_));
     processor().run({&all, 1}, Fill<T>{address(), value});
   }
-  /// Copies `values` from the host; there must be as many as the array has elements.
+  /// Copies `values` from the host. There must be one value for each element of the array.
   void assign(std::span<const T> values) {
     CHECK(values.size() == size_, values.size(), size_);
     processor().copy_in(std::as_bytes(values), memory_.get());

@@ -1,7 +1,7 @@
 #pragma once
-// Computes an element's bits from key, global index, step, data cursor and seed. They do not depend
-// on the layout, so any element can be computed on its own. Uses only exact arithmetic (+ - x / and
-// square roots). Runs on the host and in kernels.
+// Computes an element's bits from key, global index, step, data cursor and seed. The bits do not
+// depend on the layout, so any element can be computed on its own. Uses only basic arithmetic and
+// square roots, which are rounded in the same way everywhere. Runs on the host and in kernels.
 
 #include <bit>
 #include <cstdint>
@@ -64,7 +64,7 @@ REPRISE_HD constexpr float gradient(const Stream& gradients, std::int64_t index,
   return rounded((noise * 0.75F + weight * 0.25F) * loss_scale) / loss_scale;
 }
 
-/// Returns the square in units of 2^-20; saturates, also for infinities and NaNs.
+/// Returns the square in units of 2^-20. Squares that are too large, infinities and NaNs give 2^40.
 REPRISE_HD constexpr std::int64_t square_of(float value) {
   constexpr float kLargest = 1048576.0F;
   const float square = value * value;
@@ -72,7 +72,7 @@ REPRISE_HD constexpr std::int64_t square_of(float value) {
   return static_cast<std::int64_t>(square * 1048576.0F);
 }
 
-/// Returns one element's part of the loss, in units of 2^-20; saturates.
+/// Returns one element's part of the loss, in units of 2^-20. The result saturates.
 REPRISE_HD constexpr std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
   return square_of(weight - unit_of(targets.at(static_cast<std::uint64_t>(index))));
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Returns the batches of training in order, and returns them again if an iteration is run again.
-// Keeps the batches read since the start of the iteration; after a rewind, it returns the kept
-// batches without reading the source.
+// Returns the batches of training in order, and repeats them if an iteration is run again. Keeps
+// the batches read since the start of the iteration. After a rewind, returns the kept batches
+// without reading the source.
 //
 //   source   0 .. 7 | 8 .. 15 | 16 ..          cursor: the next sample that the source gives
 //                     kept: [8, 16)            rewind() returns 8 .. 15 again; advance() drops them
@@ -30,8 +30,8 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-/// Says if an iterator can return batches again. kWrapped keeps the batches of an iteration for
-/// this; kPlain keeps none and only reads the source.
+/// Says whether an iterator can repeat batches. kWrapped keeps the batches of an iteration for this
+/// purpose; kPlain keeps none and only reads the source.
 enum class Wrapping : std::uint8_t { kWrapped, kPlain };
 
 class DataIterator {
@@ -40,8 +40,8 @@ class DataIterator {
   explicit DataIterator(DataPosition position, Wrapping wrapping = Wrapping::kWrapped)
       : position_(std::move(position)), wrapping_(wrapping) {}
 
-  /// Returns the next batch. Throws USAGE if a run after a rewind reads more batches than the run
-  /// before it: all runs of an iteration must read the same batches.
+  /// Returns the next batch. All runs of an iteration must read the same batches: throws USAGE if a
+  /// run after a rewind reads more batches than the run before.
   SampleRange next(std::int64_t count);
   /// Goes back to the first batch of the iteration. Throws UNSUPPORTED if the iterator is plain.
   void rewind();

@@ -1,7 +1,7 @@
 #pragma once
-// Defines all work that the job does on elements. Each kind is written once: the host runs it in a
-// loop, a kernel runs it with one thread per element. Pointers are addresses in the processor's
-// memory.
+// Defines all of the job's operations on elements. Each operation is written once: the host runs it
+// in a loop, a kernel runs it with one thread per element. Pointers are addresses in the
+// processor's memory.
 
 #include <cstdint>
 #include <variant>
@@ -13,7 +13,7 @@
 
 namespace reprise::sim {
 
-/// Identifies one of several equal copies of the same elements, held by different ranks.
+/// Different ranks hold equal copies of the same elements. A Copy identifies one of them.
 struct Copy {
   std::int32_t own = 0;
   std::int32_t of = 1;
@@ -131,9 +131,9 @@ struct LossTerm {
   }
 };
 
-/// Computes five sums. Over all gradients: the squares, and the numbers of infinities and of NaNs.
-/// Over the gradients that this copy contributes: the squares, and the number of zeros. Squares are
-/// in units of 2^-20.
+/// Computes five sums. Three cover all gradients: the sum of squares, the number of infinities and
+/// the number of NaNs. Two cover the gradients that this copy contributes: the sum of squares and
+/// the number of zeros. Sums of squares are in units of 2^-20.
 struct GradientTerm {
   Gradients gradients;
   Copy copy;
@@ -165,7 +165,7 @@ using ElementTerm =
 
 // --- searches -------------------------------------------------------------------------------
 
-/// True for a stored weight that differs from the rounded stored master.
+/// True if a stored weight differs from its stored master rounded to bf16.
 struct StaleWeight {
   const float* master = nullptr;  ///< indexed by ElementPlace::a, like `stored`
   const std::uint16_t* stored = nullptr;

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// How many numbers a training step draws from each kind of stream.
+/// Numbers that a training step draws from each kind of stream.
 constexpr int kHostDraws = 3;
 constexpr int kDeviceDraws = 5;
 constexpr int kTrackerDraws = 2;

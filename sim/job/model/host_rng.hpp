@@ -26,8 +26,8 @@ struct RandomStream {
   friend bool operator==(const RandomStream&, const RandomStream&) = default;
 };
 
-/// Streams of one coordinate, as in Megatron: the host's generators, the device's, and those of the
-/// tracker of model-parallel streams.
+/// Streams of one coordinate. As in Megatron, they are the host's generators, the device's
+/// generator, and the generator that the tracker keeps for model parallelism.
 struct HostRng {
   RandomStream host;
   RandomStream device;
@@ -48,7 +48,7 @@ struct HostRng {
 /// Returns the seed of a module's streams; if `module` is empty, the run's own seed.
 std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module);
 
-/// Encodes a list of dicts, one per stream, in Megatron's form.
+/// Encodes `streams` as a list with one dict for each, in Megatron's form.
 Value encode(std::span<const HostRng> streams);
 /// Encodes a list with `rng` as its only entry.
 Value encode(const HostRng& rng);

@@ -5,14 +5,14 @@
 namespace reprise::sim {
 namespace {
 
-/// Consecutive local indices of one dimension that are also consecutive global indices. `global` is
-/// the global index of the first.
+/// Consecutive local indices along one dimension; their global indices are consecutive, too.
+/// `global` is the global index of the first.
 struct Run {
   Interval local;
   std::int64_t global = 0;
 };
 
-/// Splits the local indices `wanted` into runs, each within one global interval.
+/// Splits the local indices `wanted` into ranges, each within one global interval.
 std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   std::vector<Run> runs;
   std::int64_t at = 0;  // local index where `part` begins

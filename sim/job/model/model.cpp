@@ -50,7 +50,8 @@ class Builder {
              std::int64_t padded_to) {
     add(name, {vocabulary, hidden}, ParameterGroup::kDecayed, false).rows_multiple = padded_to;
   }
-  /// Marks the parameters that follow as part of a leaf layer (see ParameterSpec::leaf_layer).
+  /// Until the next call of at(), all added parameters belong to a leaf layer (see
+  /// ParameterSpec::leaf_layer).
   Builder& leaf_layer() {
     leaf_layer_ = true;
     return *this;
@@ -99,7 +100,8 @@ void add_latent_attention(Builder& build, std::int64_t hidden, const LatentAtten
   build.matrix("self_attention.linear_proj.weight", {hidden, sizes.heads * sizes.head});
 }
 
-/// Adds a state-space layer. Its inner size is twice the hidden size, in heads of 4.
+/// Adds a state-space layer. Its inner size is twice the hidden size and is divided into heads of
+/// 4.
 void add_mixer(Builder& build, std::int64_t hidden) {
   constexpr std::int64_t kHead = 4;
   constexpr std::int64_t kKernel = 4;
@@ -207,8 +209,8 @@ constexpr MoeSizes kTwelve = {.layers = 12,
                               .vocabulary = 61,
                               .streams = 0,
                               .own_tensors = true};
-/// Small in every dimension, so that meshes of 2 to 8 ranks split some dimensions unevenly and
-/// leave shards of others empty.
+/// A model that is small in every dimension. Meshes of 2 to 8 ranks split some dimensions unevenly
+/// and leave some shards of other dimensions empty.
 constexpr MoeSizes kEveryKind = {.layers = 2,
                                  .dense_layers = 1,
                                  .hidden = 6,

@@ -23,8 +23,8 @@ enum class ParameterGroup : std::uint8_t {
 };
 inline constexpr std::size_t kParameterGroups = 2;
 
-/// Equal components of one dimension, each of which is split separately, like the gate and up
-/// halves of a SwiGLU projection: each rank holds its part of every component.
+/// A dimension that is made of equal components. Each component is split separately, so each rank
+/// holds a part of every component. Examples are the gate and up halves of a SwiGLU projection.
 struct Fused {
   std::int64_t components = 1;
   std::size_t dim = 0;
@@ -36,7 +36,7 @@ struct OwnExpert {
   std::int64_t of = 1;
 };
 
-/// Place of a parameter in the model; decides its pipeline stage.
+/// Place of a parameter in the model; determines the parameter's pipeline stage.
 struct Place {
   enum class At : std::uint8_t { kFirst, kLayer, kLast } at = At::kFirst;
   std::int64_t layer = 0;  ///< set for kLayer
@@ -94,15 +94,15 @@ struct GptSizes {
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
   std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0 if the same as `hidden`
-  std::int64_t padded_to = 0;  ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t padded_to = 0;  ///< padding of the vocabulary: see ParameterSpec::rows_multiple
   /// Number of leading layers that have a state-space mixer instead of attention.
   std::int64_t mixer_layers = 0;
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
 
-/// Sizes of an encoder of patches (of images, of spectra) whose output is projected to the hidden
-/// size of a language model. It has no vocabulary.
+/// Sizes of an encoder for patches of images or spectra. Its output is projected to the hidden size
+/// of a language model. It has no vocabulary.
 struct EncoderSizes {
   std::int64_t layers = 4;
   std::int64_t hidden = 10;
@@ -119,8 +119,8 @@ struct LatentAttention {
   std::int64_t heads = 0;
   std::int64_t query_rank = 0;      ///< width of the narrow part of queries
   std::int64_t key_value_rank = 0;  ///< width of the narrow part of keys and values
-  std::int64_t head = 0;            ///< width of a head's values, and of keys without position
-  std::int64_t rotary = 0;          ///< additional width of keys and queries for the position
+  std::int64_t head = 0;    ///< width of a head's values, and of its keys without the rotary part
+  std::int64_t rotary = 0;  ///< width of the rotary part that keys and queries have in addition
 };
 
 /// Sizes of a mixture of experts. The first `dense_layers` layers are like those of a GPT. The
@@ -134,14 +134,15 @@ struct MoeSizes {
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;  ///< width of the shared expert; 0 if there is none
-  /// Number of rows. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty one.
+  /// Size of the vocabulary. 512 rows over 30 ranks give 28 full shards, one of 8 rows and an empty
+  /// one.
   std::int64_t vocabulary = 512;
   std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< number of hyper-connections; 0 if there are none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
   std::int64_t mtp_layers = 0;  ///< layers of multi-token prediction; if there are any, the last
                                 ///< stage has an embedding, too
-  std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t padded_to = 0;   ///< padding of the vocabulary: see ParameterSpec::rows_multiple
   /// True if each expert has a separate tensor, such as "...linear_fc1.weight3".
   bool own_tensors = false;
   bool mtp_own_tensors = false;  ///< like own_tensors, but only for experts of prediction layers
@@ -162,7 +163,7 @@ ModelSpec model_named(std::string_view name);
 /// layout has expert parallelism and the model has no experts.
 void check_fits(const ModelSpec& model, const Layout& layout);
 
-/// Returns the EP rank that holds a tensor of `expert`.
+/// Returns the EP rank that holds the tensors of `expert`.
 std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice = ceil_chunk);
 
 /// Returns the stages that hold a parameter, ascending.

@@ -1,5 +1,5 @@
 #pragma once
-// Gives judges a copy of a state with elements that the host can read.
+// Copies a state to the host if necessary, so that judges can read its elements.
 
 #include <optional>
 #include <vector>

@@ -17,7 +17,7 @@ enum class MeshKind : std::uint8_t {
 };
 
 struct PartitionRule {
-  std::string_view part;  ///< matches keys that contain it; a # at its end stands for a digit
+  std::string_view part;  ///< applies to keys that contain this text; a final # stands for a digit
   std::vector<Split> splits;
   MeshKind mesh = MeshKind::kDense;
 };

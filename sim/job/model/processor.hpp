@@ -2,8 +2,9 @@
 // Defines the memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes
 // the same bits, except for NaNs that arithmetic produces.
 //
-// Work on a processor's memory runs in the order of the calls. A call that returns numbers or bytes
-// waits for all earlier work; after other calls the work may still be running.
+// Operations on a processor's memory run in the order of the calls. A call that returns numbers or
+// bytes waits for all earlier operations. Other calls may return before their operation is
+// complete.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace reprise::sim {
 
-/// Memory of a processor. The last owner frees it; the processor outlives it.
+/// Memory of a processor. Its last owner frees it. It must not outlive the processor.
 using ArrayMemory = std::shared_ptr<std::byte[]>;
 
 /// A strided copy within a processor's memory; both views start at the region's first element.
@@ -28,12 +29,13 @@ struct BoxCopy {
   std::size_t element_bytes = 1;
 };
 
-/// If a device fails, the first call that notices throws the error of the device's adapter.
+/// If a device fails, the first call that notices the failure throws the error of the device's
+/// adapter.
 class Processor {
  public:
   virtual ~Processor() = default;
 
-  /// True if host code may dereference addresses of its memory.
+  /// True if host code may dereference addresses of this processor's memory.
   virtual bool host_memory() const = 0;
   /// Returns memory with undefined content, aligned to at least 16 bytes. Throws NO_SPACE if a
   /// device is full.
@@ -42,15 +44,15 @@ class Processor {
   virtual void copy_in(ByteSpan host, std::byte* to) = 0;
   /// Copies to the host. The host's bytes are complete after the call.
   virtual void copy_out(const std::byte* from, MutableByteSpan host) = 0;
-  /// Makes the copies in any order; they do not overlap.
+  /// Performs the copies in any order. They must not overlap.
   virtual void copy(std::span<const BoxCopy> copies) = 0;
 
-  /// Does the work on each element of the maps, in any order.
+  /// Applies `work` to each element of the maps, in any order.
   virtual void run(std::span<const ElementMap> over, const ElementWork& work) = 0;
-  /// Returns the sums of the term over all elements of the maps.
+  /// Returns the sums of `term` over all elements of the maps.
   virtual Sums sum(std::span<const ElementMap> over, const ElementTerm& term) = 0;
-  /// Returns how many elements of the maps, in their order, precede the first stale one; nothing if
-  /// none is stale.
+  /// Finds the first stale weight in the order of the maps. Returns the number of elements before
+  /// it, or nothing if no weight is stale.
   virtual std::optional<std::int64_t> first(std::span<const ElementMap> over,
                                             const StaleWeight& stale) = 0;
 };

@@ -12,7 +12,6 @@
 
 namespace reprise::sim {
 
-/// Settings of a parameter group of Adam.
 /// The one identifier in which an optimizer's two parameter groups differ.
 enum class GroupField : std::uint8_t {
   kWdMult,     ///< plain parameters have no weight decay
@@ -22,6 +21,7 @@ enum class GroupField : std::uint8_t {
 /// Returns the name of the field in a checkpoint, such as "lr_mult".
 std::string_view name_of(GroupField field);
 
+/// Adam's settings for one parameter group.
 struct GroupSettings {
   double lr = 0;  ///< rate of the next step; the schedule sets it after each step
   double weight_decay = 0;
@@ -40,7 +40,7 @@ struct GroupSettings {
 };
 
 /// The scale doubles after `growth_interval` good steps and is halved by an overflow. The largest
-/// gradients are near 1, and the largest finite half is 65504, so 65536 overflows.
+/// gradients are near 1, and the largest finite half is 65504, so a scale of 65536 overflows.
 struct LossScale {
   double scale = 32768;
   std::int64_t growth_tracker = 0;  ///< good steps since the last change
@@ -79,10 +79,10 @@ struct TrainingProgress {
   std::int64_t global_batch_size = 8;
   Schedule schedule;
 
-  /// Applies the effect of a step. Data cursor and iteration always advance; the schedule advances
-  /// only if the whole world `stepped`.
+  /// Applies the effect of a step. Data cursor and iteration always advance. The schedule advances
+  /// only if `stepped` is true, that is, if the whole world made the step.
   void after_step(bool stepped);
-  /// Applies an iteration that only consumes its samples and changes nothing else.
+  /// Applies an iteration that consumes its samples and changes nothing else.
   void skip();
 
   friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;

@@ -1,6 +1,6 @@
 #pragma once
-// Learning rate and weight decay as functions of consumed samples, like Megatron's
-// OptimizerParamScheduler: after a linear warm-up, the rate decays; the weight decay rises from
+// Computes learning rate and weight decay from the number of consumed samples, like Megatron's
+// OptimizerParamScheduler. The rate decays after a linear warm-up; the weight decay rises from
 // start_wd to end_wd. Uses no libm, so every machine gets the same bits.
 
 #include <cstdint>
@@ -17,13 +17,13 @@ double power(double base, std::int64_t exponent);
 enum class RateDecay : std::uint8_t { kCosine, kLinear, kConstant };
 /// Returns "cosine", "linear" or "constant".
 std::string_view name_of(RateDecay decay);
-/// Returns the decay of that name. Throws UNSUPPORTED, with the known names, if there is none.
+/// Returns the decay with that name. Throws UNSUPPORTED, with the known names, if there is none.
 RateDecay rate_decay_named(std::string_view name);
 
 enum class WeightDecayRise : std::uint8_t { kLinear, kConstant };
 /// Returns "linear" or "constant".
 std::string_view name_of(WeightDecayRise rise);
-/// Returns the rise of that name. Throws UNSUPPORTED, with the known names, if there is none.
+/// Returns the rise with that name. Throws UNSUPPORTED, with the known names, if there is none.
 WeightDecayRise weight_decay_rise_named(std::string_view name);
 
 struct Schedule {

@@ -1,7 +1,7 @@
 #pragma once
-// Defines the metadata that a save records about its leaves, like Megatron's content_metadata. Copy
-// indices of leaves are counted only within the group in the metadata. The group belongs to the
-// running job: a save removes it before writing the metadata, and a load adds its own group.
+// Defines the metadata that a save records about its leaves, like Megatron's content_metadata. It
+// names a group; a leaf's copy index counts only the copies within this group. The group belongs to
+// the running job: a save removes it before writing the metadata, and a load adds its own group.
 
 #include <optional>
 #include <string>

@@ -259,8 +259,8 @@ void strip_layouts(Dict& args) {
   }
 }
 
-/// Returns the identifiers of a parameter group. Jobs may order their groups differently; the
-/// identifiers find the same group in each.
+/// Returns the identifiers of a parameter group. Jobs may order their groups differently; equal
+/// identifiers show which groups correspond.
 std::array<double, 3> identifier_of(const Value& group) {
   const auto number = [&group](const char* key) {
     const Value* found = group.find(key);

@@ -33,7 +33,7 @@ struct RunIdentity {
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
-/// Parts of the training state that a save holds in addition to the weights.
+/// Parts of the training state that a save stores in addition to the weights.
 struct SaveParts {
   bool optimizer = true;  ///< true to include the optimizer, schedule and loss scale
   bool random = true;
@@ -43,8 +43,7 @@ struct SaveParts {
 
 struct CommonState {
   TrainingProgress progress;
-  /// Modules of the saving job. Of their settings, only those that decide how a checkpoint is read
-  /// are set.
+  /// Modules of the saving job. Only the settings that decide how a checkpoint is read are set.
   std::vector<ModuleConfig> modules;
   OptimizerSettings optimizer;  ///< set only for a job that is one model
   RunIdentity identity;
@@ -64,10 +63,10 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
 /// for a different checkpoint version. Parts that were left out on purpose have default values.
 CommonState decode_common(const Value& common);
 
-/// Returns the part of `common` that depends neither on the layout nor on the writer, for digests
-/// and for comparing two jobs. Omits from `args` the parallel sizes, the ranks, and the flags for
-/// omitted parts. Omits the optimizers' shardings, `rerun_state_machine`, `content_metadata` and
-/// `reprise`. Orders parameter groups by their identifiers.
+/// Returns the part of `common` that depends neither on the layout nor on the writer. Digests and
+/// comparisons of two jobs use it. Omits from `args` the parallel sizes, the ranks, and the flags
+/// for omitted parts. Omits the optimizers' shardings, `rerun_state_machine`, `content_metadata`
+/// and `reprise`. Orders parameter groups by their identifiers.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

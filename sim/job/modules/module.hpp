@@ -43,9 +43,9 @@ struct Module {
   std::shared_ptr<const Mesh> dense_mesh;
   std::shared_ptr<const Mesh> expert_mesh;
   std::shared_ptr<Communicator> group;  ///< communicator of all ranks of the module
-  std::vector<Family> families;         ///< two families, as a chain, if the module has experts
+  std::vector<Family> families;         ///< two (a chain) if the module has experts, otherwise one
   Streams streams;
-  Streams streams_before;  ///< streams before the iteration's initial run
+  Streams streams_before;  ///< streams before the iteration's first run
   /// Streams of all ranks in this rank's dp x cp group, in the group's order. Used only if
   /// the streams of these ranks differ.
   std::vector<HostRng> streams_over_dp;
@@ -58,8 +58,8 @@ struct Module {
   const Group& members() const { return dense_mesh->members(); }
 };
 
-/// Returns the streams of the members of `order`, in that order. `streams` belong to the members of
-/// `held`, in that order. Throws LAYOUT_MISMATCH if `held` lacks a member of `order`.
+/// Reorders streams: `streams` has one entry for each member of `held`, and the result has one for
+/// each member of `order`. Throws LAYOUT_MISMATCH if `held` lacks a member of `order`.
 std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
                                 const Group& held);
 

@@ -16,8 +16,8 @@ bool is_word(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
 }
 
-/// Throws for a name that would make keys ambiguous: a dot or a slash would end the name within a
-/// key, and a number would look like an index in a chain.
+/// Throws if a name would make keys ambiguous: a dot or a slash would end the name within a key,
+/// and a number would look like an index in a chain.
 void check_name(const std::string& name) {
   const bool word = !name.empty() && std::all_of(name.begin(), name.end(), is_word);
   if (word && !(name.front() >= '0' && name.front() <= '9')) return;

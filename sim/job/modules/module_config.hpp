@@ -34,7 +34,8 @@ struct ModuleConfig {
   friend std::ostream& operator<<(std::ostream& out, const ModuleConfig& module);
 };
 
-/// Returns the prefix of all of a module's keys: "mimo.vision."; empty if `name` is empty.
+/// Returns the prefix with which all of a module's keys begin, such as "mimo.vision."; empty if
+/// `name` is empty.
 std::string module_prefix(std::string_view name);
 
 /// Assigns consecutive ranks to the modules that have none, in the order of the modules.

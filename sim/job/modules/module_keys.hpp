@@ -1,6 +1,6 @@
 #pragma once
-// Builds and reads the keys of a module's part of a checkpoint. Today all of them begin with the
-// module's prefix; checkpoints from before the prefix existed have the bare form.
+// Builds and reads the keys of a module's part of a checkpoint. Keys now begin with the module's
+// prefix. Old checkpoints have bare keys, which lack this prefix.
 //
 //                prefixed                                    bare
 //   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>; module
@@ -36,8 +36,8 @@ std::optional<KeyForm> key_form_named(std::string_view name);
 /// Prefixes of a module's keys; empty for a job that is one model.
 struct ModuleKeys {
   std::string before;    ///< prefix of all keys except those of settings and streams
-  std::string within;    ///< prefix of a weight's key, even where this key is part of a slot's key
-  std::string settings;  ///< prefix of the keys of settings_key()
+  std::string within;    ///< prefix of a weight's key, also of one inside a slot's key
+  std::string settings;  ///< prefix of the keys that settings_key() returns
   std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 // Computes the flat buckets of a distributed optimizer. Buckets hold the parameters from the last
 // to the first, because gradients become ready in that order. Each parameter begins at a multiple
-// of 64 elements. A full bucket is closed, and padded so that the ranks that share it hold equal
-// ranges.
+// of 64 elements. A full bucket is closed. It is padded so that all ranks hold ranges of the same
+// length.
 //
 //   bucket 0, 2 ranks:  | c c c . | b b b b | b . . . |   unpadded 9, padded 12
 //                       |--- rank 0 ---|--- rank 1 ---|   . is padding with undefined bytes
@@ -18,13 +18,13 @@ namespace reprise::sim {
 
 /// Sizes of buckets, in elements.
 struct BucketSizes {
-  std::int64_t full = 3000;     ///< a bucket is closed once it has this many elements
+  std::int64_t full = 3000;     ///< a bucket is closed when it reaches this many elements
   std::int64_t start = 64;      ///< alignment of parameters
-  std::int64_t end_each = 128;  ///< a bucket ends at a multiple of this and of the number of ranks
+  std::int64_t end_each = 128;  ///< each bucket ends at a multiple of this and of the rank count
 };
 
 struct BucketEntry {
-  std::size_t parameter = 0;  ///< position in `sizes`
+  std::size_t parameter = 0;  ///< index of the parameter in `sizes`
   Interval range;             ///< the parameter's elements in the bucket
 
   friend bool operator==(const BucketEntry&, const BucketEntry&) = default;

@@ -12,14 +12,14 @@ namespace {
 
 using AxisNames = std::vector<std::string_view>;
 
-/// Returns the axes whose ranks share the optimizer, fastest first.
+/// Returns the axes along which ranks share the optimizer, fastest first.
 AxisNames sharing_axes(MeshKind kind) {
   if (kind == MeshKind::kExpert) return {"edp_shard"};
   AxisNames axes = copy_axes();
   std::erase(axes, "dp_replicate");
   return axes;
 }
-/// Returns the axes whose ranks hold different parts of the model, fastest first.
+/// Returns the axes along which ranks hold different parts of the model, fastest first.
 AxisNames part_axes(MeshKind kind) {
   return kind == MeshKind::kDense ? sim::part_axes() : expert_part_axes();
 }
@@ -140,7 +140,8 @@ Placement shared_placement(const Placement& model, const Dims& shape, const Mesh
   auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
-  // Even a tensor without dimensions is a flattened range of length 1, which one rank holds.
+  // A tensor without dimensions also becomes a flattened range. Its length is 1, so one rank holds
+  // it.
   const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));

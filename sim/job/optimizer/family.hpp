@@ -17,10 +17,10 @@ struct Family {
   std::size_t chain = 0;  ///< index of the family's optimizer in the chain
   std::string prefix;     ///< prefix of bucket keys: "chained_1." in a chain, otherwise empty
   std::shared_ptr<const Mesh> mesh;
-  GroupRank member;            ///< this rank in the mesh
-  Mesh sharing;                ///< mesh of the axes whose ranks share the optimizer
+  GroupRank member;            ///< this rank's index in the mesh
+  Mesh sharing;                ///< mesh of the axes along which ranks share the optimizer
   std::int32_t instances = 1;  ///< number of groups that hold copies of the same shares
-  /// Index of this rank's model-parallel part, for dp_group_idx in keys.
+  /// Index of this rank's model-parallel part; used as dp_group_idx in keys.
   std::int32_t bucket_group = 0;
   std::shared_ptr<Communicator> group;  ///< ranks that share the optimizer
   std::vector<LocalParameter> parameters;
@@ -38,7 +38,7 @@ struct Family {
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
                  ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 
-/// Returns kDense, and kExpert if the model has experts.
+/// Returns kDense; if the model has experts, returns kDense and kExpert.
 std::vector<MeshKind> kinds_of(const ModelSpec& model);
 
 /// Returns the ranks that share the optimizer, in the order of `sharing`.

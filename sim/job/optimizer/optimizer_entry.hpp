@@ -47,8 +47,8 @@ struct GroupMatch {
 };
 
 /// Matches stored groups with the job's own groups by their identifiers. Returns the stored
-/// settings in the order of the job's groups, with the parameters of the job's groups. A group is
-/// identified by its multipliers and by whether it holds experts, as in Megatron's
+/// settings in the order of the job's groups; each result has the parameters of the job's group. A
+/// group is identified by its multipliers and by whether it holds experts, as in Megatron's
 /// param_group_identifier_keys. Throws UNSUPPORTED, naming the owner, if the number of groups
 /// differs or a group of the job is not stored. Throws GROUP_COLLISION if two groups have the same
 /// identifiers.

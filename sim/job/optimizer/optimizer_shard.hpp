@@ -19,14 +19,14 @@ struct UpdateInputs {
   const TrainingProgress& progress;
   const OptimizerSettings& settings;
   std::int64_t loss = 0;
-  double clip = 1;  ///< factor for the gradients
+  double clip = 1;  ///< factor by which gradients are multiplied
 };
 
 /// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
   std::int64_t squares = 0;  ///< sum of squares of all gradients, in units of 2^-20
-  std::int64_t counted = 0;  ///< the same sum, without gradients that another copy counts
-  std::int64_t zeros = 0;    ///< number of zeros, without gradients that another copy counts
+  std::int64_t counted = 0;  ///< the same sum, only over gradients that this copy contributes
+  std::int64_t zeros = 0;    ///< number of zeros among the gradients that this copy contributes
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 
@@ -37,9 +37,9 @@ struct GradientStatistics {
 
 class OptimizerShard {
  public:
-  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding never
-  /// looks like content. The arenas are in the memory of `processor`, like the parameters' arrays.
-  /// Borrows `processor`.
+  /// `own` is this rank's index in `group`. Fills the arenas with a NaN pattern, so that padding
+  /// never looks like content. The arenas are in the memory of `processor`, like the parameters'
+  /// arrays. Borrows `processor`.
   OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
                  std::int32_t instances, const ShareRule& rule, Processor& processor);
 
@@ -53,7 +53,7 @@ class OptimizerShard {
   /// Returns the array into which a load puts this rank's share of the stored weights.
   Array<std::uint16_t>& stored() { return stored_; }
 
-  /// Returns the address of a parameter's share in that slot.
+  /// Returns the address of a parameter's share in `slot`.
   std::byte* slot_data(Slot slot, std::size_t parameter) const {
     return slots_[static_cast<std::size_t>(slot)].address_of(begin(parameter));
   }

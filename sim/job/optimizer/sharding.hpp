@@ -6,8 +6,8 @@
 //   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
 //   dp_reshardable             ranges of flat buckets with many parameters and padding; the keys
 //                              name bucket and model-parallel rank, so only dp may change
-//   fsdp_dtensor               boxes as in fully_reshardable, for the weights, too;
-//                              keys end in the slot
+//   fsdp_dtensor               boxes as in fully_reshardable, also for the weights;
+//                              keys end with the name of the slot
 
 #include <cstdint>
 #include <span>
@@ -30,8 +30,7 @@ std::string_view name_of(Sharding sharding);
 /// name.
 Sharding sharding_named(std::string_view name);
 
-/// In the objects of a bucket group, the name of the entry with the unpadded lengths of the
-/// buckets.
+/// Name of the entry with the unpadded lengths of the buckets, in the objects of a bucket group.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
 /// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);

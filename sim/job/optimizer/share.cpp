@@ -10,8 +10,8 @@ std::vector<Box> range_of(const LocalTensor& tensor, Interval range) {
   return boxes_of_range(tensor.whole(), range.begin, range.end);
 }
 
-/// Divides each tensor separately among the ranks. A rank's arena holds its parts in parameter
-/// order.
+/// Divides each tensor separately among the ranks. A rank's arena holds the rank's parts in
+/// parameter order.
 template <class Cut>
 ShareTable share_each(std::span<const LocalTensor> tensors, std::int32_t ranks, const Cut& cut) {
   ShareTable table;

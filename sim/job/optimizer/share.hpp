@@ -1,5 +1,6 @@
 #pragma once
-// Computes which part of each local tensor's optimizer state a data-parallel rank keeps. Pure.
+// Computes which part of each local tensor's optimizer state a data-parallel rank keeps. All
+// functions are pure.
 
 #include <span>
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace reprise::sim {
 
-/// One rank's part of one parameter: boxes of its local array. The rank's arena holds them one
-/// after another, from element `begin` on.
+/// One rank's part of one parameter, as boxes of its local array. The rank's arena stores the boxes
+/// one after another, from element `begin` on.
 struct Share {
   std::vector<Box> boxes;
   std::int64_t begin = 0;
@@ -35,8 +36,8 @@ struct ShareTable {
 };
 
 /// Computes the shares of all ranks. `group` is a mesh of only the sharding axes; its i-th member
-/// is rank i of the sharing group. `instances` is the number of such groups, which hold copies of
-/// each other's shares.
+/// is rank i of the sharing group. There are `instances` such groups, and each holds a copy of all
+/// shares.
 ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
                      std::int32_t instances, const ShareRule& rule);
 

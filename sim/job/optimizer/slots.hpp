@@ -1,5 +1,6 @@
 #pragma once
-// The values that the optimizer keeps for each element, and their keys in a checkpoint.
+// Lists the values that the optimizer keeps for each element, and defines their keys in a
+// checkpoint.
 
 #include <array>
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace reprise::sim {
 enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
 inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
 
-/// Returns the key of a slot of a parameter whose state is kept tensor by tensor:
+/// Returns the key of a slot if the parameter's state is kept tensor by tensor:
 /// "optimizer.state.exp_avg.<key>"; under fsdp_dtensor "optimizer.state.<key>.exp_avg".
 std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
 /// Returns the key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(

@@ -1,7 +1,7 @@
 #pragma once
 // Injects errors to test the rerun machine. Rejects results at random. The kind of the injected
-// error decides if a re-run is treated as reproducing the result. Values themselves are never
-// changed.
+// error decides whether a re-run counts as reproducing the rejected result. Values themselves are
+// never changed.
 
 #include <cstdint>
 #include <optional>
@@ -27,8 +27,8 @@ class ErrorInjector {
   /// selects one remainder modulo `rate`; only ranks whose index in the job has this remainder
   /// reject. If the job has at most `rate` ranks, at most one rank rejects.
   bool inject(GroupRank place);
-  /// True if the result is to be treated as reproduced. If an injected error is pending, decides by
-  /// its kind; otherwise returns `really`.
+  /// True if the result counts as reproduced. If an injected error is pending, its kind decides;
+  /// otherwise returns `really`.
   bool reproduced(bool really, RerunState state);
 
   /// Ends the iteration and clears the pending error.

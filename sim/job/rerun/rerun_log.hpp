@@ -38,8 +38,8 @@ std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iterat
 
 /// Returns the iterations that the job must not train on again. Such an iteration has at least two
 /// bad results of one rank: reproduced results, or fatal results with the machine disabled. If
-/// several ranks failed at it in one life, the data is not at fault, and the iteration is not
-/// returned.
+/// several ranks had bad results in the iteration during one life, the data is not at fault, and
+/// the iteration is not returned.
 std::vector<std::int64_t> iterations_to_skip(std::span<const std::string> lines);
 
 }  // namespace reprise::sim

@@ -149,7 +149,8 @@ std::string why(RerunState state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // Converts the device name to the form that it has after a load, so that the two can be compared.
+  // Converts the device name to the form in which a load restores it. Names from before and after a
+  // load can then be compared.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 

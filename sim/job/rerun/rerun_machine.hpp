@@ -1,7 +1,7 @@
 #pragma once
-// Finds out why a result of a rank was rejected, by running the iteration again. The caller drives
-// this rerun machine run by run. The machine does not communicate: the caller combines the votes()
-// of all ranks (see votes_of_all) and passes the result to end_run, so that all ranks change state
+// Diagnoses why a rank's result was rejected. The caller runs the iteration again, and the machine
+// compares the results. The machine does not communicate: the caller combines the votes() of all
+// ranks (see votes_of_all) and passes the result to end_run, so that all ranks change state
 // together.
 //
 //   machine.begin(iteration);
@@ -28,10 +28,10 @@
 
 namespace reprise::sim {
 
-/// How the job ends.
+/// How the job exits.
 struct RerunExit {
   int code = 0;
-  bool save = false;  ///< true to save before leaving
+  bool save = false;  ///< true to save before the exit
   /// Most serious diagnosis of any rank; the same on all ranks.
   RerunDiagnosis diagnosis = RerunDiagnosis::kNone;
   std::string why;  ///< reason, for the operator
@@ -52,13 +52,13 @@ struct Validation {
 struct ValidationCall {
   std::string message;
   std::int32_t rank = 0;  ///< index of the rank in the job
-  /// How often the rank has used the rule in this run, this time included.
+  /// Number of times that the rank has used the rule in this run, including this use.
   std::int64_t sequence = 0;
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
 
-/// Everything that a rank knows about a fault. Checkpoints keep all of it.
+/// Everything that a rank knows about a fault. A checkpoint contains all of it.
 struct FaultContext {
   RerunVotes votes;
   std::optional<ValidationCall> failed;
@@ -71,7 +71,7 @@ struct FaultContext {
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
   GroupRank place;                     ///< index of this rank in the job; not its global rank
-  GlobalRank rank;                     ///< this process; used in messages
+  GlobalRank rank;                     ///< global rank of this process; used in messages
   std::string device = "localhost:0";  ///< this rank's device, as "node:index"
   std::string job_id = "N/A";          ///< id of this life in the log
   ErrorInjector injector = {};
@@ -94,8 +94,8 @@ class RerunMachine {
   RerunState state() const { return state_; }
   /// Returns the number of the last iteration that was begun; the first is 1.
   std::int64_t iteration() const { return iteration_; }
-  /// Returns 0 in the initial run and 1 in the first re-run; a re-run from a checkpoint also counts
-  /// as the first.
+  /// Returns 0 in the initial run and 1 in the first re-run. A re-run from a checkpoint also counts
+  /// as the first re-run.
   int run() const;
   /// Returns this rank's own diagnosis of the last rejected result.
   RerunDiagnosis diagnosis() const { return diagnosis_; }
@@ -110,27 +110,27 @@ class RerunMachine {
   /// NOT_RUNNING_YET.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
-  /// True if the value exceeds 10 times (by default) the largest of the first 100 values, which are
-  /// taken as samples.
+  /// True if the value is unexpectedly large: by default, more than 10 times the largest of the
+  /// first 100 values, which serve as samples.
   bool unexpectedly_large(std::string_view name, double value);
   /// Returns this rank's votes in the current run.
   RerunVotes votes() const { return fault_.votes; }
   RunEnd end_run(RerunVotes world);
-  /// Called after the last run. Returns how the job leaves, or nothing if it continues.
+  /// Called after the last run. Returns how the job must exit, or nothing if it continues.
   std::optional<RerunExit> conclude();
   /// Called if the iteration is skipped. Abandons the diagnosis of the iteration's rejected result.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
 
-  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless it is NOT_RUNNING_YET or
-  /// WILL_RERUN_FROM_CHECKPOINT.
+  /// Returns the state to save. Throws ILLEGAL_STATE_PERSISTED unless the state is NOT_RUNNING_YET
+  /// or WILL_RERUN_FROM_CHECKPOINT.
   RerunSnapshot snapshot() const;
   /// Returns this rank's object to save. Between iterations, the object records only that the
   /// machine is idle.
   Value encode_object(const std::vector<DataPosition>& data) const;
   /// Restores a stored state. Called only if RerunPolicy::restored decides to restore the state.
-  /// Takes the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
+  /// Reads the mode and the iteration from the checkpoint. Throws LOAD_REJECTED for an object that
   /// does not have the right form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
@@ -140,7 +140,7 @@ class RerunMachine {
   const std::vector<std::string>& log() const { return log_; }
   /// Returns the messages for the operator since the last call.
   std::vector<std::string> take_notes();
-  /// Returns the statistics of this rank since they were last cleared.
+  /// Returns the statistics that this rank has collected since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
   /// True after every second iteration: the statistics of all ranks must then be reported.
   bool reports_now() const;
@@ -163,7 +163,7 @@ class RerunMachine {
   RerunVotes world_;  ///< votes of all ranks in the last run
   FaultContext fault_;
   LargeValues large_;
-  /// Number of validations in this run, by message.
+  /// Number of validations in this run for each message.
   std::map<std::string, std::int64_t, std::less<>> calls_;
   /// Results of the initial run; re-runs are compared with them.
   std::vector<std::pair<ValidationCall, double>> results_;

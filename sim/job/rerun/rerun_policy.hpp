@@ -1,6 +1,6 @@
 #pragma once
-// Decisions of the rerun machine, each a pure function. A default-constructed policy is right; a
-// mutant replaces some of its functions.
+// Defines the decisions of the rerun machine. Each of them is a pure function. A
+// default-constructed policy decides correctly; a mutant replaces some of its functions.
 //
 //   state                     votes of all ranks      next                  then
 //   0 NOT_RUNNING_YET         -                       1                     run
@@ -52,25 +52,25 @@ RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 /// A result that was rejected in the initial run and computed again in a later run.
 struct Reached {
   RerunState state = RerunState::kRerunningInPlace;  ///< rerunning in place or from a checkpoint
-  bool reproduced = false;                           ///< true if within the tolerance
+  bool reproduced = false;  ///< true if the results agree within the tolerance
   bool fatal = true;
   bool same_device = false;  ///< true if this run used the device of the suspicious run
 };
 RerunVotes judge_again(const Reached& reached);
 
-/// How the job leaves between iterations.
+/// How the job exits between iterations.
 struct Leaving {
   int code = 0;
-  bool save = false;  ///< true to save before leaving
+  bool save = false;  ///< true to save before the exit
 };
-/// Returns how the job leaves, or nothing if it continues. Considers the votes of the last run only
-/// if the machine is disabled.
+/// Returns how the job must exit, or nothing if it continues. Considers the votes of the last run
+/// only if the machine is disabled.
 std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
-/// Functions that put back the state from the start of the iteration. They are called before the
+/// Functions that restore the state from the start of the iteration. They are called before the
 /// iteration is run again, and before a fault checkpoint.
 struct Rewinding {
-  bool again = false;  ///< true if the iteration is run again; false if the job leaves
+  bool again = false;  ///< true if the iteration is run again; false if the job exits
   std::function<void()> host;
   std::function<void()> device;
   std::function<void()> tracker;
@@ -90,16 +90,18 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 // --- saving -------------------------------------------------------------------------------------
 
-/// True for NOT_RUNNING_YET and WILL_RERUN_FROM_CHECKPOINT. A checkpoint may have no other state.
+/// True for NOT_RUNNING_YET and WILL_RERUN_FROM_CHECKPOINT, the only states that a checkpoint may
+/// contain.
 bool may_be_persisted(RerunState state);
-/// True if a save includes the rerun objects: in every state, provided that the machine is enabled
-/// and the format is torch_dist.
+/// True if a save includes the rerun objects. The machine must be enabled and the format
+/// torch_dist; the machine's state does not matter.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
 /// True if the object must contain the batches of the iteration, because the iteration is run again
-/// after a load. Only wrapped iterators keep these batches. Between iterations none are needed.
+/// after a load. Only wrapped iterators keep these batches. Between iterations, no batches are
+/// needed.
 bool holds_batches(RerunState state);
-/// True if this iteration reports statistics: every second iteration, in the mode that compares
-/// runs.
+/// True if this iteration reports statistics. In the mode that compares runs, every second
+/// iteration does.
 bool reports_at(RerunMode mode, std::int64_t iteration);
 
 /// Returns a separate coordinate for each rank's object, because each rank knows only its own
@@ -122,7 +124,7 @@ struct OwnRerun {
 };
 
 /// Decides if the template requests this rank's object. Returns true for any mode, state and
-/// format, so that everything that is saved is requested.
+/// format, so that a load requests everything that was saved.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
 /// Decides if a load with RerunTemplate::kForced requests the job's own objects regardless of the
@@ -157,8 +159,8 @@ DataPosition buffers_or_cursor(const LoadedData& loaded);
 /// right form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// Returns a warning that an iteration is about to be run again from a checkpoint, although this
-/// has already happened `before` times. Returns "" if `before` is 0.
+/// Returns a warning that the job makes no progress: it is about to run an iteration again from a
+/// checkpoint, and has already done so `before` times. Returns "" if `before` is 0.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

@@ -22,8 +22,8 @@ struct ResultCall {
 
 /// Decides when a load requests this rank's rerun object.
 enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< requests it only if the checkpoint's common state has rerun state
-  kForced,    ///< always requests it
+  kAsStored,  ///< requests the object if the common state has rerun state
+  kForced,    ///< always requests the object
 };
 
 /// Options of the rerun machine other than its mode.
@@ -35,16 +35,18 @@ struct RerunOptions {
   LargeValues::Limits large = {};
   ErrorInjector injector = {};
   std::string job_id = "N/A";           ///< id of this life in the log of rejected results
-  std::vector<std::string> log = {};    ///< lines that earlier lives logged
-  std::vector<std::int64_t> skip = {};  ///< iterations that only consume their samples
+  std::vector<std::string> log = {};    ///< log lines of earlier lives
+  std::vector<std::int64_t> skip = {};  ///< iterations that consume samples without training
 };
 
 struct RerunSettings {
   RerunMode mode = RerunMode::kDisabled;
   RerunOptions options = {};
-  bool knows = true;  ///< false for an older job, which neither validates nor reads rerun state
-  /// Returns the result that this rank's device reports for the correct result `right`. If empty,
-  /// the device reports `right`. Only validations see the reported result; the update uses `right`.
+  /// False for an older job, which neither validates results nor reads rerun state.
+  bool knows = true;
+  /// Returns the result that this rank's device reports for the correct result `right`. If this
+  /// function is empty, the device reports `right`. Only validations see the reported result; the
+  /// update uses `right`.
   std::function<double(const ResultCall&, double right)> result = {};
 };
 

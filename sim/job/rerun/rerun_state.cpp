@@ -56,7 +56,7 @@ Value member(const char* type, Value value) {
               {.key = "rerun_state_machine"});
 }
 
-/// Returns the value of an enum member; some writers store the plain value.
+/// Returns the value of an enum member. Also accepts a plain value, which some writers store.
 const Value& inside(const Value& value, const char* type) {
   const auto* object = value.as<Object>();
   if (object == nullptr) return value;

@@ -43,12 +43,12 @@ enum class RerunState : std::uint8_t {
 enum class RerunDiagnosis : std::uint8_t {
   kNone,
   kCorrectResult,   ///< another device gives the same result
-  kTransientError,  ///< the same device gives another result in a re-run
-  /// The same device gives the same result again, and another device gives another result.
+  kTransientError,  ///< the same device gives a different result in a re-run
+  /// The same device gives the same result again, but another device gives a different result.
   kPersistentError
 };
 
-/// Says after which run a rejected result was logged, and if that run reproduced the result.
+/// Says after which run a rejected result was logged, and whether that run reproduced the result.
 enum class RerunStatus : std::uint8_t {
   kRerunDisabled,
   kInitialRun,
@@ -81,7 +81,7 @@ enum class Vote : std::uint8_t {
   kRestartAgain,  ///< the re-run was still on the suspicious device
   kContinue,      ///< the result is not fatal: continue
   kFail,          ///< the result is fatal, and the machine is disabled
-  // Diagnoses by any rank. They do not affect what the job does next.
+  // These votes report a diagnosis. They do not affect what the job does next.
   kTransientError,
   kPersistentError,
   kCorrectResult,
@@ -117,13 +117,13 @@ std::string_view name_of(CheckpointFormat format);
 /// Returns the format of that name. Throws USAGE with a suggestion if there is none.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
-/// Encode enum members as Megatron's reader expects them: RerunState(3),
+/// Each function encodes an enum member in the form that Megatron's reader expects: RerunState(3),
 /// RerunMode('validate_results'). RerunDiagnosis::kNone is encoded as None.
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// Return the enum member. Throw LOAD_REJECTED if the value does not have that form or names no
-/// member.
+/// Each function returns an enum member. Throws LOAD_REJECTED if the value has another form or an
+/// unknown member name.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

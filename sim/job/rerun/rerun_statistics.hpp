@@ -24,7 +24,7 @@ class LargeValues {
   explicit LargeValues(Limits limits) : limits_(limits) {}
 
   /// True if the value is unexpectedly large. While there are too few samples, returns false and
-  /// takes the value as a sample.
+  /// records the value as a sample.
   bool unexpectedly_large(std::string_view name, double value);
 
   Value encode_counts() const;
@@ -48,7 +48,7 @@ class LargeValues {
 /// NaN; otherwise 2 |a - b| / |a + b|.
 double relative_difference(double a, double b);
 
-/// Differences between runs, by the message of the validation.
+/// Differences between runs, for each message of a validation.
 class DeterminismStatistics {
  public:
   void record(std::string_view message, double difference);

@@ -1,5 +1,5 @@
-// A program that uses MPI itself: one of its receives waits for any message of MPI_COMM_WORLD while
-// a job saves and loads.
+// A program that makes MPI calls of its own. While a job saves and loads, one of the program's
+// receives is waiting for any message on MPI_COMM_WORLD.
 #include <mpi.h>
 
 #include <chrono>

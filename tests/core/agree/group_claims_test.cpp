@@ -1,5 +1,6 @@
 // Tests that the ranks' views of their groups are compared with each other and with the metadata.
-// Also tests that the leader of a group is right for any choice of global ranks.
+// Also tests that the correct leader of a group is chosen, whichever global ranks the group
+// contains.
 
 #include "core/agree/group_claims.hpp"
 
@@ -28,8 +29,8 @@ Group group(std::initializer_list<std::int32_t> ranks) {
   return Group(std::move(members));
 }
 
-/// Returns the views of a grid tp 2 x dp 2 on the ranks 7 3 9 4, which are not in order and do not
-/// start at 0.
+/// Returns the views that four ranks have of a grid with tp 2 and dp 2. The ranks are 7, 3, 9 and
+/// 4, so they are not in order and do not start at 0.
 std::vector<GroupIdeas> grid() {
   const std::vector<GlobalRank> ranks = {{7}, {3}, {9}, {4}};
   const Mesh mesh({{"tp", 2}, {"dp", 2}}, Group(ranks));
@@ -98,8 +99,8 @@ const std::vector<Disagreement>& disagreements() {
   return all;
 }
 
-// The rank's own metadata agrees with the rank's wrong view, so only other ranks can notice the
-// error.
+// One rank's view is wrong, and its own metadata is wrong in the same way. So only the other ranks
+// can notice the error.
 TEST(GroupClaims, every_disagreement_of_one_rank_with_another_is_named) {
   for (const auto& disagreement : disagreements()) {
     for (std::size_t r = 0; r < 4; ++r) {

@@ -1,5 +1,5 @@
-// Tests that messages from other ranks are read to the end, and that no length in a message is
-// trusted beyond the message's own end.
+// Tests that a message from another rank must be read to its end, and that a length in a message
+// can't extend a read past that end.
 #include "core/agree/peer_wire.hpp"
 
 #include <gmock/gmock.h>

@@ -226,7 +226,7 @@ TEST_F(OneProcess, verify_and_diff_tell_whole_from_damaged_and_same_from_differe
   EXPECT_EQ(code_of([&] { verify(job_, "nowhere"); }), Code::kNotFound);
 }
 
-/// Records the last reported progress. Ends the work by an exception after `most` calls.
+/// Records the last reported progress. Throws an exception after `most` calls, which ends the work.
 struct Watch final : Progress {
   explicit Watch(int most = 1000) : left(most) {}
   void advance(std::string_view /*what*/, std::uint64_t now, std::uint64_t of) override {

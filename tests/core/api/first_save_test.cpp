@@ -1,5 +1,5 @@
-// Tests loading by a job that may be starting for the first time. If there is a committed
-// checkpoint, the job continues from it. If the job died during its first save, it starts from the
+// Tests loads by a job that may be running for the first time. If there is a committed checkpoint,
+// the job continues from it. If an earlier run died during its first save, the job starts from the
 // beginning.
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kills the process just before a certain change of the store.
+/// Kills the process just before a chosen change to the store.
 class DyingStore final : public PassingStore {
  public:
   DyingStore(std::shared_ptr<Store> inner, int changes)

@@ -1,5 +1,5 @@
-// Tests mistakes that a program can make in its calls. Each becomes a named Error on all ranks, and
-// nothing is lost.
+// Tests mistakes that a program can make in its calls. Each mistake must become a named Error on
+// all ranks, and no data may be lost.
 
 #include <gmock/gmock.h>
 
@@ -152,7 +152,7 @@ TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
   EXPECT_THAT(complaint([&] { load(job_, state_, {.directory = "run"}); }), says);
   EXPECT_THAT(complaint([&] { load_if_any(job_, state_, {.directory = "run"}); }), says);
 
-  // Moves from `state_` a second time; `again` is then destroyed.
+  // A second move from `state_` must do no harm, nor must the destruction of `again`.
   const State again = taken_from(state_);
   state_ = std::move(taken);
   EXPECT_EQ(state_.object("rng"), Value(7));
@@ -166,7 +166,7 @@ TEST_F(Misuse, a_save_in_flight_that_was_moved_from_takes_a_new_one_and_no_other
   EXPECT_THAT(complaint([&] { first.poll(); }), says);
   EXPECT_THAT(complaint([&] { first.finish(); }), says);
   EXPECT_FALSE(stands("one"));
-  // Moves from `first` a second time; `again` is then destroyed.
+  // A second move from `first` must do no harm, nor must the destruction of `again`.
   const SaveInFlight again = taken_from(first);
   first = std::move(taken);
   EXPECT_EQ(first.finish().directory, "one");

@@ -34,7 +34,7 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
   }
 }
 
-/// Returns the matches of `pattern` in a source file, which are names such as kCoverageGap.
+/// Returns all matches of `pattern` in a source file. The matches are names such as kCoverageGap.
 std::set<std::string> names_in(const std::string& source, const std::regex& pattern) {
   std::ifstream in(REPRISE_SOURCE_DIR "/" + source);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

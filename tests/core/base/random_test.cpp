@@ -9,8 +9,9 @@
 namespace reprise {
 namespace {
 
-/// Another program computed these numbers once from the definitions in hash.hpp and random.hpp.
-/// They must never change, because recorded seeds would then stand for other runs.
+/// These numbers were computed once by another program, from the definitions in hash.hpp and
+/// random.hpp. They must never change: otherwise recorded seeds would give other runs than those
+/// recorded.
 TEST(Stream, numbers_are_the_same_for_ever) {
   const Stream stream(7);
   EXPECT_EQ(stream.at(0), 0x77a95e256cef0359ULL);

@@ -1,5 +1,5 @@
-// Tests overlaps of items. Tries all ways to place three ranges in a few bytes, and checks them
-// byte by byte.
+// Tests the detection of overlapping items. Tries all ways to place three ranges in a few bytes.
+// The expected overlaps are found byte by byte.
 
 #include "core/checkpoint/extents.hpp"
 

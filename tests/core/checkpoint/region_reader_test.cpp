@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kItemOffset = 37;  // offset of the item in its file
 constexpr std::uint64_t kDataOffset = 64;  // offset of the storage in the item
 
-/// A chunk stored with arbitrary strides, gaps and offset in a file of random bytes.
+/// A chunk in a file of random bytes. Its strides, gaps and offset are arbitrary.
 struct StoredView {
   StoredTensor tensor;
   TensorItem item;
@@ -30,8 +30,8 @@ std::int64_t between(Stream& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
 }
 
-/// Returns strides with which no two elements coincide: the dimensions in a random order, with
-/// gaps.
+/// Returns strides for the dimensions in a random order, with gaps. No two elements have the same
+/// position.
 Dims random_strides(Stream& random, const Dims& extents, int gaps) {
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -75,7 +75,7 @@ StoredView random_view(Stream& random) {
   return view;
 }
 
-/// Returns the file offset of the chunk's element at the global `index`, by definition.
+/// Computes the file offset of the chunk's element at the global `index` from the definition.
 std::size_t place_of(const StoredView& view, const Dims& index) {
   const StoredChunk& chunk = view.tensor.chunks[0];
   std::int64_t element = view.item.storage_offset;
@@ -259,7 +259,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
   }
 }
 
-/// Reads a range of a flattened tensor in the form of boxes of the original tensor.
+/// Reads a range of a flattened tensor. The range is divided into boxes of the original tensor.
 TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_payload) {
   const Dims original{3, 4, 5};
   StoredTensor tensor{.key = "exp_avg",
@@ -350,7 +350,8 @@ TEST(RegionReader, real_strided_items_give_the_elements_that_were_saved) {
       for (std::int64_t i = 0; i < chunk.box.elements(); ++i) {
         Dims index = index_at(i, chunk.box.extent);
         for (std::size_t d = 0; d < index.size(); ++d) index[d] += chunk.box.offset[d];
-        // According to torch this [6, 4] begins with 0 6 12 18, so element [r, c] is r + 6 c.
+        // According to torch, this tensor of shape [6, 4] begins with 0, 6, 12, 18. So the element
+        // at [r, c] is r + 6 c.
         ASSERT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(index[0] + 6 * index[1]))
             << key << index;
       }

@@ -26,8 +26,8 @@ const std::string kC = "fedcba9876543210";
 
 class SetAside : public OneWriter {
  protected:
-  /// Copies the first iteration to a set-aside directory. If `marked`, adds the mark of a replaced
-  /// checkpoint.
+  /// Copies the first iteration to a set-aside directory. If `marked`, adds the file that marks a
+  /// replaced checkpoint.
   std::string copy(const std::string& suffix, const std::string& token, bool marked) {
     std::string path = aside_path(kFirst, suffix, token);
     fs::copy(store_.display(kFirst), store_.display(path), fs::copy_options::recursive);
@@ -242,7 +242,7 @@ TEST_F(SetAside, a_load_beside_a_replacement_that_is_taken_back_says_so) {
   }
 }
 
-/// Runs two ranks. The first can't write, and the other is still writing.
+/// One of two ranks fails to write while the other is still writing.
 TEST_F(SetAside, a_save_that_fails_is_cleared_away_when_no_rank_writes_any_more) {
   constexpr auto kLongEnough = std::chrono::milliseconds(300);
   std::atomic<bool> begun = false;

@@ -1,5 +1,5 @@
-// Tests diff of the files next to the payload. If diff can read the files, it compares their
-// values, otherwise their bytes. It never silently reports different files as the same.
+// Tests that diff compares the files next to the payload: by their values if diff can read them,
+// otherwise by their bytes. It must never silently report different files as the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ class DiffBeside : public testing::Test {
                               const DiffOptions& options = {}) {
     return test::diff_of(left.store(), "ckpt", right.store(), "ckpt", options);
   }
-  /// Returns the result for the file; requires that the report has only one.
+  /// Returns the result for the file. The test fails if the report does not contain exactly one
+  /// file.
   ObjectDiff file(const DiffReport& report) {
     if (report.files.size() == 1) return report.files[0];
     ADD_FAILURE() << report.files.size() << " files";
@@ -126,8 +127,8 @@ Bytes concatenated(const Value& one, const Value& other) {
   return bytes;
 }
 
-/// Returns the file that torch.save writes for a list with one number, with the record `name`
-/// added.
+/// Returns a file that torch.save would write for a list with one number, plus an additional record
+/// `name`.
 Bytes with_record(std::string_view name, std::string_view content, std::string_view prefix) {
   ArchiveWriter out(prefix);
   out.add("data.pkl", encode_value(List{1}, nullptr));

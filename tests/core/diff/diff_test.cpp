@@ -1,5 +1,5 @@
-// Tests diff of checkpoints that torch and Megatron wrote: the same content under two shardings,
-// and content that differs in one bit.
+// Tests `diff` on checkpoints that torch and Megatron wrote. Some have the same content under two
+// shardings; some differ in one bit.
 
 #include "core/diff/diff.hpp"
 

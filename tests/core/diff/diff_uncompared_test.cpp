@@ -1,5 +1,5 @@
-// Tests diff of content that can't be compared. Such content counts as different or as not
-// compared, and never silently as the same.
+// Tests `diff` on content that can't be compared. Such content must be reported as different or as
+// not compared, and must never silently pass as the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

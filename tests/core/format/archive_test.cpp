@@ -28,7 +28,7 @@ std::vector<std::string> record_names(ByteSpan item) {
   return names;
 }
 
-// Makes an archive of one record whose entry in the directory has an extra field.
+// Makes an archive with one record. The record's entry in the central directory has an extra field.
 Bytes item_with_directory_extra(std::string_view extra) {
   ArchiveWriter writer("archive");
   writer.add("data.pkl", as_bytes("pickle"));

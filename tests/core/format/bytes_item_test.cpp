@@ -127,8 +127,8 @@ TEST(BytesItem, reads_a_storage_once_however_many_tensors_share_it) {
   EXPECT_LT(source.bytes_read, 2 * bytes.size());
 }
 
-/// Makes an item with a tensor that is the `view` (offset, size, strides) of a storage of
-/// `elements` floats 0, 1, 2, ...
+/// Makes an item with one tensor. Its storage has `elements` floats 0, 1, 2, ..., and `view` gives
+/// its offset, sizes and strides.
 BytesItem item_of_view(std::uint32_t elements, const std::string& view) {
   Bytes storage;
   for (std::uint32_t i = 0; i < elements; ++i) append_le(storage, static_cast<float>(i));
@@ -280,7 +280,7 @@ TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
       const BytesItem item = read_bytes_item(bytes);
-      // Tensor items have values, too, unless they are lazily conjugated or negated.
+      // All tensor items must have values, too, except lazily conjugated or negated ones.
       EXPECT_TRUE(item.value.has_value() ||
                   item.opaque_because.find("resolve it") != std::string::npos)
           << path << ": " << item.opaque_because;

@@ -24,8 +24,8 @@ Bytes test_file(std::string_view path) {
 std::vector<ByteSpan> items_in(ByteSpan payload) {
   std::vector<ByteSpan> items;
   const std::string_view text = as_text(payload);
-  // A nested archive has an end record, too. It is not taken for the item's end, because its offset
-  // is not counted from the item's beginning.
+  // If an archive is nested in an item, the nested archive has an end record, too. That record is
+  // not mistaken for the item's end, because its offset is not counted from the item's beginning.
   std::size_t begin = 0;
   for (std::size_t end = 0; begin < text.size(); ++end) {
     end = text.find(kEndSignature, end);

@@ -21,8 +21,8 @@ std::vector<ByteSpan> items_in(ByteSpan payload);
 /// Returns paths below tests/data of all payload files of real checkpoints.
 std::vector<std::string> payload_files();
 
-/// The bytes of an archive, and the offsets of its structures, which are found without the code
-/// under test.
+/// The bytes of an archive. The functions find the offsets of its structures without the code under
+/// test.
 struct SpoiledItem {
   Bytes bytes;
 

@@ -27,7 +27,7 @@ Metadata read(const Bytes& bytes) {
   return read_metadata(files, names);
 }
 
-/// Reads all files of a directory that end in ".metadata", in the order of their names.
+/// Reads the directory's files whose names end in ".metadata", in the order of these names.
 Metadata read_directory(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -43,7 +43,7 @@ Metadata read_directory(const fs::path& directory) {
   return read_metadata(spans, names);
 }
 
-/// Returns the directories of real checkpoints, each with torch's own description.
+/// Returns the directories of real checkpoints. Each comes with the description that torch wrote.
 std::vector<std::pair<fs::path, Json>> fixtures() {
   std::vector<std::pair<fs::path, Json>> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
@@ -211,8 +211,8 @@ Metadata small() {
   return metadata;
 }
 
-/// Writes `metadata`, replaces `from` in the file with `to`, which has the same length, and returns
-/// the error that reading the file then gives.
+/// Encodes `metadata`, replaces the bytes `from` by the bytes `to` of the same length, and returns
+/// the error that reading the result gives.
 Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));
@@ -249,7 +249,7 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   Metadata huge = small();
   huge.catalog.tensors[0].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   EXPECT_EQ(error_of([&] { read(write_metadata(huge)); }).code(), Code::kLimit);
-  Metadata vast = small();  // 2^62 bytes of 16-byte elements: no item can be so large
+  Metadata vast = small();  // 2^62 bytes, of 16 bytes per element: too large for an item
   vast.catalog.tensors[0] = {"w", DType::kComplex128, {std::int64_t{1} << 58}, {}, {}};
   EXPECT_EQ(error_of([&] { read(write_metadata(vast)); }).code(), Code::kLimit);
   --vast.catalog.tensors[0].shape[0];
@@ -295,7 +295,7 @@ TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_c
   ASSERT_NE(bytes.find(index), std::string::npos);
   bytes.replace(bytes.find(index), index.size(), "\x8c\6offzet");
   const Error error = error_of([&] { read(to_bytes(bytes)); });
-  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo needs an "offset", too
+  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo must have an "offset"
 }
 
 TEST(Metadata, empty_chunks_may_start_where_others_do) {
@@ -478,8 +478,8 @@ TEST(MetadataHostile, any_byte_changed_is_read_or_refused_in_words) {
   EXPECT_GT(refused, 1000U);
 }
 
-/// Returns the opcodes of an object of a class in torch.distributed.checkpoint.metadata with these
-/// attributes.
+/// Returns opcodes that create an object with these attributes. Its class is `name` in
+/// torch.distributed.checkpoint.metadata.
 std::string object(const std::string& name, const std::string& attributes) {
   return global("torch.distributed.checkpoint.metadata", name) + ")\x81}(" + attributes + "ub";
 }

@@ -1,6 +1,6 @@
-// Tests opcodes at which Python copies a state or an argument, or computes a value from it. The
-// reader's decoded graph only refers to the state or argument, so the reader refuses a pickle that
-// changes either one later.
+// Some opcodes make Python copy a state or an argument, or compute a value from it. After such an
+// opcode the reader's decoded graph still only refers to the state or argument. Tests that the
+// reader therefore refuses a pickle that changes the state or argument later.
 
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ std::string made(const std::string& module, const std::string& name, const std::
 }
 
 /// Makes the metadata of one object with the key "k". If `late`, the pickle changes the state dict
-/// of the storage info after BUILD has used the dict.
+/// of the storage info after the BUILD opcode has used the dict.
 Bytes metadata_of_one_object(bool late) {
   const std::string info = "}(" + text("relative_path") + text("a") + text("offset") + "K\1" +
                            text("length") + "K\2uq\1";

@@ -1,5 +1,5 @@
-// Tests names that are not on the reader's list. Those that run code are refused in every spelling;
-// all others are kept as bytes.
+// Tests names of classes and functions that are not on the reader's list. Names that run code are
+// refused in every spelling; all others are kept as bytes.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ struct Spelling {
   std::string name;
 };
 
-/// Returns spellings of os.system and similar names, and of names in Python's library, torch and
-/// numpy that lead to them.
+/// Returns names under which os.system and similar functions can be reached: their own names, and
+/// names in Python's library, torch and numpy that lead to them.
 std::vector<Spelling> spellings() {
   return {
       {"os", "system"},
@@ -254,7 +254,8 @@ TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is
   }
 }
 
-/// Users save objects that contain plain data of Python's library, torch, numpy and other packages.
+/// Users save objects that contain plain data types from Python's library, torch, numpy and other
+/// packages.
 TEST(PickleNames, what_is_data_or_a_function_that_computes_is_opaque_in_an_object) {
   for (const auto& [module, name] :
        std::vector<Spelling>{{"functools", "partial"},

@@ -199,7 +199,7 @@ TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metad
 TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_metadata) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\1tQ";
-  EXPECT_TRUE(decode(storage).opaque);  // a valid pickle, but no plain value
+  EXPECT_TRUE(decode(storage).opaque);  // valid pickle, but not a plain value
   EXPECT_EQ(error_of([] { decode("K\1Q"); }).code(), Code::kRefusedName);
   const Bytes bytes = pickle("(" + text("storage") + text("x") + text("0") + text("cpu") + "K\1tQ");
   const std::vector<ByteSpan> files{bytes};

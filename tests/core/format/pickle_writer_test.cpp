@@ -56,7 +56,7 @@ Bytes drawn_bytes(std::size_t size) {
   return bytes;
 }
 
-/// Draws text of arbitrary code points. Some texts are long.
+/// Generates text of arbitrary code points. Some texts are long.
 std::string drawn_text() {
   std::string text;
   const int length = *rc::gen::inRange(0, 90);
@@ -176,8 +176,7 @@ TEST(PickleWriter, an_int_is_torchs_bytes) {
   EXPECT_EQ(encode_value(5, nullptr), record_of(item, "data.pkl"));
 }
 
-// For contiguous tensors the writer gives the same bytes as the items that torch.save of torch 2.15
-// wrote.
+// For contiguous tensors the writer must produce the same bytes as torch.save of torch 2.15.
 TEST(PickleWriter, tensor_pickles_are_torchs_bytes) {
   std::map<DType, int> compared;
   for (const std::string& path : payload_files()) {
@@ -251,7 +250,8 @@ TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
   EXPECT_EQ(error_of([&] { gather(claim, storage, {"t"}); }).code(), Code::kExtentMismatch);
 }
 
-// Reads, writes and again reads every bytes item and common.pt of the real checkpoints.
+// Reads every bytes item and every common.pt of the real checkpoints, writes it, and reads it
+// again.
 TEST(PickleReader, real_values_survive_being_written) {
   int values = 0;
   const auto check = [&values](ByteSpan item, const std::string& path) {

@@ -25,7 +25,7 @@ inline std::string text(std::string_view value) {
 inline std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
-/// Returns a whole pickle, of protocol 2 unless another is given.
+/// Returns a whole pickle. The default protocol is 2.
 inline Bytes pickle(const std::string& body, char protocol = 2) {
   return to_bytes("\x80"s + protocol + body + ".");
 }

@@ -52,7 +52,8 @@ TEST(PythonDict, a_key_that_is_set_again_keeps_its_place_and_takes_the_last_valu
     EXPECT_FALSE(together.opaque) << row.name << ": " << together.reason;
     EXPECT_EQ(together.value, expected) << row.name;
     ASSERT_NE(together.value.as<Dict>(), nullptr) << row.name;
-    for (std::size_t i = 0; i < row.read.size(); ++i) {  // equality of dicts ignores the order
+    // The order must be right, too. The comparison of dicts above ignores it.
+    for (std::size_t i = 0; i < row.read.size(); ++i) {
       EXPECT_EQ(together.value.as<Dict>()->at(i).first, row.read[i].first) << row.name;
     }
   }

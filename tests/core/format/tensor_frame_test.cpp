@@ -19,7 +19,7 @@ std::optional<TensorItem> matched(ByteSpan item, const TensorFrame& frame) {
   return frame.match(head_of(item, frame), tail_of(item, frame));
 }
 
-/// Returns the item that the parsing reader returns; nothing if that reader refuses.
+/// Returns the item as read by the reader that parses it; nothing if that reader refuses the item.
 std::optional<TensorItem> parsed(ByteSpan item) try {
   SpanSource source(item);
   return read_tensor_item(source);
@@ -78,7 +78,7 @@ TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_pa
   EXPECT_LT(others, framed / 4) << "strided, flagged and older items";
 }
 
-/// Tries all 255 other values of every byte around the elements.
+/// Changes each byte before or after the elements to all of its 255 other values.
 TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
   const TensorFrame frame(DType::kBFloat16, {3, 5});
   Bytes item = item_of(DType::kBFloat16, {3, 5});
@@ -97,7 +97,8 @@ TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
     }
     item[at] = right;
   }
-  // The frame accepts changes only in four checksums of 4 bytes and in the id of 40 bytes.
+  // A changed item matches the frame only if the changed byte is in one of the four checksums of 4
+  // bytes each, or in the id of 40 bytes.
   EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
 }
 

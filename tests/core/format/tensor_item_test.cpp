@@ -25,8 +25,8 @@ TensorItem read_item(ByteSpan item) {
   return read_tensor_item(source);
 }
 
-// Checks the checksums of all records, even of those that the tensor does not need. Returns false
-// if a record can't be read.
+// True if all records have correct checksums, including records that the tensor does not need.
+// False if a record can't be read.
 bool has_its_checksums(ByteSpan item) try {
   SpanSource source(item);
   Archive archive(source);
@@ -119,16 +119,16 @@ TEST(TensorItem, knows_row_major_from_other_orders) {
   EXPECT_TRUE((TensorItem{.size = {}, .strides = {}}).contiguous());
 }
 
-// Compares the item with the one that PyTorch wrote, except for the bytes that depend on the
-// identity.
+// Compares the item with the one that PyTorch wrote. Ignores the bytes that depend on the
+// serialization id.
 void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::string& what) {
   ASSERT_EQ(written.size(), real.size()) << what;
   const std::string_view name = ".data/serialization_id";
   const std::size_t header = as_text(real).find(name);
   ASSERT_NE(header, std::string_view::npos);
   const std::size_t extra = load_le<std::uint16_t>(real.subspan(header - 10));
-  // The bytes that depend on the identity: its digits, and its checksum in the descriptor and in
-  // the directory.
+  // Bytes that depend on the serialization id: the id's digits, and the checksum of these digits in
+  // the descriptor and in the directory.
   const std::size_t content = header + name.size() + extra;
   const std::size_t entry = as_text(real).find(name, content) - std::size_t{46 + 8};
   for (std::size_t n = 0; n < real.size(); ++n) {
@@ -201,7 +201,7 @@ TEST(TensorItem, written_by_us_is_consistent_to_libzip) {
   zip_discard(archive);
 }
 
-// An item whose elements are zeros that are stored nowhere.
+// An item whose elements are all zero. The zeros are not stored, so that the item can be huge.
 class SparseItem final : public ItemSource {
  public:
   explicit SparseItem(const TensorItemLayout& layout)
@@ -357,9 +357,9 @@ TEST(TensorItem, refuses_every_truncation) {
   }
 }
 
-// Sets each byte of an item to eleven other values: its eight single-bit flips, all bits zero, all
-// bits one, and one more. If a change alters the tensor, the reader must refuse it or report a
-// wrong checksum.
+// Changes each byte of an item to eleven other values: eight have one bit flipped, one is all
+// zeros, one is all ones, and one is different from these. If a change alters the tensor, the
+// reader must refuse the item or report a wrong checksum.
 TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   const Bytes real = real_item();
   const TensorItem expected = read_item(real);
@@ -397,8 +397,8 @@ TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   }
   EXPECT_GT(refused, 3000U);
   EXPECT_GT(told_by_checksum, 500U);
-  // Nothing checks padding, times, attributes, the identity or the descriptors. They hold no
-  // values.
+  // Other changes go unnoticed, for example those to padding, times or attributes. They do not
+  // affect the tensor.
   EXPECT_LT(same, real.size() * 11 * 7 / 10);
 }
 

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Draws disjoint intervals in ascending order. They are consecutive unless `gaps` is set.
+/// Generates disjoint intervals in ascending order. They are consecutive unless `gaps` is set.
 std::vector<Interval> intervals_of(Stream& random, bool gaps) {
   std::vector<Interval> intervals;
   std::int64_t at = 0;

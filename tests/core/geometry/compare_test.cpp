@@ -82,7 +82,7 @@ TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
   const Comparison found = compare(DType::kFloat4E2M1FNx2, {std::byte{0x21}, std::byte{0x10}},
                                    {std::byte{0xf1}, std::byte{0x10}});
   EXPECT_EQ(found.bit_mismatches, 1U);
-  EXPECT_EQ(found.max_delta, 7);  // from 1 to -6; the lower halves are both 0.5
+  EXPECT_EQ(found.max_delta, 7);  // the upper halves are 1 and -6, the lower both 0.5
   const auto element = std::byte{0xf1};
   EXPECT_EQ(print_element(DType::kFloat4E2M1FNx2, &element), "[0.5, -6] (0xf1)");
 }
@@ -116,7 +116,7 @@ class Side {
   std::size_t lead_;
 };
 
-/// Compares by running the body of the kernel for each of `threads` threads.
+/// Compares by running the kernel's body once for each of `threads` threads.
 Comparison compare_in_blocks(const CompareCase& one, std::int64_t threads) {
   const Side left(one.left, one.left_lead);
   const Side right(one.right, one.right_lead);

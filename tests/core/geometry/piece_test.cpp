@@ -38,8 +38,8 @@ TEST(BoxesOfRange, every_range_of_every_small_box_in_row_major_order) {
   }
 }
 
-/// Returns the strides of a buffer whose dimensions are laid out in the order `order`, slowest
-/// first, with `gap` unused elements after each row.
+/// Returns the strides of a buffer whose dimensions have the given `order` in memory, from the
+/// slowest-varying to the fastest-varying, with `gap` unused elements after each row.
 Dims strides_of(const Dims& extents, const std::vector<std::size_t>& order, std::int64_t gap) {
   Dims strides = Dims::filled(extents.size(), 0);
   std::int64_t next = 1;

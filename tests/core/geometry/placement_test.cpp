@@ -29,7 +29,7 @@ void every_member_holds_what_the_reference_says(const World& world, const Dims& 
           ASSERT_TRUE(contains(Box::whole(shape), box)) << box;
           if (!box.empty()) replicas[mine].insert(placement.replica(world.mesh, {m}));
         }
-        // The ranks that hold one box have the distinct replica ids 0 .. n-1.
+        // The ranks that hold the same box have the distinct replica ids 0 .. n-1.
         std::set<std::int32_t> ids;
         for (std::int32_t i = 0; i < placement.replicas(world.mesh); ++i) ids.insert(i);
         for (const auto& [elements, found] : replicas) {

@@ -50,8 +50,9 @@ void for_each_world(int axes_max, int size_max, Visit visit) {
   }
 }
 
-/// Visits every ordered choice of axes and, for each chosen axis, every dimension. If the mesh has
-/// fewer than two axes, the choices also include an axis that the mesh does not have.
+/// Visits all placements: every ordered choice of axes, combined with every way to assign
+/// dimensions to the chosen axes. If the mesh has fewer than two axes, the choices also include an
+/// axis that the mesh does not have.
 template <class Visit>
 void for_each_placement(const World& world, int rank, Visit visit) {
   std::vector<std::string> names;

@@ -83,7 +83,7 @@ TEST(StridedCopies, dimensions_that_go_on_from_one_another_are_one) {
   EXPECT_EQ(whole.run_bytes, 96);
   EXPECT_EQ(whole.runs, 1);
   EXPECT_EQ(whole.dims, 0);
-  const StridedCopy rows = of({40, 10, 1}, {12, 4, 1}, {2, 4, 4});  // 4 columns of 10
+  const StridedCopy rows = of({40, 10, 1}, {12, 4, 1}, {2, 4, 4});  // 4 columns of each row of 10
   EXPECT_EQ(rows.run_bytes, 16);
   EXPECT_EQ(rows.runs, 8);
   EXPECT_EQ(rows.dims, 2);

@@ -76,8 +76,8 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration's digit in a candidate's note, even if a suffix follows because the
-/// candidate was moved aside.
+/// Returns the iteration's digit in a candidate's note. A moved-aside candidate has a suffix after
+/// this digit.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }
@@ -95,8 +95,9 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// Derives what found() must return from the description of the root. "!" means that the tracker's
-/// checkpoint is passed over. " beside 3" means that the note names the newer checkpoint 3.
+/// Derives from the description of the root what found() must return. "!" means that the checkpoint
+/// named by the tracker was skipped. " beside 3" means that the note mentions the newer checkpoint
+/// 3.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";
   const std::int64_t named = reads ? std::stoll(root.tracker) : 9;

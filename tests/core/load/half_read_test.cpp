@@ -1,6 +1,6 @@
-// Tests loads that have read some tensors of a damaged checkpoint when they fall back to an older
-// one. Such a load fills these tensors from the older checkpoint, or is refused, however lenient it
-// is about missing keys.
+// Tests loads that fall back to an older checkpoint after they have read some tensors of a damaged
+// one. Such a load must fill these tensors from the older checkpoint, or be refused. This holds
+// even if the load is lenient about missing keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

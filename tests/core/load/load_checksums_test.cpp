@@ -1,5 +1,5 @@
-// Tests loads with and without verification of the stored checksums. They read real checkpoints and
-// files with one changed byte, into memory of the host or of a device.
+// Tests loads with and without verification of the stored checksums. The loads read real
+// checkpoints, and files with one changed byte, into host memory or device memory.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class FarDevice final : public Device {
 
 enum class Memory { kHost, kFar };
 
-/// Returns `ports` with host memory, or with `far` as the device.
+/// Returns `ports` unchanged or, for Memory::kFar, with `far` as the device.
 Ports with_memory(const Ports& ports, Memory memory, Device& far) {
   return {ports.store, ports.fabric, memory == Memory::kFar ? far : ports.device, ports.tasks,
           ports.trace};
@@ -53,7 +53,7 @@ Ports with_memory(const Ports& ports, Memory memory, Device& far) {
 
 // --- checkpoints that torch and Megatron wrote ---------------------------------------------------
 
-/// All tensors of a checkpoint as one rank's state, each of them whole.
+/// The state of one rank that has all tensors of a checkpoint unsplit.
 class WholeState {
  public:
   explicit WholeState(const Catalog& catalog) {
@@ -295,8 +295,8 @@ Findings findings_of(const Saved& saved) {
   return verify(store, "ckpt", PayloadCheck::kRead, progress).findings;
 }
 
-/// In files that our writer makes without checksums, elements have the checksum 0 and the bytes
-/// around them have right checksums.
+/// If our writer omits checksums, its files have the checksum 0 for elements, but correct checksums
+/// for the bytes around the elements.
 TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
   const std::vector<TensorSpec> one = {kFew[0]};
   for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {

@@ -1,4 +1,5 @@
-// Tests from which iteration a job continues if its ranks see different trackers.
+// If the ranks of a job see different trackers, the job must continue from the newest iteration
+// that any of these trackers names.
 
 #include <gtest/gtest.h>
 

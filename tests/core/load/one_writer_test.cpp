@@ -1,5 +1,5 @@
-// Tests saves and loads on a real file system: which files a save may remove, which files a failed
-// save leaves, concurrent writers, and loads of a checkpoint that is replaced meanwhile.
+// Tests saves and loads on a real file system: which files a save may remove, which files remain
+// after a failed save, concurrent writers, and loads of a checkpoint that is being replaced.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,8 +93,8 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// A change to one byte of a small file during a save that replaces step 1, and the moment of the
-/// change.
+/// A change to one byte of a small file. It happens during a save that replaces step 1, or during a
+/// save of a new step.
 struct Flip {
   const char* when;
   bool swapped;    ///< true if the byte changes after the new directory is in place
@@ -111,8 +111,8 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Watches the calls to one rank's store, and flips a byte of `file` at the moment that `flip`
-/// describes.
+/// Watches the calls to one rank's store, and flips a byte of `file` at the moment described by
+/// `flip`.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}
@@ -238,7 +238,7 @@ TEST_F(OneWriter, two_saves_of_one_job_at_one_place_are_refused_until_the_first_
         EXPECT_EQ(code_of([&] { Save::begin(ports, group, tiny.state, options_of(step)); }),
                   Code::kLocked);
       }
-    }  // the destructor of the save abandons it before its commit
+    }  // destroying the save before its commit abandons it
     Save::begin(ports, group, tiny.state, options_of(1)).finish();
   });
   EXPECT_EQ(loaded("run"), 1);

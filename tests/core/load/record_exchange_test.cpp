@@ -1,5 +1,5 @@
-// Tests that data that several ranks need is read from storage once. The result must be the same as
-// if each rank had read it.
+// Tests loads in which several ranks need the same data. The data must be read from storage only
+// once, and the result must be the same as if each rank had read it.
 #include "core/load/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -30,7 +30,8 @@ using testing_job::mesh_of;
 using testing_job::RankState;
 using testing_job::TensorSpec;
 
-/// Counts over all ranks how often each byte of payload and of the common state is read.
+/// Counts how often each byte of the payload files and of the common state is read, summed over all
+/// ranks.
 class Tally {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
@@ -40,7 +41,7 @@ class Tally {
     times.resize(std::max<std::size_t>(times.size(), offset + size));
     for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
   }
-  /// Returns the largest number of reads of any byte.
+  /// Returns how often the most frequently read byte was read.
   int most() const {
     int most = 0;
     for (const auto& [path, times] : times_) {
@@ -105,8 +106,8 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Returns small, large and empty tensors. Some are held by all ranks, others are split along one
-/// or two axes.
+/// Returns small, large and empty tensors. Some are held whole by all ranks; others are split along
+/// one or two axes.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -125,7 +126,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // An object that every rank holds as a copy and loads.
+    // Every rank holds a copy of this object and loads it.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
@@ -144,7 +145,7 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   });
 }
 
-/// Returns the number of elements in which some byte is not `expected`.
+/// Returns the number of elements in which at least one byte differs from `expected`.
 std::size_t other_than(std::byte expected, const StateDict& state) {
   std::size_t count = 0;
   testing_job::each_element(state, [&](const TensorLeaf& leaf, const std::byte* element, auto) {
@@ -173,7 +174,7 @@ struct Loaded {
   std::vector<std::uint64_t> for_all;  ///< for each rank: bytes_for_all of its report
   std::vector<std::uint64_t> taken;    ///< for each rank: bytes_read of its report
   std::vector<std::string> errors;     ///< for each rank: its error
-  int most = 0;                        ///< largest number of reads of any byte
+  int most = 0;                        ///< how often the most frequently read byte was read
 };
 
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
@@ -265,7 +266,8 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // one rank saves; all three loaders need each record
+  // One rank saves. Each of the three ranks that load needs every record.
+  save_under(kMeshes[0], directory.path());
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;

@@ -1,4 +1,5 @@
-// Tests saves under one layout that are loaded under another. Every element is checked.
+// Tests saves under one layout and loads of their checkpoints under another. Every element is
+// checked.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +34,8 @@ const std::vector<World> kWorlds = {
     {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}}, {"tp2dp3", {{"tp", 2}, {"dp", 3}}},
 };
 
-/// Returns tensors of every element width: with uneven parts, without elements, and without
-/// dimensions. Some of them are split over two axes, along one dimension or along two.
+/// Returns tensors of every element width. Some have uneven shards, no elements, or no dimensions.
+/// Some are split over two axes, either along the same dimension or along two.
 std::vector<TensorSpec> specs() {
   const Placement rows({{"tp", 0}});
   const Placement columns({{"tp", 1}});
@@ -72,7 +73,7 @@ void save_under(const World& world, const std::string& directory, Step step,
         rank.state.common = Dict{{"iteration", Value(step.value)}};
         Save save = Save::begin(ports, ports.fabric.communicator(Group::world(world.size())),
                                 rank.state, options);
-        for (auto& leaf : rank.state.tensors) {  // the job continues immediately
+        for (auto& leaf : rank.state.tensors) {  // changes the state at once, as a job would
           const auto bytes =
               static_cast<std::size_t>(leaf.pieces[0].box.elements()) * size_of(leaf.dtype);
           std::fill_n(leaf.data, bytes, std::byte{0x11});
@@ -82,7 +83,7 @@ void save_under(const World& world, const std::string& directory, Step step,
       wrap);
 }
 
-/// Loads on all ranks; returns the numbers of wrong elements and of all elements.
+/// Loads on all ranks. Returns the number of wrong elements and the total number of elements.
 std::pair<std::size_t, std::size_t> load_under(const World& world, const std::string& directory,
                                                const std::string& path = "run") {
   std::atomic<std::size_t> wrong = 0;
@@ -157,7 +158,7 @@ TEST(SaveLoad, a_manifest_lists_every_file) {
 
 // --- saves and loads that fail -------------------------------------------------------------------
 
-/// A payload file whose writes fail. Every payload file of a FailingStore is one.
+/// A payload file whose writes fail. FailingStore wraps every payload file in one.
 class FailingFile final : public WriteFile {
  public:
   explicit FailingFile(std::unique_ptr<WriteFile> inner) : inner_(std::move(inner)) {}
@@ -230,8 +231,8 @@ TEST(SaveLoad, a_common_state_that_differs_between_ranks_is_refused_before_anyth
   EXPECT_FALSE(PosixStore(directory.path()).stat("run"));
 }
 
-/// Loads on one rank after `change` edited the requested state. Returns the error, and whether the
-/// tensors kept their bits.
+/// Loads on one rank, with the requested state as edited by `change`. Returns the error, and
+/// whether the tensors kept their bits.
 std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
                                                    const std::function<void(StateDict&)>& change,
                                                    Strictness strictness = Strictness::kRaiseAll) {
@@ -313,7 +314,8 @@ TEST(SaveLoad, a_payload_cut_short_poisons_the_destination_on_every_rank) {
 
 // --- objects and the common state ----------------------------------------------------------------
 
-/// Saves one rank with one object "o" on a grid, and loads the checkpoint into a fresh rank.
+/// Saves one rank's state, including one object "o" with a coordinate in a grid. Then loads the
+/// checkpoint into a fresh rank.
 struct OneRank {
   TemporaryDirectory directory;
 

@@ -12,8 +12,8 @@
 namespace reprise {
 namespace {
 
-/// A device that can access only the host memory that the device itself allocated, as a GPU does
-/// when it copies at full speed.
+/// A device that can access host memory only if the device allocated it. A GPU has the same
+/// restriction when it copies at full speed.
 class PinningDevice final : public Device {
  public:
   explicit PinningDevice(std::uint64_t batch_bytes) : batch_bytes_(batch_bytes) {}

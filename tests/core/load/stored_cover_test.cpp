@@ -1,6 +1,6 @@
-// Tests metadata whose chunks overlap and leave a gap of the same volume. A check that only counts
-// elements accepts this metadata, even for one rank's request, although elements are missing. No
-// command may accept such a checkpoint as whole.
+// Tests metadata in which some chunks overlap and leave a gap as large as the overlap. The sum of
+// the chunks' sizes is then correct, even within one rank's request, although elements are missing.
+// No command may accept such a checkpoint as whole.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ constexpr std::byte kUntouched{0x5A};  // content of the job's memory before the
 struct CoverRow {
   const char* what;
   Dims shape;
-  std::vector<Box> boxes;  ///< the overlap and the gap are in the second half of dimension 0
+  std::vector<Box> boxes;  ///< wrong only in the second half of dimension 0
 };
 
 void PrintTo(const CoverRow& row, std::ostream* out) { *out << row.what; }
@@ -87,8 +87,8 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
     whole_.store();
   }
 
-  /// Returns true if diff finds that both checkpoints are the same. If diff refuses one of them,
-  /// the reason must be its chunks.
+  /// True if diff reports that the two checkpoints are the same. If diff refuses a checkpoint, the
+  /// error must be about the checkpoint's chunks.
   static bool same(WrittenCheckpoint& a, WrittenCheckpoint& b) {
     Checkpoint left = Checkpoint::open(a.store(), "ckpt");
     Checkpoint right = Checkpoint::open(b.store(), "ckpt");

@@ -45,7 +45,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
     shape.push_back(static_cast<std::int64_t>(1 + random.below(5)));
   }
-  // Divides the shape by random cuts; then damages the tiling in some cases.
+  // Splits the shape into boxes at random positions. Sometimes damages the tiling afterwards.
   std::vector<Box> boxes = {Box::whole(shape)};
   for (std::uint64_t cuts = random.below(12); cuts > 0 && !shape.empty(); --cuts) {
     Box& box = boxes[random.below(boxes.size())];
@@ -79,7 +79,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
 
-  // Allows the sweep 0 steps, so that only corners are compared.
+  // With 0 steps allowed for the sweep, only the corners are compared.
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
   if (defect && defect->code == Code::kExtentMismatch) return;
   const auto fault = tiling_fault(Box::whole(shape), boxes, 0);
@@ -119,8 +119,8 @@ TEST(CoverOfBoxes, empty_boxes_and_empty_tensors_need_nothing) {
 }
 
 /// Returns boxes that tile a shape: a staircase of columns [i:n, i:i+1], the columns above its
-/// steps, and a floor [n:n+1, 0:n]. The sweep holds the whole staircase at once, and no two boxes
-/// overlap.
+/// steps, and a floor [n:n+1, 0:n]. At one point, the sweep has all columns of the staircase open.
+/// No two boxes overlap.
 std::vector<Box> stairs(std::int64_t n) {
   std::vector<Box> boxes;
   for (std::int64_t i = 0; i < n; ++i) boxes.push_back({{i, i}, {n - i, 1}});
@@ -154,7 +154,8 @@ TEST(CoverOfBoxes, the_message_names_the_boxes) {
   EXPECT_EQ(gap->where, (Box{{2, 0}, {2, 1}}));
 }
 
-/// Common rules for splitting a dimension. kRules says which of them always tile it.
+/// Common rules for splitting a dimension. The table kRules states for each rule whether its boxes
+/// always tile the dimension.
 Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
   return {length * index / parts, length * (index + 1) / parts};
 }

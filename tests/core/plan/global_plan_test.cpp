@@ -28,8 +28,8 @@ std::shared_ptr<const Mesh> tp2_dp2() {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 2}});
 }
 
-/// Returns the plans of four ranks with a tensor "w" [4, 6] that is split by tp, after `change`
-/// edited their states.
+/// Returns the plans of four ranks that hold a tensor "w" of shape [4, 6], split by tp. Before
+/// planning, `change` edits the ranks' states.
 std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
                                   ChunkRule describe = ceil_chunk) {
   std::vector<StateDict> states(4);
@@ -183,8 +183,8 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
 }
 
-/// The plain reference knows the holders of each element. Each element must have exactly one owner,
-/// and this owner must be one of its holders.
+/// The brute-force reference computes which ranks hold each element. Each element must have exactly
+/// one owner, and the owner must hold the element.
 TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
   test::for_each_world(3, 2, [](const test::World& world) {
     const auto mesh = std::make_shared<const Mesh>(world.mesh);
@@ -258,8 +258,8 @@ TEST(GlobalPlan, an_empty_box_is_no_chunk_unless_there_is_nothing_else) {
     return *global_plan(plans).tensors[0].boxes;
   };
   for (const bool placed : {true, false}) {
-    // An empty box begins either at row 2, where a box with elements begins, too, or at row 3,
-    // where none does.
+    // Of the empty boxes, some begin at row 2, where a box with elements also begins. The others
+    // begin at row 3, where no other box begins.
     const std::vector<Box> rows = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}};
     EXPECT_EQ(boxes({3, 2}, {{"tp", 0}, {"dp", 0}}, placed), rows);
     const std::vector<Box> halves = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}};

@@ -1,5 +1,5 @@
-// Tests plans of jobs with a thousand ranks against an enumerator that knows only elements and
-// ranks.
+// Tests plans of jobs with a thousand ranks. The expected plans are computed element by element and
+// rank by rank.
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
   return decode_local_plans(wires);
 }
 
-/// The elements that are held by exactly the same ranks.
+/// A set of elements that are held by exactly the same ranks.
 struct Part {
   std::vector<std::size_t> elements;  ///< row-major numbers in ascending order
   std::vector<std::int32_t> holders;
@@ -103,9 +103,10 @@ struct SlowPlan {
   std::vector<std::uint64_t> bytes;
 };
 
-/// Assigns the parts one at a time. Parts with fewer holders come first; among these, parts with
-/// more bytes; among these, the order of the plan decides. Each part goes to the holder with the
-/// fewest bytes so far; if there are several, to the lowest rank of them.
+/// Assigns the parts one at a time, first the parts with the fewest holders. Among parts with
+/// equally many holders, larger parts come first; among equally large ones, the order of the plan
+/// decides. Each part goes to the holder that has the fewest bytes so far. If several holders have
+/// the fewest, the part goes to the one with the lowest rank.
 SlowPlan slow_plan(const brute::Grid& grid) {
   SlowPlan plan;
   plan.bytes.assign(grid.members.size(), 0);

@@ -1,4 +1,4 @@
-// Tests that the owners of shards are those that the real Megatron-Core chooses
+// Tests that the chosen owners of shards are the same as those that the real Megatron-Core chooses
 // (tests/data/mcore_0.16.1_owners.txt).
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ TEST(Owners, are_those_that_megatron_core_elects) {
   EXPECT_THAT(owned_otherwise(expected, global_plan(expected.plans)), testing::IsEmpty());
 }
 
-/// Shows that the comparison can fail: if every owner is one rank off, it reports every shard.
+/// Shows that the comparison can fail: it must report every shard if all owners are one rank off.
 TEST(Owners, that_are_one_rank_off_are_others) {
   const OwnersCase expected = recorded();
   GlobalPlan plan = global_plan(expected.plans);

@@ -68,8 +68,8 @@ TEST(SharedReads, shares_of_a_round_follow_one_another_and_differ_by_one_byte_at
   }
 }
 
-/// Draws up to 5 classes of ranks with random needs. Each record that several ranks need must be in
-/// one round of exactly those ranks. Each rank's rounds must be in the order of the plan.
+/// Generates up to 5 classes of ranks with random needs. If several ranks need a record, exactly
+/// these ranks must exchange it in one round. Each rank's rounds must be in the order of the plan.
 TEST(SharedReads, each_shared_record_is_in_one_round_of_those_who_need_it) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Stream random = Stream(seed).split("needs");

@@ -1,4 +1,4 @@
-// Tests waiting for peers with a clock that advances whenever it is read.
+// Tests how calls wait for peers. The clock in these tests advances whenever it is read.
 #include "core/ports/call_deadline.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ struct CountingClock final : Clock {
   std::uint64_t now = 5 * kMs;
 };
 
-/// Reports that one rank has ended, from the time `when` on.
+/// Reports that the rank `which` has ended as soon as the clock shows `when`.
 struct EndsAt final : PeerWatch {
   EndsAt(const CountingClock& of, GlobalRank which, std::uint64_t when)
       : clock(of), rank(which), at_ns(when) {}

@@ -1,5 +1,6 @@
-// Tests reshard on every fixture, with several rules for cutting tensors into chunks: diff must
-// find the same content, and bytes that are not interpreted must not change.
+// Tests reshard on every fixture, with several rules for splitting tensors into chunks. According
+// to diff, the result must have the same content as the original. Bytes that are not interpreted
+// must not change.
 
 #include "core/reshard/reshard.hpp"
 #include "core/ports/whole_file.hpp"
@@ -137,8 +138,8 @@ TEST_F(Reshard, RefusesToWriteDamageAnew) {
   EXPECT_FALSE(store_.stat("out"));
 }
 
-/// Flips one bit of the byte at offset `at`, but only in the result of one read: the `read`-th that
-/// includes the byte.
+/// Flips one bit of the byte at offset `at`, but only in the result of a single read. Of all reads
+/// that include the byte, this is read number `read`.
 class FlippingStore final : public PassingStore {
  public:
   FlippingStore(Store& inner, std::string name, std::uint64_t at, int read)
@@ -200,8 +201,8 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    // True once `read` exceeds the number of times that reshard reads the byte. Then nothing is
-    // flipped.
+    // True if `read` is larger than the number of times that reshard reads the byte. In this case
+    // no bit is flipped.
     bool beyond = false;
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
@@ -369,8 +370,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// A user trusts OUT as much as IN. So if the manifest is truncated, reshard must refuse it,
-/// neither copying it nor treating it as a file that the user added.
+/// Users trust OUT as much as IN. So if OUT's manifest is truncated, a reshard of OUT must refuse
+/// it. It must neither copy the manifest nor treat it as a file that the user added.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
@@ -391,7 +392,7 @@ TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   }
 }
 
-/// Ends a command by throwing an exception at one of the steps that the command reports.
+/// Throws an exception at one of the steps that a command reports, which ends the command.
 class EndsAt final : public Progress {
  public:
   explicit EndsAt(int step) : left_(step) {}

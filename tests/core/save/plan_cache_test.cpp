@@ -1,5 +1,5 @@
-// Tests saves that reuse state of earlier saves. The reuse must have no effect on the bytes that
-// they write.
+// Tests saves that reuse cached results of earlier saves. They must write the same bytes as saves
+// without a cache.
 
 #include <gtest/gtest.h>
 
@@ -59,13 +59,13 @@ using Kinds = std::vector<CacheKind>;
 std::atomic<int> covers = 0;
 std::atomic<int> descriptions = 0;
 
-/// Counts its calls. A rank that plans for all ranks calls it for each tensor whose boxes do not
-/// follow from a placement.
+/// Counts how often it is called. A rank that plans for all ranks calls it once for each tensor
+/// whose boxes do not follow from a placement.
 std::optional<CoverDefect> counted_cover(const Dims& shape, std::span<const Box> boxes) {
   ++covers;
   return prove_cover(shape, boxes);
 }
-/// Counts its calls. A rank calls it to describe the tensors that it offers.
+/// Counts how often it is called. A rank calls it to describe the tensors that it can save.
 Interval counted_describe(std::int64_t length, std::int64_t parts, std::int64_t index) {
   ++descriptions;
   return ceil_chunk(length, parts, index);
@@ -146,8 +146,9 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Returns the replica number of a copy after the copies of rank 0 and rank `at` swapped their
-/// numbers, so that the main copy moved. If `at` is 0, the copies of ranks 0 and 1 swap.
+/// Ranks 0 and `at` swap the replica numbers of their copies, so that the main copy moves from one
+/// to the other. Given a copy's number before the swap, returns its number after the swap. If `at`
+/// is 0, ranks 0 and 1 swap.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -342,8 +343,8 @@ const Edit kLate = [](Kit& kit) {
   kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
 };
 
-/// Returns three saves, a fourth that must fail because of the edit `fourth`, and two more with the
-/// edit `last`.
+/// Returns six saves: three without an edit, one with the edit `fourth`, which must fail, and two
+/// with the edit `last`.
 std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
   return turns(3) + turns(1, fourth) + turns(2, last);
 }
@@ -411,9 +412,9 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// In this test nothing compares structures, so a remembered plan is reused after any change. If
-/// the plan lacks something that is to be saved, the plan must be refused: the local plan at the
-/// second save, the global plan at the third.
+/// In this test, a remembered plan is reused after any change, because structures are not compared.
+/// If the plan lacks something that should be saved, it must be refused. The local plan must be
+/// refused at the second save, and the global plan at the third.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
@@ -452,8 +453,8 @@ TEST(PlanCache,
 
 // --- owners -------------------------------------------------------------------------------------
 
-/// Returns every group of ranks from 0 to 3 that contains rank 0, each with its ranks in ascending
-/// and in descending order.
+/// Returns every group of rank 0 and any of the ranks 1 to 3. A group of several ranks is returned
+/// twice: with its ranks in ascending order and in descending order.
 std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   std::vector<std::vector<GlobalRank>> groups;
   for (unsigned set = 0; set < 8; ++set) {
@@ -504,7 +505,7 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
 
 // --- a plan made from a loaded checkpoint -------------------------------------------------------
 
-/// Loads no tensors; only fills the cache.
+/// Only fills the cache. No tensors are loaded.
 void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
   StateDict wanted;
   LoadSettings options;
@@ -514,8 +515,9 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
   load(ports, group, wanted, options);
 }
 
-/// Saves `stored`. Then runs two lives that save `live`: one loads the checkpoint and starts from
-/// the plan of that checkpoint, the other has no cache.
+/// Saves the state `stored`. Then two lives load this checkpoint and save the state `live` three
+/// times. One life has caches, so its first save can use the loaded checkpoint's plan. The other
+/// life has none.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;

@@ -1,5 +1,5 @@
-// Tests one rank's part of a save, from the rank's share of the plan to the catalogue that is made
-// from the votes of all ranks.
+// Tests one rank's part of a save. It begins with the rank's share of the plan, and ends with the
+// catalogue that is made from the votes of all ranks.
 #include "core/save/rank_write.hpp"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(RankWrite, a_rank_without_items_votes_for_no_file) {
   });
 }
 
-/// Delays work until somebody waits for it, and records when it is done.
+/// Delays work until somebody waits for it, and records when the work is done.
 class LateTasks final : public Tasks {
  public:
   explicit LateTasks(std::vector<std::string>& events) : events_(events) {}
@@ -204,7 +204,7 @@ TEST(RankWrite, a_save_that_is_dropped_in_flight_writes_no_more_when_it_unlocks)
     ASSERT_GE(events.size(), 2U);
     EXPECT_EQ(events.front(), "written");
     EXPECT_EQ(events.back(), "unlocked");
-    EXPECT_TRUE(std::is_sorted(events.rbegin(), events.rend()));  // no write after an unlock
+    EXPECT_TRUE(std::is_sorted(events.rbegin(), events.rend()));  // no write follows an unlock
   });
 }
 

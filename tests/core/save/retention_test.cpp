@@ -1,4 +1,5 @@
-// Tests which checkpoints retention removes: a table of cases, and invariants in every small world.
+// Tests which checkpoints retention removes. Uses a table of cases, and checks invariants in every
+// small world.
 
 #include "core/save/retention.hpp"
 
@@ -78,12 +79,12 @@ TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
 
 using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
 
-/// Applies the rule to this world. Adds a complaint for each checkpoint that is wrongly removed or
-/// wrongly kept.
+/// Applies the rule to this world. Adds a complaint for each checkpoint that the rule wrongly
+/// removes or wrongly keeps.
 void complain(const Rule& rule, const std::string& world, const Kept& kept,
               std::set<std::string>& complaints) {
   const std::string gone = digits(rule(present(world), kept));
-  std::string good;  // digits of the whole checkpoints up to the one that the tracker names
+  std::string good;  // whole checkpoints no newer than the tracker's, as digits
   for (std::size_t i = 0; i < world.size(); ++i) {
     const char digit = static_cast<char>('1' + i);
     const bool goes = gone.find(digit) != std::string::npos;

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::int32_t kQueueRanks = 4;
 
-/// A job whose elements show the step that they belong to.
+/// A job that sets its elements to values that depend on the step.
 class Trainer {
  public:
   explicit Trainer(const Ports& ports)

@@ -61,7 +61,7 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.mimo.a.1.param_state_sharding_type", {"a", kBare, Kind::kPart, 1, kType}},
       {"optimizer.mimo.1.param_groups", {"1", kBare, Kind::kPart, 0, kGroups}},
       {"optimizer.mimo.1.1.param_groups", {"1", kBare, Kind::kPart, 1, kGroups}},
-      // metadata of module b under the prefix of module a is treated as optimizer state of a
+      // module b's metadata under module a's prefix is treated as optimizer state of a
       {"mimo.a.optimizer.mimo.b.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},
       // random states
       {"mimo.a.rng_state", {"a", kPrefixed, Kind::kRng, {}, {}}},

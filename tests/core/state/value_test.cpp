@@ -134,7 +134,8 @@ TEST(Value, takes_nothing_that_merely_converts_to_a_number) {
                 !std::is_constructible_v<Value, Unscoped>);
   static_assert(!std::is_constructible_v<Value, std::vector<bool>::reference>);
   static_assert(!std::is_constructible_v<Value, std::true_type>);
-  // A Value has no type for these numbers, and a narrower type would lose digits.
+  // A Value can't hold numbers of these types, and converting them to a narrower type would lose
+  // digits.
   static_assert(!std::is_constructible_v<Value, long double>);
   __extension__ using Wide = __int128;
   static_assert(std::is_convertible_v<Wide, double> && !std::is_constructible_v<Value, Wide>);
@@ -233,7 +234,8 @@ Value shuffled(const Value& value, Stream& random) {
   return value;
 }
 
-/// Tests equality by definition, trying every pairing; only for small values.
+/// Compares two values by the definition of equality. It is slow, since it tries every pairing of
+/// items; use it only for small values.
 bool equal_by_definition(const Value& a, const Value& b);
 
 bool equal_items(const List& a, const List& b) {

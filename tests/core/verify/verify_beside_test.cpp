@@ -1,5 +1,5 @@
-// Tests verify on things that are not damage: links, files that users added, keys that only look
-// like shards, unsupported formats, files that can't be opened.
+// Tests that verify does not report damage where there is none: links, files that users added, keys
+// that only look like shards, unsupported formats, and files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
     Metadata metadata = Checkpoint::open(copy.store, "ckpt").metadata();
     ASSERT_GT(metadata.planner_data.size(), 1U);
     row.change(metadata.planner_data);
-    // The changed metadata is not written to a file, since the writer would add the entries that
+    // The changed metadata is only kept in memory. Writing it to a file would add the entries that
     // planner_data lacks.
     const Checkpoint changed(copy.store, {"ckpt", {}, {}}, metadata);
     EXPECT_THAT(words_of({.findings = check_planner(changed.metadata())}), HasSubstr(row.words));

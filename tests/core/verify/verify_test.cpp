@@ -1,4 +1,5 @@
-// Tests verify on checkpoints that torch and Megatron wrote, and on damaged copies of them.
+// Tests `verify` on checkpoints that torch and Megatron wrote, and on damaged copies of these
+// checkpoints.
 
 #include "core/verify/verify.hpp"
 
@@ -85,7 +86,8 @@ TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
   EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
 }
 
-/// Applies `by` to each byte of each checksum in the central directories of all items.
+/// Replaces each byte of the items' checksums by the result of `by` for that byte. Only the
+/// checksums in the central directories are replaced.
 void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
@@ -164,8 +166,8 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   EXPECT_THAT(words, HasSubstr("the only copy"));
 }
 
-/// A writer that dies after the exchange and before the confirmation leaves the old checkpoint
-/// under the temporary name of the new one.
+/// If a writer dies after it exchanged the old and the new checkpoint but before it confirmed the
+/// exchange, the old checkpoint remains under the temporary name of the new one.
 TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
   for (const std::string suffix : {".replaced-", ".saving-"}) {
     test::FixtureCopy copy("torch_2.15.0/same_content_a");

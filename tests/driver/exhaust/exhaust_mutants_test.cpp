@@ -1,5 +1,5 @@
-// Tests that historical defects of placement and geometry make pairs of small layouts fail.
-// docs/exhaust.md lists the same defects.
+// Tests that historical defects of placement and geometry are detected, because they make pairs of
+// small layouts fail. The same defects are listed in docs/exhaust.md.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using sim::Sharding;
 
 struct Row {
   const char* mutant;
-  std::int32_t world_max = 2;  ///< size of the smallest worlds in which the mutant shows
+  std::int32_t world_max = 2;  ///< size of the smallest worlds in which the mutant is detected
   Sharding sharding = Sharding::kFullyReshardable;
   DpCuts cuts = DpCuts::kShards;
 };

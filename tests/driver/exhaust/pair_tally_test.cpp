@@ -20,8 +20,8 @@ class PairTallyTest : public testing::Test {
     stored_ = job_.live_state();
   }
 
-  /// Returns the result if the load delivers `stored_` to the only rank, and the rank has `model_`
-  /// afterwards.
+  /// Returns the result of a load on the only rank. The load delivers `stored_`, and afterwards the
+  /// rank's state is `model_`.
   PairResult result(const PairRule& rule = {}) {
     PairTally tally(saved(), rule, 1);
     tally.delivered(GlobalRank{0}, stored_);

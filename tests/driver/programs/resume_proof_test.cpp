@@ -88,8 +88,8 @@ TEST(ResumeProof, FindsAnObjectThatWasNotLoaded) {
 
 TEST(ResumeProof, RefusesARunThatLoadsNothing) {
   Runs runs;
-  // Even the cold life, which should lack the loaded state, is at step 2 and has the state of that
-  // step. So a comparison with the cold life would prove nothing.
+  // The cold life should lack the loaded state. But here it has the state of step 2, too, so a
+  // comparison with the cold life would prove nothing.
   runs.write("cold", 1, runs.told.second);
   runs.folders.cold = runs.path("cold");
   const auto result = runs.prove();

@@ -53,7 +53,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;  // counts lives that list their ranks
+      members += plan.ranks.empty() ? 0 : 1;  // counts the lives that list their ranks
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
           kinds.emplace(sim::name_of(fault->kind));
@@ -162,7 +162,7 @@ TEST(Generator, every_strict_mode_is_drawn) {
     try {
       return !name_of(static_cast<Strictness>(mode)).empty();
     } catch (const std::exception&) {
-      return false;  // name_of() refuses the number, so no mode has it
+      return false;  // name_of() refuses numbers that are no mode
     }
   };
   EXPECT_TRUE(is_mode(0));

@@ -1,6 +1,6 @@
-// Tests properties with random scenarios. The cases depend on the commit unless
-// REPRISE_PROPERTY_SEED is set. A failing scenario is shrunk and written to regress-found in the
-// build folder.
+// Tests properties with random scenarios. The seed is derived from the commit unless
+// REPRISE_PROPERTY_SEED sets it. A failing scenario is shrunk and written to the directory
+// regress-found in the build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -21,7 +21,8 @@ using contracts::cases_of_run;
 using contracts::kSeedVariable;
 using contracts::seed_of_run;
 
-/// RapidCheck draws only a number; it can't shrink the scenario made from it, so our own code does.
+/// RapidCheck generates only a number, from which we build the scenario. Our own code shrinks
+/// scenarios, since RapidCheck could shrink only the number.
 rc::Gen<Scenario> any_scenario(const Property& property) {
   return rc::gen::noShrink(rc::gen::map(
       rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
@@ -43,7 +44,7 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  // Includes the hash of the name, so that each property gets different cases.
+  // The seed also depends on the property's name, so that each property gets different cases.
   params.seed = mix64(request.seed, hash_of(property.name));
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;

@@ -232,7 +232,7 @@ TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
 struct MutantRow {
   std::string mutant;
   std::string property;
-  std::int32_t world_max;  ///< largest world that the shrunk scenario may have
+  std::int32_t world_max;  ///< upper limit for the world size of the shrunk scenario
   std::size_t actions_max;
 };
 

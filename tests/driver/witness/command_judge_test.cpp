@@ -9,7 +9,7 @@
 namespace reprise::driver {
 namespace {
 
-/// A command that must leave behind a checkpoint of step 2. The checkpoint was there before, and
+/// A command that was expected to write a checkpoint of step 2. That checkpoint existed before, and
 /// the command did not change it.
 struct Rewritten {
   LifeEvidence life;

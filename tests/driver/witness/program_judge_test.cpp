@@ -1,4 +1,4 @@
-// Breaks each rule about a trainer's witness once. The judge must notice it each time.
+// Violates each rule about a trainer's witness files once. The judge must report each violation.
 #include "driver/witness/program_judge.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(ProgramJudge, CallsOverlapsInconclusive) {
   EXPECT_TRUE(findings.front().inconclusive);
 }
 
-/// Declares rows 2 and 3 of "w" blank in the given files, and removes the digests of these rows.
+/// Declares rows 2 and 3 of "w" as blank in the given files, and removes the digests of these rows.
 void leave_blank(std::vector<std::string>& files) {
   for (std::string& text : files) {
     for (const std::int64_t step : {2, 3}) {
@@ -184,8 +184,8 @@ TEST(ProgramJudge, ListsAllUntoldKeysByTheirCommonPrefix) {
     run.stored[0].objects.insert(key);
   }
   EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank told of: optim (2), sched;"));
-  // A key that no rank told of is listed in full if some rank told of another key under the same
-  // prefix.
+  // An unreported key (no rank reported it) is listed in full if a rank reported another key with
+  // the same prefix.
   run.stored[0].tensors["w.rest.a"] = run.stored[0].tensors["w"];
   EXPECT_THAT(run.first(), HasSubstr("optim (2), sched, w.rest.a"));
 }
@@ -326,7 +326,8 @@ void put_all(std::vector<std::string>& texts, const std::string& from, const std
   }
 }
 
-/// Adds a save of step 1 to the first life, and its checkpoint.
+/// Returns a recorded run whose first life also saves at step 1. The store contains that checkpoint
+/// too.
 RecordedRun run_of_two_saves() {
   RecordedRun run;
   run.plan.lives[0].steps = {{ProgramDoes::kTrain, 1},
@@ -550,8 +551,8 @@ TEST(ProgramJudge, ComparesHoldersOverRanks) {
 
 // --- a run that loads nothing ------------------------------------------------------------------
 
-/// Judges a cold life with the plan of the second life and these witness files. Returns the first
-/// finding.
+/// Judges a life that loads nothing. It has the plan of the second life and these witness files.
+/// Returns the first finding.
 std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& files) {
   std::vector<LifeEvidence> lives = {evidence_of(run.plan.lives[0], run.files.first),
                                      evidence_of(run.plan.lives[1], run.files.second)};

@@ -1,7 +1,7 @@
 #pragma once
 // The records of a small job, as a trainer would write them. The job has two ranks, a tensor split
-// over them, a tensor that both hold, and an object. Its first life trains 2 steps, saves, and
-// trains 1 step; its second life loads and trains 1 step.
+// between them, a tensor that is whole on both, and an object. Its first life trains 2 steps,
+// saves, and trains 1 step. Its second life loads and trains 1 step.
 
 #include <string>
 #include <vector>
@@ -56,7 +56,7 @@ inline std::string step_line(std::int64_t rank, std::int64_t step) {
 
 inline const std::string kDone = "{\"what\":\"done\"}\n";
 
-/// The witness files of both lives and of the uninterrupted run, one file per rank.
+/// The witness files of the two lives and of the uninterrupted run, one file per rank in each case.
 struct Recorded {
   std::vector<std::string> first;
   std::vector<std::string> second;
@@ -111,7 +111,7 @@ inline void put(std::string& text, const std::string& from, const std::string& t
   text.replace(text.find(from), from.size(), to);
 }
 
-/// A recorded run with everything that is judged. Each test breaks one thing in it.
+/// Everything that a verdict on a recorded run needs. Each test breaks one item of it.
 struct RecordedRun {
   ProgramPlan plan = two_lives();
   Recorded files;

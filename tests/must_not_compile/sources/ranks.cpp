@@ -1,5 +1,5 @@
-// Mixes kinds of numbers that must not be mixed. With MIX_UP defined, each line in the second part
-// is a separate error; otherwise the file compiles.
+// Confuses types of numbers that must be kept apart. With MIX_UP defined, each line of the second
+// part is an error; without it, the file compiles.
 
 #include "core/agree/leader.hpp"
 #include "reprise/mesh.hpp"
@@ -26,17 +26,17 @@ void right(const Group& group, const Mesh& mesh, Communicator& all,
 #ifdef MIX_UP
 void mixed_up(const Group& group, const Mesh& mesh, Communicator& all,
               const sim::CheckpointGroups& groups, GlobalRank global, GroupRank local) {
-  group.rank_of(local);                // WRONG: takes a global rank
-  group.member(global);                // WRONG: takes a group rank
-  group.member(group.size());          // WRONG: takes a rank, not a size
-  mesh.coordinate(global, "tp");       // WRONG: takes a group rank
-  all.broadcast(global, {});           // WRONG: the root is a group rank
+  group.rank_of(local);                // WRONG: expects a global rank
+  group.member(global);                // WRONG: expects a group rank
+  group.member(group.size());          // WRONG: expects a rank, not a size
+  mesh.coordinate(global, "tp");       // WRONG: expects a group rank
+  all.broadcast(global, {});           // WRONG: the root must be a group rank
   static_cast<void>(local == global);  // WRONG: different kinds of ranks
   local = global;                      // WRONG: different kinds of ranks
-  static_cast<void>(LeaderSeams{.leader = leader_by_global_rank});  // WRONG: not a group rank
-  sim::rank_in(groups.tp, local);                                   // WRONG: takes a global rank
-  sim::place_in(mesh, groups, local);                               // WRONG: takes a global rank
-  const std::int32_t number = sim::rank_in(groups.tp, global);      // WRONG: a rank is no number
+  static_cast<void>(LeaderSeams{.leader = leader_by_global_rank});  // WRONG: returns a global rank
+  sim::rank_in(groups.tp, local);                                   // WRONG: expects a global rank
+  sim::place_in(mesh, groups, local);                               // WRONG: expects a global rank
+  const std::int32_t number = sim::rank_in(groups.tp, global);      // WRONG: a rank is not an int
 }
 #endif
 

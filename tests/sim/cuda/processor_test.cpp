@@ -1,4 +1,5 @@
-// Tests that a GPU computes the same bits as the host in the same cases.
+// Tests that a GPU computes exactly the same bits as the host. The test cases are the same for
+// both.
 #include "core/adapters/cuda/cuda_info.hpp"
 #include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"

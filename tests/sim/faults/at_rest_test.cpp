@@ -1,5 +1,5 @@
-// Flips bits in files, and truncates files, while nobody has them open. Then either all ranks
-// refuse the load with one named error, or the content that they read is unchanged.
+// Flips bits in files or truncates files while no rank has them open. Afterwards, either all ranks
+// refuse the load with the same named error, or they load unchanged content.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -22,8 +22,8 @@ const std::string kDirectory = "run/iter_0000002";
 
 Bytes content(Store& store, const std::string& path) { return read_all(store, path, 1U << 30U); }
 
-/// Returns the common result of all ranks: "loaded" if the state is the saved one, otherwise a
-/// code.
+/// Loads the newest checkpoint on all ranks. Returns "loaded" if the state is the saved one;
+/// otherwise, returns the error code, which must be the same on all ranks.
 std::string outcome(SimStore& store) {
   const LifeEnd life = load_newest(store);
   EXPECT_FALSE(life.hung) << life.verdict;
@@ -71,7 +71,7 @@ TEST_F(AtRest, files_are_known_by_what_they_are) {
 TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
   const std::string path = one(FileKind::kPayload);
   const Bytes before = content(store_, path);
-  flip_bit(store_, path, before.size() + 3, 9);  // both numbers wrap around: byte 3, bit 1
+  flip_bit(store_, path, before.size() + 3, 9);  // both numbers wrap around: flips bit 1 of byte 3
   store_.crash();
   Bytes expected = before;
   expected[3] ^= std::byte{2};

@@ -1,4 +1,5 @@
-// Tests loads that read each byte once per job, while some ranks fail to contribute their share.
+// Tests loads in which each byte is read once per job, while some ranks fail to send their share of
+// the bytes to the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Runs three ranks that exchange these records and then agree, as in a load. The lost rank never
-/// takes part in an exchange.
+/// Runs three ranks. As in a load, they exchange these records and then agree on the result. The
+/// rank `lost` does not take part in any exchange.
 LifeEnd exchange_without(GlobalRank lost,
                          const std::function<std::vector<StoredRecord>(std::int32_t)>& wanted) {
   SimStore store;
@@ -33,8 +34,8 @@ LifeEnd exchange_without(GlobalRank lost,
               });
 }
 
-/// Returns the records that this rank wants. Ranks 0, 1 and 2 want the first record, ranks 0 and 2
-/// the second, and ranks 1 and 2 the third.
+/// Returns the records that this rank wants. The first record is wanted by ranks 0, 1 and 2; the
+/// second by ranks 0 and 2; the third by ranks 1 and 2.
 std::vector<StoredRecord> three_circles(std::int32_t rank) {
   std::vector<StoredRecord> wanted = {{0, {0, 10}}};
   if (rank != 1) wanted.push_back({0, {10, 10}});
@@ -59,7 +60,7 @@ TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_m
 
 TEST(ExchangeFaults, what_is_exchanged_is_held_and_no_more_than_was_said) {
   SimStore store;
-  save_step(1, store);  // two ranks save; when three ranks load, rank 1 needs rows of both savers
+  save_step(1, store);  // saved by two ranks, loaded by three: rank 1 needs rows of both
   for (const auto reads : {Reads::kByEach, Reads::kOncePerJob}) {
     for (const auto& rank : load_newest(store, {.ranks = 3, .reads = reads}).ranks) {
       EXPECT_EQ(rank.step, 1);

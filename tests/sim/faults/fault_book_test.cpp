@@ -58,7 +58,7 @@ TEST(FaultBook, counts_places_from_when_a_fault_was_armed) {
   FaultBook book({spec(FaultKind::kWriteError, {.nth = 1})});
   EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   EXPECT_FALSE(book.states()[0].armed);
-  book.arm(0, GlobalRank{0});  // arms nothing, because the fault is for another rank
+  book.arm(0, GlobalRank{0});  // no effect, because the fault is for another rank
   EXPECT_FALSE(book.states()[0].armed);
   book.arm(0, kRank);
   EXPECT_EQ(book.strikes(GlobalRank{0}, kWrite), nullptr);
@@ -126,7 +126,7 @@ TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begin
   book.arm(0, kRank);
   book.begins(kRank, "commit", "");
   book.begins(kRank, "commit", "metadata");
-  // As if an exception had ended the phase: ends() is not called.
+  // ends() is not called, as if an exception had left the phase.
   EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   book.begins(kRank, "plan", "");
   EXPECT_EQ(book.strikes(kRank, kGather), nullptr);
@@ -154,8 +154,8 @@ TEST(FaultBook, nothing_strikes_the_dead) {
 }
 
 TEST(FaultBook, a_bad_result_is_wrong_where_its_kind_says) {
-  // The result is computed three times: on the device itself, again on the same device, and later
-  // on another device. Each flag is true if that result is wrong.
+  // The result is computed three times: on the original device, again on that device, and later on
+  // another device. Each flag tells whether that computation gives a wrong result.
   struct Row {
     ResultFault kind;
     bool first, again, elsewhere;

@@ -1,6 +1,6 @@
-// Tries every kind of fault at every point of a save and of a load, on two ranks with the real
-// engine. There are three permitted outcomes: the operation succeeds; it fails in the same way on
-// all ranks and the previous state remains; or all ranks refuse the content with a named reason.
+// Tests every kind of fault at every point of a save and of a load, on two ranks with the real
+// engine. Only three outcomes are allowed. The operation succeeds; or it fails with the same error
+// on all ranks and the previous state remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,10 +15,11 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// How the incarnation with the fault ends: its processes end, or the power is cut.
+/// How the life with the fault ends: the processes end, or the machine loses power.
 enum class Cut { kProcesses, kPower };
 
-/// True for faults that falsely report success: a save may not notice them, but the next load must.
+/// Returns true if this kind of fault falsely reports success. A save may miss such a fault, but
+/// the next load must detect it.
 bool lies(FaultKind kind) {
   switch (kind) {
     case FaultKind::kShortWrite:
@@ -34,7 +35,7 @@ bool lies(FaultKind kind) {
 
 class Outcomes {
  public:
-  /// Maps kind of fault and outcome to a number of cases.
+  /// Number of cases with each kind of fault and each outcome.
   std::map<std::string, std::map<std::string, int>> counts;
   int cases = 0;
 
@@ -52,8 +53,8 @@ class Outcomes {
   }
 };
 
-/// Requires that ranks end as the fault plans, and that all live ranks have the same error or none.
-/// Returns the code of that error.
+/// Requires that each rank ends as the fault plans, and that the surviving ranks either all succeed
+/// or all have the same error. Returns the code of that error.
 std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   EXPECT_FALSE(life.hung) << life.verdict;
   std::optional<Code> code;
@@ -80,7 +81,8 @@ std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   return code;
 }
 
-/// Returns the step that all ranks have after a load, or the code with which all of them refuse.
+/// Loads the newest checkpoint. Returns its step or the code of the error, which must be the same
+/// on all ranks.
 std::string loaded(SimStore& store, std::int32_t ranks = kRanks) {
   const LifeEnd life = load_newest(store, {.ranks = ranks});
   const auto code = common_end(life, {});
@@ -98,8 +100,8 @@ void end(SimStore& store, Cut cut) {
   }
 }
 
-/// Saves step 2 over step 1 with this fault, then loads. Returns false if the fault did not fire
-/// because the save never reached the call that the fault strikes.
+/// Saves step 1, saves step 2 with this fault, and then loads. Returns false if the save never
+/// reached the call at which the fault takes effect.
 bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
   SimStore store;
   save_step(1, store);
@@ -165,7 +167,8 @@ constexpr FaultKind kSaveKinds[] = {
 constexpr FaultKind kMeetingKinds[] = {FaultKind::kLate, FaultKind::kLost, FaultKind::kFails};
 constexpr FaultKind kReadKinds[] = {FaultKind::kCrash, FaultKind::kReadError, FaultKind::kFlipRead};
 
-/// Calls attempt(0), attempt(1), ... until one returns false. Returns how many returned true.
+/// Calls attempt(0), attempt(1), ... until one of the calls returns false. Returns how many
+/// returned true.
 template <class Attempt>
 int each_place(const Attempt& attempt) {
   int places = 0;

@@ -1,6 +1,7 @@
 #pragma once
-// Runs lives of a small job with the real engine in a simulated world with faults. All content
-// depends only on its step, so each loaded element shows which checkpoint it comes from.
+// Runs lives of a small job in a simulated world with faults, using the real engine. The content of
+// a checkpoint depends only on its step, so each loaded element shows from which checkpoint it was
+// read.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ inline constexpr std::int64_t kRest = 100;
 inline constexpr std::int64_t kObjects = 6;
 inline constexpr std::uint64_t kDeadlineNs = 1'000'000'000;
 
-/// A rank's state after a step: rows of two tensors, a copy of a third one, and objects.
+/// A rank's state after a step: the rank's rows of two tensors, a copy of a whole third tensor, and
+/// objects.
 class SmallState {
  public:
   SmallState(GlobalRank rank, std::int32_t ranks) {
@@ -53,13 +55,14 @@ class SmallState {
   void become(std::int64_t step) {
     for (std::size_t t = 0; t < data_.size(); ++t) {
       const auto values = elements(step, t);
-      std::copy(values.begin(), values.end(), data_[t].begin());  // leaves point to it
+      // Copies in place, because the leaves point to this memory.
+      std::copy(values.begin(), values.end(), data_[t].begin());
     }
     for (auto& object : leaves_.objects) object.value = note(step, object.coordinate[0]);
     leaves_.common = common(step);
   }
 
-  /// Returns the step to which all bits of the state belong; nothing if it is a mixture.
+  /// Returns the step to which the whole state belongs; nothing if the state mixes several steps.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();
@@ -92,8 +95,8 @@ class SmallState {
                                .replica = replica});
   }
 
-  /// Returns a rank's elements of a tensor. They are a range of the tensor, since the rank's rows
-  /// are consecutive.
+  /// Returns this rank's elements of a tensor. Their global indices are consecutive, because the
+  /// rank's rows are.
   std::vector<std::int64_t> elements(std::int64_t step, std::size_t tensor) const {
     const auto seed = mix64(static_cast<std::uint64_t>(step), tensor);
     std::vector<std::int64_t> elements;
@@ -110,12 +113,12 @@ class SmallState {
     return Dict{{"of", "step " + std::to_string(step)}, {"place", place}};
   }
 
-  std::vector<std::vector<std::int64_t>> data_;  ///< by tensor: the elements of this rank
+  std::vector<std::vector<std::int64_t>> data_;  ///< for each tensor: this rank's elements
   std::vector<std::int64_t> first_;  ///< for each tensor: global index of this rank's first element
   StateDict leaves_;
 };
 
-/// The result of one life of a world.
+/// The result of one life of a simulated job.
 struct LifeEnd {
   struct Rank {
     RankEnd end = RankEnd::kReturned;
@@ -123,7 +126,7 @@ struct LifeEnd {
     std::optional<std::int64_t> step = {};  ///< step of the rank's state after a load
     std::string message = {};
     MemoryPeaks peaks = {};
-    std::uint64_t bound = 0;       ///< bound that the save or the load declares
+    std::uint64_t bound = 0;       ///< declared bound on the memory of the save or the load
     std::uint64_t bytes_read = 0;  ///< number of bytes that a load read
     std::uint64_t tensor_bytes = 0;
     std::uint64_t duration_ns = 0;  ///< virtual time of the whole life

@@ -1,5 +1,5 @@
-// Tests the measurement of the memory that a save and a load use in addition to the job's own. The
-// result must be neither zero nor above the declared bound.
+// Tests the measurement of how much memory saves and loads use, not counting the job's own memory.
+// The result must not be zero and must not exceed the declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -36,8 +36,8 @@ TEST(AddressSet, counts_each_address_once) {
   EXPECT_EQ(set.bytes(), 100U);
 }
 
-/// Adds every range within 8 bytes to every subset of the 8 bytes, and compares the result with a
-/// bitmap.
+/// Adds every possible range of addresses to every possible set of addresses, all within 8 bytes.
+/// Compares each resulting set with a bitmap.
 TEST(AddressSet, agrees_with_a_bitmap) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     for (std::uintptr_t begin = 0; begin < 8; ++begin) {
@@ -63,7 +63,7 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// Runs `reads` on one rank during the phase "read". Returns the rank's peak in this phase.
+/// Calls `reads` on one rank, in the phase "read". Returns the rank's peak memory in this phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));
@@ -168,7 +168,8 @@ const Case kCases[] = {
     {8192, 8192, LoadChecksums::kVerified, Reads::kOncePerJob},
 };
 
-/// A save and a load on one rank each, with their peaks and the bounds that they declared.
+/// One rank's results of a save and of a load, with the measured memory peaks and the declared
+/// bounds.
 struct Held {
   LifeEnd::Rank save;
   LifeEnd::Rank load;

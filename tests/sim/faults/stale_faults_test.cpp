@@ -1,5 +1,5 @@
-// Gives one rank an outdated view of the store, and tests what this rank and the other ranks then
-// see of the tracker and of the checkpoint.
+// Gives one rank an outdated view of the store. Tests which tracker and which checkpoint this rank
+// and the other ranks then see.
 
 #include <gtest/gtest.h>
 

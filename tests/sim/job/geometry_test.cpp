@@ -1,4 +1,4 @@
-// Compares layouts, local tensors, shares and buckets with plain enumeration.
+// Tests layouts, local tensors, shares and buckets against a simple enumeration of all elements.
 
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ TEST(Layout, ExpertsHaveAsManyCopiesAsDividesTheirRanksAndDp) {
   }
 }
 
-// Layout tp2 ep2 dp2 in Megatron's default order: experts keep tp as etp, and ep takes the ranks of
-// dp.
+// For the layout tp2 ep2 dp2 in Megatron's default order, the expert mesh uses the tp axis as etp
+// and the dp axis as ep.
 TEST(Layout, ExpertsOfTp2Ep2Dp2StandWhereMegatronPutsThem) {
   const Mesh experts = expert_mesh(parse_layout("tp2 dp2 ep2"));
   for (std::int32_t rank = 0; rank < 4; ++rank) {
@@ -94,7 +94,8 @@ TEST(PartitionRules, TheMoreSpecificRuleDecides) {
       partition_of("decoder.layers.0.mlp.linear_fc1.layer_norm_weight").placement.replicated());
 }
 
-/// Returns the ranks that hold each element of a parameter, from its pieces.
+/// For each element of a parameter, returns the ranks that have it. Reads this from the pieces of
+/// each rank.
 std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const ModelSpec& model,
                                             const Layout& layout) {
   std::vector<std::set<std::int32_t>> found(static_cast<std::size_t>(volume(spec.shape)));
@@ -112,8 +113,8 @@ std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const Mod
   return found;
 }
 
-/// Computes the same as holders(), but element by element. Every component of a fused parameter is
-/// split on its own, and only ranks of the parameter's stages hold it.
+/// Returns the same as holders(), computed for each element separately. Splits every component of a
+/// fused parameter on its own. Only ranks of the parameter's pipeline stages have the parameter.
 std::vector<std::set<std::int32_t>> brute_holders(const ParameterSpec& spec, const ModelSpec& model,
                                                   const Layout& layout) {
   const Mesh mesh = spec.mesh == MeshKind::kDense ? dense_mesh(layout) : expert_mesh(layout);
@@ -163,8 +164,9 @@ TEST(Family, HoldsWhatGoingThroughAllElementsSays) {
   }
 }
 
-// Under every sharding and group size, each element of each local tensor is in the share of exactly
-// one rank of the group. If the tensor has no dimensions, it is in the share of every rank.
+// Tests every sharding with every group size. Each element of a local tensor must belong to the
+// share of exactly one rank of the group. A tensor without dimensions must belong to the share of
+// every rank.
 TEST(Shares, TileEachLocalTensor) {
   const std::vector<Dims> shapes = {{7, 5}, {512, 2}, {6, 4, 3}, {1}, {0, 4}, {30}, {}};
   std::vector<LocalTensor> tensors;

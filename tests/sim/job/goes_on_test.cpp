@@ -1,5 +1,5 @@
-// Tests that a job can hand its state to another job directly, without a checkpoint, and that the
-// result equals that of saving and loading.
+// Tests that a job can pass its state directly to another job, without a checkpoint. The result
+// must be the same as after saving and loading.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr int kBefore = 4;  // steps before the handover to the other job; the last one overflows
+constexpr int kBefore = 4;  // steps before the handover; gradients overflow in the last one
 constexpr int kAfter = 2;
 
 std::vector<ModuleConfig> modules(const std::vector<std::string>& names) {
@@ -45,7 +45,7 @@ Life without_a_store(const JobConfig& before, const JobConfig& after) {
   return life;
 }
 
-/// Returns the objects that hold random streams, by key.
+/// Returns the objects that contain random streams, by key.
 Dict streams_of(const GlobalState& state) {
   Dict streams;
   for (const auto& object : state.objects) {

@@ -1,5 +1,5 @@
-// Tests the groups of a job in every order of the axes and on any ranks. The job is passed all
-// groups, some groups, or none.
+// Tests the groups of a job, with the axes in every order and with arbitrary ranks. The caller
+// passes all of the groups, some of them, or none.
 
 #include "sim/job/groups/groups.hpp"
 
@@ -46,7 +46,7 @@ std::vector<GlobalRank> odd_ranks(std::int32_t count) {
   return ranks;
 }
 
-/// Requires that the groups of each rank agree with both meshes of a layout.
+/// Requires that the groups of each rank match the layout's dense mesh and its expert mesh.
 void expect_groups_say_where_ranks_stand(const Layout& layout,
                                          const std::vector<GlobalRank>& ranks) {
   const Mesh dense = dense_mesh(layout, ranks);
@@ -62,7 +62,7 @@ void expect_groups_say_where_ranks_stand(const Layout& layout,
       lists[name.argument].insert((groups.*name.group)->members());
     }
   }
-  // For each group name, the distinct lists together contain every rank exactly once.
+  // Under each group name, the different groups together contain every rank exactly once.
   for (const auto& [name, parts] : lists) {
     std::vector<GlobalRank> all;
     for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -103,11 +103,11 @@ TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
     EXPECT_EQ(seen.size(), 16U) << order;
     dealt.insert(of_ranks);
   }
-  EXPECT_EQ(dealt.size(), 24U);  // one per order of tp, cp, dp and pp; ep has no ranks of its own
+  EXPECT_EQ(dealt.size(), 24U);  // orders of tp, cp, dp and pp; ep's position changes nothing
 }
 
-/// Returns the orders in which a pipeline stage has different ranks for dense tensors than for
-/// experts.
+/// Returns the orders of axes in which a pipeline stage has different ranks in the dense mesh than
+/// in the expert mesh.
 std::set<std::string> orders_with_other_stages(const std::string& sizes) {
   std::set<std::string> orders;
   for (const auto& order : all_orders()) {
@@ -240,15 +240,16 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
 
 // --- all, some or no groups given ----------------------------------------------------------------
 
-/// Returns the sets of groups to forbid: no groups, all groups, and each group alone.
+/// Returns the sets of groups that a test forbids: the empty set, the set of all groups, and a set
+/// for each single group.
 std::vector<GroupSet> sets_to_forbid() {
   std::vector<GroupSet> sets = {{}, kAllGroups};
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) sets.push_back(GroupSet().set(g));
   return sets;
 }
 
-/// The result that resolve() must return if these groups are given and these global groups are
-/// forbidden.
+/// The expected result of resolve(), if the caller passes the groups `given` and forbids the use of
+/// these global groups instead.
 struct Resolved {
   std::optional<Code> code;
   std::string says;

@@ -70,8 +70,7 @@ TEST(Job, RandomStatesComeBackUnderTheSameTpAndStartAnewUnderAnother) {
   EXPECT_EQ(request.notes.size(), 1U);
 }
 
-/// Changes every leaf value below `value`, one at a time: changes it, calls `visit`, and restores
-/// it.
+/// For each leaf value in `value`: changes it, calls `visit`, and restores it.
 void for_each_change(Value& value, const std::string& path,
                      const std::function<void(const std::string&)>& visit) {
   if (auto* dict = value.as<Dict>()) {
@@ -118,7 +117,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
             for (int i = 0; i < 40 && !rejected; ++i) rejected = job.advance().exit.has_value();
           },
           &TrainingJob::model_space);
-      Trained without_values = later;  // only the effects of the values are compared
+      Trained without_values = later;  // so that only the effects of the values are compared
       without_values.state.common = twin.state.common;
       EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
     } catch (const Error& error) {
@@ -190,7 +189,7 @@ const std::vector<Case> kCases = {
     {"moe-tiny", "pp2 vpp2 tp2", "dp_reshardable"},
     {"moe-tiny", "pp2 dp6 ep3 layers 3-1", "dp_reshardable"},
     {"moe-tiny", "pp4 dp2 order pp-dp-ep-tp-cp", "fully_sharded_model_space"},
-    // Here, the dense tensors and the experts of one layer are on different ranks.
+    // In the next row, dense tensors and experts of the same layer are on different ranks.
     {"moe-tiny", "tp2 pp2 dp2 ep4 etp1 order tp-pp-ep-dp", "fsdp_dtensor"},
     {"moe-tiny-mtp", "pp2 dp4 ep2 dp_replicate2", "dp_reshardable"},
     {"moe-tiny-mtp", "pp3 tp2", "fsdp_dtensor"},
@@ -223,8 +222,8 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    // Loads into jobs with each of the shardings. Each job reads the state in the form of the
-    // checkpoint's sharding.
+    // Loads the checkpoint into jobs of every sharding. Each of these jobs reads the state in the
+    // form in which the checkpoint's sharding stored it.
     Case other = row;
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);

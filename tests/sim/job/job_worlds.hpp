@@ -18,7 +18,8 @@ struct Trained {
   std::uint64_t digest = 0;         ///< digest of all tensors
 };
 
-/// Runs `work` with a job on every rank and assembles `view` of the jobs afterwards.
+/// Creates a job on every rank, runs `work` with it, and then assembles the part of the jobs' state
+/// that `view` selects.
 inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
                         const std::function<void(TrainingJob&, std::vector<StepRecord>&)>& work,
                         StateDict (TrainingJob::*view)() = &TrainingJob::live_state) {
@@ -56,8 +57,8 @@ inline Trained trained(const Layout& layout, int steps) {
   return trained({.makeup = {.layout = layout}, .training = {.seed = 7}}, steps);
 }
 
-/// Does what a load would do with a state in memory: fills those requested tensors that the state
-/// has.
+/// Simulates a load from a state in memory: fills each requested tensor that the saved state
+/// contains.
 inline void fill(StateDict& wanted, const GlobalState& saved) {
   for (auto& leaf : wanted.tensors) {
     const GlobalTensor* known = saved.tensor(leaf.key);
@@ -83,7 +84,7 @@ inline void load_from(TrainingJob& job, const GlobalState& saved) {
   job.take(request.wanted);
 }
 
-/// Makes a new job that loads `saved` and trains for `steps`.
+/// Makes a new job that loads `saved` and trains for `steps` steps.
 inline Trained resumed(const GlobalState& saved, const JobConfig& config, int steps,
                        const JobPolicy& policy = {}) {
   return run_jobs(

@@ -1,6 +1,6 @@
-// Tests every size in the list of layout names. Each size is parsed, printed, assigned to ranks,
-// stored and shown. Each must split the model and the model's random streams as its row in the list
-// says. A new axis needs no change in this file.
+// Tests every size in the list of layout names: it is parsed, printed, used to assign ranks, stored
+// and shown. Each size must split the model and its random streams as stated in that size's row of
+// the list. When an axis is added, this file needs no change.
 
 #include "core/state/layout_sizes.hpp"
 
@@ -19,7 +19,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Converts to any type, to count the members of an aggregate.
+/// Converts to any type. Used to count the members of an aggregate.
 struct Anything {
   template <class T>
   operator T() const;
@@ -35,8 +35,8 @@ consteval std::size_t member_count() {
 static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
               "each member of Layout has a row, except order and stage_layers");
 
-/// Returns a layout in which the size of this name is 4. Of the other sizes only dp and pp exceed
-/// 1, because some rows of the list require it.
+/// Returns a layout in which the size called `name` is 4. The sizes dp and pp also exceed 1,
+/// because some rows of the list require it. All other sizes are 1.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // must be divisible by etp, ep and dp_replicate
@@ -117,7 +117,8 @@ Layout base_but(const LayoutField& field) {
   return layout;
 }
 
-/// Returns the distinct parts of the model that ranks of the layout hold, as boxes by key.
+/// Returns the different parts of the model that the ranks of the layout have. A part lists keys
+/// and boxes.
 std::set<std::string> parts_held(const Layout& layout) {
   const ModelSpec model = model_named("moe-tiny");
   std::set<std::string> parts;
@@ -141,7 +142,8 @@ TEST(LayoutSizes, each_cuts_the_model_or_leaves_its_parts_as_its_row_says) {
   }
 }
 
-/// The grids over which a save stores random streams, and the number of copies of a dense part.
+/// The grids of random streams in a save, and how many copies of each dense random stream there
+/// are.
 struct StoredStreams {
   std::vector<std::int32_t> dense;
   std::vector<std::int32_t> experts;

@@ -134,7 +134,7 @@ TEST(ModuleConfig, grids_are_judged_alike_in_whatever_order_the_modules_stand) {
   }
 }
 
-/// Tries two modules on any non-empty subsets of a world of four.
+/// Tests two modules, each on any non-empty subset of a world of four ranks.
 TEST(ModuleConfig, two_grids_of_up_to_4_ranks_are_taken_if_disjoint_and_tiling_or_both_whole) {
   constexpr std::int32_t kWorld = 4;
   const auto subset = [](const std::string& name, unsigned bits) {

@@ -1,5 +1,5 @@
-// Tests that parts of an optimizer's entry become objects of its module, and that they are put back
-// into the entry.
+// Tests that some values of an optimizer's entry are moved into objects of its module when saving,
+// and are put back into the entry when loading.
 
 #include "sim/job/modules/module_state.hpp"
 
@@ -167,7 +167,7 @@ TEST(ModuleState, loaded_objects_replace_what_the_common_state_had) {
 
 // --- copies -------------------------------------------------------------------------------------
 
-/// Returns the copy indices of all ranks of a layout, in the order of its places.
+/// Returns each rank's copy index, in the order of the ranks in the layout.
 std::vector<std::int32_t> copies_of(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   const Mesh dense = dense_mesh(layout, ranks);
   const Mesh experts = expert_mesh(layout, ranks);
@@ -185,7 +185,7 @@ TEST(CopyOfModule, in_every_grid_of_tp_pp_dp_cp_of_up_to_8_ranks_each_copy_is_th
       for (std::int32_t dp = 1; tp * pp * dp <= 8; ++dp) {
         for (std::int32_t cp = 1; tp * pp * dp * cp <= 8; ++cp) {
           Layout layout{.tp = tp, .cp = cp, .dp = dp, .pp = pp};
-          std::vector<GlobalRank> ranks;  // in reverse order, and not starting at 0
+          std::vector<GlobalRank> ranks;  // in descending order, not beginning at 0
           for (std::int32_t i = layout.world_size(); i > 0; --i) ranks.push_back({i + 2});
           for (const auto* order : {"tp-cp-ep-dp-pp", "pp-dp-cp-tp", "dp-tp-pp-cp"}) {
             layout.order = order;
@@ -206,8 +206,8 @@ TEST(CopyOfModule, in_every_grid_of_tp_pp_dp_cp_of_up_to_8_ranks_each_copy_is_th
 }
 
 TEST(CopyOfModule, the_main_one_is_that_of_the_first_tp_pp_and_dp_rank) {
-  // tp varies fastest, then cp, dp and pp, so the place with (tp, pp, dp x cp) = (0, 0, 0) is the
-  // first.
+  // The order of the axes is tp (fastest), cp, dp, pp. The first rank is therefore at index 0 along
+  // tp, pp and dp x cp.
   EXPECT_EQ(copies_of(parse_layout("tp2 pp2 dp2"), {}),
             (std::vector<std::int32_t>{0, 4, 1, 5, 2, 6, 3, 7}));
   EXPECT_EQ(copies_of(parse_layout("tp2 cp2 dp2"), {}),

@@ -1,5 +1,5 @@
 #pragma once
-// Runs jobs of modules in a simulated world, with checkpoints that the engine writes and reads.
+// Runs jobs of several modules in a simulated world. The engine writes and reads their checkpoints.
 
 #include <algorithm>
 #include <functional>
@@ -40,7 +40,7 @@ struct Seat {
   TrainingJob& job;
   Ports& ports;
   std::vector<StepRecord>& records;
-  std::vector<std::string>& notes;  ///< notes of loads
+  std::vector<std::string>& notes;  ///< messages that loads report
 
   void train(int steps) const {
     for (int i = 0; i < steps; ++i) records.push_back(job.step());
@@ -75,11 +75,11 @@ inline StateDict handed_over(TrainingJob& job) { return job.state(); }
 struct Life {
   GlobalState state;  ///< the part of the state that the view selects
   Rulings rulings;
-  std::vector<Value> commons;  ///< common state of each rank
+  std::vector<Value> commons;  ///< the common state that each rank has
   std::vector<std::vector<ObjectLeaf>> objects;
   std::vector<std::vector<StepRecord>> records;
   std::vector<std::vector<std::string>> notes;
-  std::vector<std::optional<Error>> errors;  ///< error of each rank that has one
+  std::vector<std::optional<Error>> errors;  ///< the error of each rank, if any
 
   bool ended_well() const { return why().empty(); }
   /// Returns the text of the first rank's error; empty if no rank has one.

@@ -1,4 +1,4 @@
-// Tests module keys in the old form, which has no prefix: they are written, read, assigned to
+// Tests the old form of module keys, which has no prefix. Such keys are written, read, assigned to
 // modules, or refused.
 
 #include <gmock/gmock.h>
@@ -28,7 +28,8 @@ JobConfig written(KeyForm keys, JobConfig config) {
   return config;
 }
 
-/// Returns the keys of a state that is passed to a save; keys of objects have no coordinates.
+/// Returns the keys of the state that a job passes to a save. Keys of objects are without
+/// coordinates.
 std::vector<std::string> keys_in(const JobConfig& config) {
   const Life life = trained_on(config, 1, handed_over).sound();
   std::vector<std::string> keys;

@@ -1,5 +1,5 @@
-// Tests what a job of modules takes from a checkpoint: with other grids, with some parts left out,
-// and with modules that are added or dropped.
+// Tests what a job of several modules loads from a checkpoint if the grids differ, if some of the
+// state is not stored or not requested, or if modules are added or dropped.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ const std::vector<ModuleConfig>& two() {
 
 struct Kept {
   bool moments = true;
-  bool masters = true;  ///< true for the stored masters, false for masters made from bf16 weights
+  bool masters = true;  ///< if false, masters are made from the bf16 weights
   bool schedule = true;
   bool random = true;
   std::int64_t iteration = 3;

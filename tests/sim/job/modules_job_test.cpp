@@ -1,4 +1,4 @@
-// Tests that jobs of several modules train to the same bits on any ranks.
+// Tests that modules train to the same result, bit for bit, whichever ranks they are on.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -38,7 +38,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
         }
         return Wanted{&nothing, {}};
       });
-    } catch (const Error&) {  // the error is about keys that are not requested
+    } catch (const Error&) {  // expected, since the load requests none of the keys
     }
   });
   return keys;
@@ -50,8 +50,8 @@ Keys saved_keys(const JobConfig& config) {
   return keys_in(store);
 }
 
-/// Returns a job with vision on TP2 and a language model with experts, whose optimizer is a chain
-/// of two.
+/// Returns a job with a vision module on TP2 and a language module with experts. The language
+/// module's optimizer consists of two chained optimizers.
 JobConfig vision_and_chain(const std::string& sharding) {
   return job_of({module_on("vision", "vision-tiny", "tp2", {}, sharding),
                  module_on("language", "language-moe", "tp2 ep2 dp2", {}, sharding)});
@@ -72,7 +72,8 @@ std::vector<std::string> joined(std::vector<std::string> keys,
   return keys;
 }
 
-/// Returns the keys of the settings of three optimizers, each with three parts.
+/// Returns the keys of the settings of three optimizers. The settings of each optimizer are three
+/// objects.
 std::vector<std::string> settings_keys(bool prefixed) {
   std::vector<std::string> keys;
   for (const std::string optimizer : {"vision", "language", "language.1"}) {

@@ -148,7 +148,7 @@ TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refus
   }
 }
 
-/// Returns the entry at the end of these nested keys.
+/// Follows the keys through nested dicts. Returns the entry found under the last key.
 Value& entry_in(Value& root, const std::vector<std::string>& keys) {
   Value* value = &root;
   for (const auto& key : keys) {

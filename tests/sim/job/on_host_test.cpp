@@ -7,7 +7,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Returns a leaf of two rows of a tensor, in the middle of a transposed array.
+/// Returns a leaf with two rows of a tensor. The array contains the transposed tensor, and other
+/// elements before and after it.
 TensorLeaf leaf_in(const Array<float>& array) {
   return {.key = "w",
           .shape = {4, 3},

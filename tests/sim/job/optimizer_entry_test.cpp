@@ -1,5 +1,5 @@
-// Tests that an optimizer's settings are written and read back, and that the parameter groups of
-// two optimizers are matched.
+// Tests that an optimizer's settings are written and read back, and that each parameter group of
+// one optimizer is matched with its counterpart in another.
 
 #include "sim/job/optimizer/optimizer_entry.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using contracts::error_of;
 using testing::HasSubstr;
 
-/// Returns an entry in which no two numbers are equal.
+/// Returns an optimizer's entry in which all numbers are different.
 OptimizerEntry entry() {
   OptimizerEntry entry;
   entry.settings.groups = {{.lr = 0.5,

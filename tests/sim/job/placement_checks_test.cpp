@@ -1,5 +1,5 @@
-// Checks a checkpoint's placement combined with the optimizer's sharding, for each rank of a
-// training job. Each check has its own name.
+// Tests placements in checkpoints that combine the model's splits with the optimizer's sharding,
+// for each rank of a training job. Each check is a test of its own.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ Family family_on(const char* model, const char* layout, std::int32_t rank,
   return family_of(kind, model_named(model), parse_layout(layout), {rank}, ceil_chunk);
 }
 
-/// Returns the splits of one parameter: those of the model, combined with those of the family's
-/// sharing.
+/// Returns the placement of one parameter. It combines the model's splits with the splits that
+/// share the parameter among the ranks of its family.
 Placement wrapped(const Family& family, const LocalParameter& parameter) {
   return shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing, kRows);
 }
@@ -117,14 +117,15 @@ TEST(PlacementChecks, Unsharded_OneRankHoldsEachTensorWholeByPlacementsThatCutNo
   }
 }
 
-/// Returns the number of elements of a rank's leaf, wherever its memory is.
+/// Returns the number of elements of a rank's leaf. Does not access the elements, which may be in
+/// device memory.
 std::int64_t elements_of(const TensorLeaf& leaf) {
   std::int64_t elements = 0;
   for (const auto& piece : leaf.pieces) elements += piece.box.elements();
   return elements;
 }
 
-/// A job of 5 ranks; the last two hold no row of tensors with 3 rows.
+/// A job of 5 ranks. In tensors with 3 rows, the last two ranks have no elements.
 struct EmptyRanks {
   static constexpr std::int32_t kRanks = 5;
   static constexpr const char* kKey = "decoder.layers.0.hyper_connection.beta";

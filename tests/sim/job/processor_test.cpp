@@ -1,4 +1,4 @@
-// Tests the host as a job's processor, both as it is and with guarded memory.
+// Tests the host as the processor of a job, with ordinary memory and with guarded memory.
 #include "tests/contracts/guarded_processor.hpp"
 #include "tests/contracts/processor_contract.hpp"
 

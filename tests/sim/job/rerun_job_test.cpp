@@ -1,5 +1,5 @@
-// Tests the rerun machine inside the job: its state is rewound, and training ends as if nothing had
-// happened.
+// Tests the rerun machine in a job. The job's state is restored before each re-run, and after a
+// transient error training must end with the same state as without the error.
 
 #include <gtest/gtest.h>
 
@@ -104,7 +104,8 @@ TEST(RerunJob, AResultThatIsNotReproducedAndNotFatalIsRunAgainAndTrainingComesOu
       EXPECT_EQ(ending.log.size(), r == rank ? 2U : 0U);
       EXPECT_EQ(any_holds(ending.notes, "transient_error"), r == rank);
     }
-    // Each rank's streams advanced by five steps, not six.
+    // The random streams of each rank must have advanced by five steps. The re-run must not add a
+    // sixth.
     EXPECT_EQ(life.space.objects.front().value,
               live({.mode = RerunMode::kDisabled}, 5).space.objects.front().value);
   }

@@ -47,7 +47,8 @@ inline std::string device_of(const Setting& setting, std::int32_t rank) {
   return setting.nodes + ":" + std::to_string(rank);
 }
 
-/// Returns the function that turns the right loss into the loss that the rank's device reports.
+/// Returns a function that takes the correct loss and returns the loss that the rank's device
+/// reports.
 inline std::function<double(const ResultCall&, double)> result_of(const Setting& setting,
                                                                   std::int32_t rank) {
   if (setting.bad.empty()) return {};
@@ -66,7 +67,7 @@ inline std::function<double(const ResultCall&, double)> result_of(const Setting&
 struct RankEnding {
   std::vector<StepRecord> records;
   std::optional<RerunExit> exit;
-  std::vector<std::string> notes;  ///< notes of the load and of the steps
+  std::vector<std::string> notes;  ///< messages from the load and the steps
   std::vector<std::string> excused;
   std::vector<std::string> requested;
   RerunState loaded_state = RerunState::kNotRunningYet;  ///< state right after the load
@@ -80,7 +81,7 @@ struct RankEnding {
 
 struct Life {
   std::vector<RankEnding> ranks;
-  GlobalState saved;  ///< state saved at the end or on request, if the machine permits a save
+  GlobalState saved;  ///< state saved at the end; empty if the job exits without a save
   GlobalState space;  ///< training state at the end
 
   const RankEnding& first() const { return ranks.front(); }
@@ -203,8 +204,8 @@ inline Setting with(const Bad& bad) {
   return setting;
 }
 
-/// Returns a life that ended with a fault checkpoint, because rank 1's device returned NaN for the
-/// loss.
+/// Returns a life in which rank 1's device returned NaN for the loss. The life ended by saving a
+/// fault checkpoint.
 inline const Life& fault_life() {
   static const Life life = live(with({Wrong::kOnDevice}), 5);
   return life;

@@ -1,6 +1,6 @@
-// Compares the rerun machine step by step with an independent table (rerun_table). For all results,
-// both must be in the same state, make the same move, leave with the same code, and store the same
-// data.
+// Compares the rerun machine with an independent table (rerun_table) after every step. Whatever
+// results the ranks see, the machine and the table must be in the same state, decide on the same
+// next move, exit with the same code, and store the same data.
 
 #include <gtest/gtest.h>
 
@@ -58,8 +58,8 @@ RerunDiagnosis machine_diagnosis(Blame blame) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns the most serious blame of any rank: a persistent error, else a transient error, else a
-/// correct result.
+/// Returns the worst diagnosis over all ranks. The order from worst to best is: persistent error,
+/// transient error, correct result.
 RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   for (const Blame blame : {Blame::kPersistent, Blame::kTransient, Blame::kCorrect}) {
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -69,7 +69,8 @@ RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   return RerunDiagnosis::kNone;
 }
 
-/// Returns a value that the rank rejects: NaN, or a number that differs from those of other ranks.
+/// Returns a value that this rank rejects: NaN on odd ranks, and on even ranks a number that
+/// differs from rank to rank.
 double bad_value(std::size_t rank) {
   return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
                        : 100.0 + static_cast<double>(rank);
@@ -90,7 +91,7 @@ bool same_context(const FaultContext& a, const FaultContext& b) {
 
 // --- all choices --------------------------------------------------------------------------------
 
-/// Runs a story once for each sequence of choices that the story can make.
+/// Runs a story repeatedly, until every possible sequence of its choices has been tried once.
 class Choices {
  public:
   std::size_t pick(std::size_t among) {
@@ -126,19 +127,19 @@ struct Account {
   Tally tally;
   std::int64_t stories = 0;
   std::int64_t comparisons = 0;  ///< number of values compared between machine and table
-  std::int64_t crashes = 0;      ///< number of crashes; after each, a restart loads what was stored
-  std::size_t last_edge = 0;     ///< last edge at which some story crashed
+  std::int64_t crashes = 0;      ///< number of crashes; each is followed by a restart
+  std::size_t last_edge = 0;     ///< the latest edge at which a story crashed
   std::vector<std::string> differences;
 };
 
-/// What a save stored.
+/// The data that a save stored.
 struct OnDisk {
   Stored kind = Stored::kNothing;
-  Walk walk;  ///< walk at the time of the save
+  Walk walk;  ///< the walk when it was saved
   Value common;
   std::vector<Value> objects;
   std::vector<FaultContext> faults;
-  std::vector<int> devices;  ///< devices used at the time of the save
+  std::vector<int> devices;  ///< the devices used when it was saved
   Layout layout;
   std::int64_t iteration = 0;
 };
@@ -166,8 +167,8 @@ class Lockstep {
   std::size_t ranks() const { return machines_.size(); }
   bool suspect(std::size_t rank) const { return walk_.suspect(rank); }
 
-  /// Makes the process die after `edges` more edges. An edge is the end of a step or a point within
-  /// a save.
+  /// Makes the process die after `edges` more edges. An edge is a point at which a crash is
+  /// possible: the end of a step, or a point within a save.
   void die_after(std::size_t edges) { edges_left_ = dies_after_ = edges; }
 
   void begin() {
@@ -178,9 +179,10 @@ class Lockstep {
     edge();
   }
 
-  /// Validates three results of this rank in one pass: the result under test, one before it and one
-  /// after it. The other two are never run again. The one before is always accepted. The one after
-  /// is rejected only if the result under test was rejected.
+  /// Lets this rank validate three results in one pass: the result under test, another one before
+  /// it, and another one after it. Only the result under test is ever run again. The result before
+  /// it is always accepted. The result after it is rejected only if the result under test is
+  /// rejected.
   void see(std::size_t rank, const Sight& sight) {
     auto& machine = machines_[rank];
     const auto lines = machine.log().size();
@@ -209,7 +211,7 @@ class Lockstep {
     edge();
   }
 
-  /// Ends a pass on all ranks together, and compares their states with the table.
+  /// Ends a pass for all ranks at once, and compares the state of each rank with the table.
   Verdict end() {
     RerunVotes world;
     for (const auto& machine : machines_) world = world | machine.votes();
@@ -226,7 +228,7 @@ class Lockstep {
         if (exit) {
           got.code = exit->code;
           got.save = exit->save;
-          // A rank that leaves to restart on another device has no diagnosis yet.
+          // A rank that exits in order to restart on another device has no diagnosis yet.
           const auto known =
               exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
           if (exit->diagnosis != known) {
@@ -248,8 +250,8 @@ class Lockstep {
     return expected;
   }
 
-  /// Saves what the job would save: the common part once and an object for each rank, or nothing at
-  /// all.
+  /// Simulates the job's save. Depending on the machine's state, stores the common part once and
+  /// one object for each rank, or stores nothing.
   void save() {
     disk_ = {.kind = walk_.stored(),
              .walk = walk_,
@@ -368,7 +370,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// Compares what the machine and the table would store if a save came at this point.
+  /// Compares what the machine and the table would store if the job saved at this point.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -392,8 +394,8 @@ class Lockstep {
     if (expected == Stored::kSentinel) compare_sentinel(machine);
   }
 
-  /// Requires that between iterations the machine stores an idle state without a batch, even after
-  /// a rejected iteration.
+  /// Requires that a save between iterations stores the machine as idle and without a batch, even
+  /// if the last iteration was rejected.
   void compare_sentinel(const RerunMachine& machine) {
     static const Value idle =
         Dict{{"rerun_requested", false},
@@ -414,12 +416,14 @@ class Lockstep {
     if (!(machine.encode_object({data()}) == idle)) differ("a sentinel is not idle");
   }
 
-  /// Returns the position of a rank's iterator in the current or last iteration.
+  /// Returns the data position of a rank in the current iteration; between iterations, in the last
+  /// one.
   DataPosition data() const {
     return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
   }
 
-  /// Requires that the data comes either from the buffers or from the cursor, never from both.
+  /// Requires that the restored data position uses either the stored batches or the cursor, never
+  /// both.
   void compare_data(std::size_t rank, bool taken) {
     const std::int64_t consumed = kBatch * disk_.iteration;
     const DataPosition expected = taken
@@ -430,7 +434,7 @@ class Lockstep {
     if (!(found == expected)) differ("batches of another place");
   }
 
-  static constexpr std::int64_t kBatch = 8;  ///< samples of an iteration
+  static constexpr std::int64_t kBatch = 8;  ///< number of samples in an iteration
 
   Account& account_;
   RerunPolicy policy_;
@@ -514,16 +518,16 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
     if (world.suspect(r)) {
       sight = {choices.yes() ? Saw::kSame : Saw::kOther, places[r], Kind::kFatal};
       if (world.ranks() == 2 && choices.yes())
-        sight.kind = Kind::kMild;  // more kinds would give too many stories
+        sight.kind = Kind::kMild;  // not all kinds, since there would be too many stories
     }
     world.see(r, sight);
   }
   world.end();
 }
 
-/// Any ranks reject a result. Then the job restarts up to three times. At each restart, either all
-/// of these ranks are on their old devices, or only the first of them, or none. After one more
-/// restart, all ranks are on other devices.
+/// Some ranks reject a result. After that, the job restarts up to three times. In each of these
+/// restarts, either all of these ranks are on their old devices, or only the first of them is, or
+/// none is. In one more restart, all ranks are on other devices.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -556,8 +560,8 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// In each state, each rank may have any possible result, fatal or not, or none at all. Other
-/// iterations and restarts come in between.
+/// In each state of the machine, each rank may see any possible result, fatal or not, or no result
+/// at all. There are other iterations and restarts in between.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
   std::vector<Place> places(world.ranks(), Place::kElsewhere);
@@ -570,7 +574,8 @@ void anything(Choices& choices, Lockstep& world) {
       for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
         Sight sight;
         if (first && choices.yes()) {
-          // If the mode is not off, only the kind of the re-run's result matters.
+          // The kind of a first result matters only if the mode is off. In the other modes, only
+          // the kind of the re-run's result matters.
           const bool off = world.walk().mode() == Mode::kOff;
           sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
         }
@@ -588,10 +593,10 @@ void anything(Choices& choices, Lockstep& world) {
   }
 }
 
-/// An upper bound on the edges of a story. A crash can thus come at any edge, even at the last.
+/// No story has more edges than this, so a crash can be placed at every edge, even the last.
 constexpr std::size_t kEdges = 40;
 
-/// The process dies at any edge, and the job continues from what was stored before.
+/// The process dies at any edge. Then the job continues from whatever was stored before.
 void crash_anywhere(Choices& choices, Lockstep& world) {
   world.die_after(choices.pick(kEdges));
   try {
@@ -614,8 +619,8 @@ void crash_anywhere(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// A job of any mode, possibly with another layout, loads a checkpoint of any mode, which is idle
-/// or has a fault.
+/// A job loads a checkpoint. The job and the checkpoint can have any mode, and their layouts can
+/// differ. The checkpoint is idle or records a fault.
 void loads_of_all_kinds(Choices& choices, Lockstep& world) {
   static const std::vector<Layout> layouts = [] {
     const auto with = [](auto change) {
@@ -656,11 +661,11 @@ void loads_of_all_kinds(Choices& choices, Lockstep& world) {
 TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
   const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
   expect_same(account);
-  // Each of 4 ranks has 5 possible results: accepted, or rejected as fatal or mild, recurring or
-  // not. This gives 5^4 = 625 stories. A story ends in a fault save if no result is mild (3^4 = 81
-  // stories) and some result recurs (all but 2^4 = 16 of the 81). After the restart such a story
-  // splits: by 4 for each rank whose result recurred, and by 2 for each rank whose rejected result
-  // did not recur.
+  // Each of the 4 ranks sees one of 5 results: accepted, or rejected as fatal or mild, which recurs
+  // or does not recur. This gives 5^4 = 625 stories. A story ends in a fault save if no result is
+  // mild (3^4 = 81 stories) and at least one result recurs (all but 2^4 = 16 of the 81). Each of
+  // these stories continues after the restart. The number of continuations is a product: 4 for each
+  // rank whose result recurred, and 2 for each rank whose rejected result did not recur.
   EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
   EXPECT_GT(account.comparisons, 100'000);
 }
@@ -668,9 +673,9 @@ TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
 TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
   const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
   expect_same(account);
-  // There is 1 story in which no rank rejects. In the others, any non-empty subset of the ranks
-  // rejects. They have 0 to 3 restarts, with 3 choices for each, and end with 2 choices for each
-  // rank that rejected.
+  // In 1 story, no rank rejects. In all other stories, a non-empty subset of the ranks rejects.
+  // These stories have 0 to 3 restarts with 3 choices each. At their end, each rank that rejected
+  // has 2 choices.
   EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
 }
 
@@ -717,7 +722,7 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
       std::pair{Vote::kRestartAgain, Want::kRestart}, std::pair{Vote::kFail, Want::kStop}};
   int checked = 0;
   for (const auto& row : rerun_table::world_rows()) {
-    // No pass ends in these states.
+    // A pass never ends in these states.
     if (row.state == State::kIdle || row.state == State::kPending) continue;
     for (unsigned bits = 0; bits < 32; ++bits) {
       RerunVotes votes;
@@ -745,7 +750,8 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
   EXPECT_EQ(checked, 6 * 32) << "every state in which a run can end, with all votes";
 }
 
-/// Machines with one wrong decision each. Each of them must differ from the table in some story.
+/// Tests machines that make one wrong decision each. In at least one story, each machine must
+/// differ from the table.
 TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
   using S = RerunState;
   struct Broken {

@@ -239,7 +239,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
     for (const auto& wrong : {lacking, other}) {
       const bool number =
           wrong.size() == entries->size() && (*entries)[e].first == Value("initial_result");
-      if (number) continue;  // any number is accepted in this entry
+      if (number) continue;  // this entry accepts any number
       RerunMachine machine = machine_of();
       EXPECT_EQ(code_of([&] { machine.restore(stored.snapshot(), wrong); }), Code::kLoadRejected)
           << (*entries)[e].first;

@@ -169,7 +169,8 @@ TEST(RerunRestart, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) 
 }
 
 TEST(RerunRestart, TheBatchIsReadFromTheBuffersOrFromTheCursorAndNeverTwice) {
-  // The re-run decides to continue, because its result differs and is no longer fatal.
+  // The result of the re-run differs from the first one and is not fatal. The job therefore
+  // continues.
   JobPolicy policy;
   policy.rerun.judged = [](const Reached& reached) {
     Reached mild = reached;
@@ -285,14 +286,15 @@ TEST(RerunRestart, EachRestartFromTheFaultCheckpointIsCountedAndTold) {
   }
 }
 
-/// One life of a job on some ranks of the world; the device of rank r is "<nodes>:<r>".
+/// One life of a job on some ranks of the world. The name of rank r's device is "<nodes>:<r>".
 struct Placed {
   std::vector<GlobalRank> ranks;
   std::string nodes;
 };
 
-/// Runs a life in which rank 6's device returns NaN for the loss. Returns the log; sets `saved` to
-/// the state that a save would store.
+/// Runs a life in which the device of rank 6 returns NaN for the loss. If `saved` is empty, the
+/// life starts fresh, and `saved` is set to the state that a save would then store. Otherwise, the
+/// life loads `saved`. Returns the log.
 std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   const bool again = !saved.tensors.empty();
   std::vector<StateDict> dicts(4);

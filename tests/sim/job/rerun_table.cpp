@@ -12,7 +12,8 @@ constexpr Mode kOff = Mode::kOff;
 constexpr Mode kV = Mode::kValidate;
 constexpr Mode kR = Mode::kReport;
 
-/// Returns the index of the only matching row. If none or several match, the table is wrong.
+/// Returns the index of the row that matches. If no row or several rows match, the table itself is
+/// wrong.
 template <class Row, class Holds>
 std::size_t the_row(const std::vector<Row>& rows, const Holds& holds) {
   std::size_t found = rows.size();
@@ -67,15 +68,15 @@ std::vector<WorldRow> world_rows() {
       {kV,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
       {kV,   kFirstPass, false, any,   any,   any,    any,   kIdle,      kUpdate},
       {kV,   kFirstPass, true,  any,   any,   any,    any,   kInPlace,   kRun,    0,  false, true},
-      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // wins over a checkpoint
+      {kV,   kInPlace,   any,   true,  any,   any,    any,   kIdle,      kUpdate},                     // has precedence over a checkpoint
       {kV,   kInPlace,   any,   false, true,  any,    any,   kPending,   kLeave,  16, true,  true},
       {kV,   kInPlace,   any,   false, false, any,    any,   kInPlace,   kLeave,  17, false, true},
       {kV,   kPending,   any,   any,   any,   any,    any,   kFromDisk,  kRun},
-      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // wins over continuing
+      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // has precedence over continuing
       {kV,   kFromDisk,  any,   true,  any,   false,  any,   kIdle,      kUpdate},
       {kV,   kFromDisk,  any,   false, any,   false,  any,   kFromDisk,  kLeave,  17},
       {kR,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
-      {kR,   kFirstPass, false, any,   any,   any,    any,   kIdle,      kUpdate},                     // nothing was validated
+      {kR,   kFirstPass, false, any,   any,   any,    any,   kIdle,      kUpdate},                     // no result was validated
       {kR,   kFirstPass, true,  any,   any,   any,    any,   kInPlace,   kRun,    0,  false, true},
       {kR,   kInPlace,   any,   any,   any,   any,    any,   kIdle,      kUpdate},
   };
@@ -128,7 +129,7 @@ std::set<std::pair<std::size_t, std::size_t>> possible_pairs() {
   for (std::size_t a = 0; a < rows.size(); ++a) {
     std::set<State> then{rows[a].next};
     if (rows[a].move == Move::kLeave) {
-      then.clear();  // the next life begins in the state of a fault save or of an older save
+      then.clear();  // the next life starts from the fault save or from an older save
       if (rows[a].mode == kV) then.insert(State::kPending);
       if (!rows[a].save && rows[a].state != State::kFromDisk) then.insert(State::kIdle);
     }
@@ -174,8 +175,8 @@ std::string Walk::see(std::size_t rank, const Sight& sight) {
   static const auto rows = rank_rows();
   Rank& self = ranks_[rank];
   if (mode_ == Mode::kValidate) {
-    // A result is ignored if there may be no checkpoint yet to fall back on, or if an earlier
-    // result was rejected.
+    // Ignores a result in the first iteration, since there may be no checkpoint yet to fall back
+    // to. Also ignores a result if an earlier one was rejected.
     if (state_ == State::kFirstPass && (first_iteration_ || self.rerun)) return "";
     if (state_ != State::kFirstPass && !self.suspect) return "";
   }
@@ -238,7 +239,7 @@ Walk Walk::restarted(const Walk& stored, const Walk* left, Mode own, Stored foun
   fresh.ranks_ = stored.ranks_;
   for (auto& rank : fresh.ranks_) {
     rank.blame = Blame::kNone;
-    // False if the re-run in place gave a different result, which ends the suspicion.
+    // If false, the re-run in place gave a different result. The rank is then no longer suspect.
     rank.suspect = rank.checkpoint;
   }
   return fresh;

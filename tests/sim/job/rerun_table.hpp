@@ -1,15 +1,16 @@
 #pragma once
-// The required behavior of the rerun machine as rows of a table, derived from the requirements and
-// from the documentation of Megatron's machine, not from the machine under test. It has its own
-// types, so it does not depend on the names of that machine.
+// Defines the required behavior of the rerun machine as rows of a table. The rows are derived from
+// the requirements and from the documentation of Megatron's machine, not from the machine under
+// test. The table has its own types, so it does not depend on that machine's names.
 //
-// An iteration consists of a few passes of forward and backward. Before each pass, all ranks
-// together call ask(), which returns the next move. In a pass, every rank calls see() to report the
-// results that it validated:
+// An iteration consists of a few passes, each a forward and a backward pass. Before each of them,
+// all ranks together call ask(), which returns the next move. During a pass, each rank calls see()
+// to report the results that it validated:
 //
 //   ask -> kRun   see, see, see ...   ask -> kRun ... ask -> kUpdate, kLeave
 //
-// A rank's row gives its wishes; the world's row gives the effect of all wishes.
+// A rank's row says what the rank wants; the world's row says what follows from the wishes of all
+// ranks.
 
 #include <array>
 #include <cstdint>
@@ -28,12 +29,12 @@ enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
-/// How one rank sees a result: the first pass accepts or rejects it; a later pass compares the
-/// result of the rejected call with the earlier result.
+/// How a rank judges a result. In the first pass, it accepts or rejects the result. In a later
+/// pass, it compares the result of the call that was rejected with the earlier result.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
-/// This rank's device: the one on which the result was rejected, or another one.
+/// Whether this rank now uses the device on which the result was rejected, or another one.
 enum class Place { kThere, kElsewhere };
-enum class Kind { kFatal, kMild };  ///< a rejected result stops the job, or is only a warning
+enum class Kind { kFatal, kMild };  ///< a rejected result is fatal for the job, or only a warning
 enum class Want { kNothing, kRerun, kContinue, kCheckpoint, kRestart, kStop };
 inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kCheckpoint,
                                       Want::kRestart, Want::kStop};
@@ -75,7 +76,7 @@ struct WorldRow {
   Move move;
   int code = 0;           ///< exit code, if the move is kLeave
   bool save = false;      ///< true to save a checkpoint before leaving, if the move is kLeave
-  bool put_back = false;  ///< restores iterators, and the random states from before the first pass
+  bool put_back = false;  ///< true to reset iterators and random states to before the first pass
 
   bool holds(Mode in, State at, const std::set<Want>& wanted) const;
 };
@@ -88,16 +89,16 @@ struct SaveRow {
   Stored stored;
 };
 
-/// The reaction of a machine in `own` mode to a checkpoint. `same_layout` is true if world, TP, PP,
-/// DP, EP, CP and rank order are all the same.
+/// How a machine in mode `own` reacts to a checkpoint. `same_layout` is true if the world size, TP,
+/// PP, DP, EP, CP and the rank order are all the same.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  /// True if the machine takes state 3 from the checkpoint, with context, mode and iteration; false
-  /// if the machine starts fresh.
+  /// If true, the machine continues in state 3, with the context, mode and iteration from the
+  /// checkpoint. If false, it starts fresh.
   bool taken;
-  bool told;  ///< true if a log line must say that a pending rerun was ignored
+  bool told;  ///< true if the log must say that a pending re-run was ignored
 };
 
 std::vector<RankRow> rank_rows();
@@ -127,13 +128,14 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 struct Tally {
   std::set<std::size_t> rank_rows;
   std::set<std::size_t> world_rows;
-  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< pairs of consecutive world rows
+  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< world rows used in direct succession
 };
-/// Returns the pairs of world rows that can follow each other, within one life or across a restart
-/// in the same mode. After a restart, the second row begins in the state that the first row left.
+/// Returns all pairs of world rows in which the second row can follow the first, within one life or
+/// across a restart in the same mode. After a restart, the second row begins in the state in which
+/// the first row left the machine.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
-/// Walks through the rows of the table for a world of some ranks.
+/// Follows the rows of the table for a world with this number of ranks.
 class Walk {
  public:
   Walk(Mode mode, std::size_t ranks, Tally& tally);
@@ -150,8 +152,8 @@ class Walk {
   /// True if this rank has recorded the device of the suspicious result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
-  /// Returns the walk of a new process in `own` mode. The process reads `stored`, which was saved
-  /// in the form `found`. `left` is the previous walk, or null if that walk crashed.
+  /// Returns the walk of a new process in mode `own`. The process loads `stored`, which was saved
+  /// in the form `found`. `left` is the walk of the previous process; null if that process crashed.
   static Walk restarted(const Walk& stored, const Walk* left, Mode own, Stored found,
                         bool same_layout);
 

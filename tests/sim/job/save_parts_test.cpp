@@ -21,7 +21,8 @@ JobConfig config_of(const char* sharding, const char* layout) {
           .checkpoint = {.optimizer_sharding = sharding_named(sharding)}};
 }
 
-/// Returns the assembled state that a job passes to a save after three steps.
+/// Trains a job for three steps. Returns the state that the job then passes to a save, assembled
+/// from all ranks.
 GlobalState saved_state(const JobConfig& config, const SaveParts& parts) {
   std::vector<StateDict> dicts(static_cast<std::size_t>(config.makeup.layout.world_size()));
   std::vector<std::unique_ptr<TrainingJob>> jobs(dicts.size());

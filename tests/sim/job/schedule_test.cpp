@@ -1,4 +1,4 @@
-// Tests the words that stand for the styles of a schedule in a checkpoint's common state.
+// Tests the words for the styles of a schedule. A checkpoint's common state contains these words.
 
 #include "sim/job/model/schedule.hpp"
 

@@ -1,4 +1,5 @@
-// Tests the agreement among the ranks of a world, for any distribution of modules over the ranks.
+// Tests that all ranks of a world agree on the statistics of a step, however the modules are
+// distributed over the ranks.
 
 #include "sim/job/data/step_agreement.hpp"
 
@@ -16,12 +17,12 @@ namespace {
 
 constexpr std::int64_t kUnit = 1 << 20;
 
-/// The ranks of a module, and what each of them knows.
+/// The ranks of a module, and the values that each rank contributes to the agreement.
 struct TestModule {
   std::vector<GlobalRank> ranks;
   bool overflow = false;
   double loss_scale = 1;
-  std::vector<std::int64_t> squares;  ///< one per rank, in the order of the ranks
+  std::vector<std::int64_t> squares;  ///< one for each rank of the module
   std::vector<std::int64_t> zeros;
 };
 
@@ -60,7 +61,8 @@ std::vector<TestModule> side_by_side_modules() {
           {{{5}}, false, 32, {12 * kUnit}, {100}}};
 }
 
-/// Returns modules with the same numbers, each on all of ranks 0 1 2.
+/// Returns the modules a, b and c, with the same values as before, but with each module on all of
+/// ranks 0 1 2.
 std::vector<TestModule> colocated_modules() {
   const std::vector<GlobalRank> ranks = {{0}, {1}, {2}};
   return {{ranks, false, 16, {3 * kUnit, 0, 4 * kUnit}, {1, 2, 0}},

@@ -1,5 +1,5 @@
-// Tests mutants of saves during training. Each must show in some setup, and must not show in a
-// setup that does not meet its needs.
+// Tests mutants of saves during training. Each mutant must cause a finding in one setup. If the
+// mutant has needs, it must cause no finding in a setup that does not meet them.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 struct Course {
   std::int64_t beside = 0;
   bool finalizes = true;  ///< true if the job finalizes before it exits
-  bool dies = false;      ///< true if the job dies instead; its writes are complete by then
+  bool dies = false;      ///< true if the job dies without finalizing, after all its writes
   bool moves = false;     ///< true if the job's tensors move before the second save
   std::uint64_t batch = std::uint64_t{1} << 20U;
 };
@@ -50,7 +50,7 @@ JobConfig config(std::uint64_t seed) {
           .training = {.seed = seed}};
 }
 
-/// Returns the state of the uninterrupted job on one rank after that many steps.
+/// Returns the state of a job that trained without interruption on one rank for that many steps.
 std::shared_ptr<const GlobalState> twin(std::int64_t steps) {
   static std::map<std::int64_t, std::shared_ptr<const GlobalState>> known;
   if (const auto found = known.find(steps); found != known.end()) return found->second;
@@ -67,7 +67,7 @@ class Lives {
  public:
   Lives(const Course& course, const Policies& policies) : course_(course), policies_(policies) {}
 
-  /// Runs the lives. Returns the codes of all findings, each with its message.
+  /// Runs both lives. Maps the code of each finding to its message.
   std::map<std::string, std::string> run() {
     live([this](Ports& ports) { train_and_save(ports); });
     live([this](Ports& ports) { load_and_compare(ports); });

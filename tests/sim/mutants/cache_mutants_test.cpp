@@ -1,5 +1,5 @@
-// Tests mutants of caches. A wrong cache shows only with several saves and loads in one life, so
-// each mutant has a script.
+// Tests mutants of caches. An error in a cache usually shows only after several saves and loads in
+// one life. Each mutant therefore has a script of saves, loads and training steps.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Act {
   enum class What : std::uint8_t { kTrain, kSave, kLoad } what = What::kSave;
   SaveParts parts = {};
   const char* kind = "training";
-  bool fails = false;  ///< makes the ranks' common states differ, so that the save fails
+  bool fails = false;  ///< makes the save fail, by giving the ranks different common states
 };
 
 const Act kTrain{.what = Act::What::kTrain};
@@ -177,8 +177,8 @@ TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
   }
 }
 
-/// A plan that was made for another structure is caught by two defences, and each one works without
-/// the other.
+/// Two independent checks detect a plan that was made for another structure. Each check works even
+/// if the other is disabled.
 TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_no_place_for) {
   for (const bool signature : {true, false}) {
     Policies policies;

@@ -1,5 +1,5 @@
-// Tests that the scenarios, tests and mutants named in docs/claims.md exist, that each line's tests
-// catch its mutants, and that no mutant is missing.
+// Tests that the scenarios, tests and mutants named in docs/claims.md exist, that the tests in each
+// row catch the mutants of that row, and that no mutant is missing from the page.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// Returns the rows of all tables, without their heads.
+/// Returns the rows of all tables, without the header rows.
 std::vector<Claim> claims_in(const std::string& page) {
   std::vector<Claim> claims;
   std::istringstream in(page);
@@ -89,8 +89,8 @@ std::map<std::string, std::string> tests_of_the_tree() {
   return tests;
 }
 
-/// Returns the text in which a row's mutant must occur: for a scenario, the mutants that it
-/// declares; for a test, its file. Empty if there is neither.
+/// Returns the text in which a row's mutants must be named. For a scenario, this is its list of
+/// mutants; for a test, it is the test's file. Empty if neither exists.
 std::string text_of_evidence(const std::string& name,
                              const std::map<std::string, std::string>& tests) {
   if (const auto test = tests.find(name); test != tests.end()) return test->second;

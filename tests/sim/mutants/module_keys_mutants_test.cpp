@@ -1,4 +1,5 @@
-// Tests loads that search for module keys in a form that the checkpoint's keys do not have.
+// Tests loads that search for module keys in one form while the checkpoint's keys have the other
+// form.
 
 #include <gtest/gtest.h>
 

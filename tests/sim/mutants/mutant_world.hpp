@@ -30,12 +30,12 @@ struct Lives {
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
   std::vector<std::int32_t> ranks = {};         ///< ranks of both jobs; if empty, 0 .. n-1
-  std::vector<ModuleConfig> modules = {};       ///< of both jobs, in place of model and layout
+  std::vector<ModuleConfig> modules = {};       ///< modules of both jobs; replace model and layout
   std::vector<ModuleConfig> load_modules = {};  ///< modules of the loading job, if they differ
   /// True if the loading job's parameter groups are in reverse order.
   bool plain_first_at_load = false;
   bool random_by_dp = false;
-  std::vector<std::string> lacks = {};  ///< groups that neither job passes to its calls
+  std::vector<std::string> lacks = {};  ///< groups that no job passes to any call
   bool trains_before_load = false;      ///< true if the loading job has already trained
 };
 
@@ -155,7 +155,7 @@ class MutantWorld {
     job.take(request.wanted);
   }
 
-  /// Requires that each rank's host stream is the stream of that rank's place.
+  /// Requires that each rank has the host stream that belongs to its coordinates.
   void judge_streams(TrainingJob& job) {
     for (const auto& leaf : job.live_state().objects) {
       if (leaf.key != kRngKey) continue;
@@ -188,7 +188,7 @@ class MutantWorld {
     GlobalState state;
   };
 
-  /// Returns the state of the uninterrupted job, on one rank and with right policies.
+  /// Returns the state of the uninterrupted job, which runs on one rank with correct policies.
   static const TwinState& twin_of(const Lives& lives, Step step) {
     static std::map<std::string, std::vector<TwinState>> known;
     std::string name = lives.model;

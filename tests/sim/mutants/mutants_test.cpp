@@ -10,8 +10,8 @@
 namespace reprise::sim::mutants_test {
 namespace {
 
-/// A setup in which a mutant shows. If the mutant has `needs`, `hidden` is a setup that does not
-/// meet them, and there the mutant must not show.
+/// A setup `shown` in which the mutant must be detected. If the mutant has `needs`, there is also a
+/// setup `hidden` that does not meet them, in which nothing must be detected.
 struct Row {
   std::string_view mutant;
   Lives shown;
@@ -40,13 +40,14 @@ ModuleConfig module(const char* name, const char* model, const char* layout, dou
       .name = name, .model = model, .layout = parse_layout(layout), .loss_scale = {.scale = scale}};
 }
 
-/// Returns lives of a job with these modules side by side.
+/// Returns the setup of a job whose modules use separate ranks, in the order of the modules.
 Lives of(const std::vector<ModuleConfig>& modules) {
   Lives lives;
   lives.modules = side_by_side(modules);
   return lives;
 }
-/// Returns lives of a job with `first` on rank 0 and a language model on the other ranks.
+/// Returns the setup of a job with the module `first` on rank 0 and a language module on the other
+/// ranks.
 Lives of(const ModuleConfig& first) {
   return of({first, module("language", "language-tiny", "tp1")});
 }
@@ -286,8 +287,8 @@ TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
   EXPECT_THROW(mutant_named("lazy-state-templat"), Error);
 }
 
-/// Without the proof of cover, a save writes a checkpoint with a gap. The load makes its own proof
-/// and refuses the checkpoint.
+/// Without its proof of cover, a save writes a checkpoint with a gap. The load has a proof of its
+/// own and refuses the checkpoint.
 TEST(Mutants, WhatTheSaveLetsPassTheLoadRefuses) {
   for (const std::string_view name :
        {"packed-group-not-canonical", "validation-skipped-or-vacuous"}) {

@@ -1,5 +1,5 @@
-// Tests wrong rerun machines: runs two lives with the real engine, and compares them with the same
-// two lives under right decisions.
+// Tests mutants of the rerun machine. Each test runs two lives with the real engine, once under the
+// mutant and once under the correct decisions, and compares the results.
 
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ struct Bad {
   bool again = true;  ///< true if the re-run on the same device gives the bad result, too
 };
 
-/// The settings of two lives. The first life trains, saves twice and fails; the second starts from
-/// what the first one left.
+/// The settings of two lives. The first life trains, saves twice and fails. The second life loads
+/// the newest checkpoint of the first.
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
@@ -98,8 +98,8 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Maps a code and a rank to what the rank showed in a story, as text. If the text is wrong, the
-/// code names the defect.
+/// Maps a code and a rank to a text that describes what was observed on the rank. If the text
+/// differs from the correct one, the code names the defect.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
@@ -217,12 +217,12 @@ class Telling {
   Story story_;
   Policies policies_;
   SimStore store_;
-  std::map<Step, std::vector<AuditPage>> pages_;  ///< pages of each save
+  std::map<Step, std::vector<AuditPage>> pages_;  ///< audit pages of each save
   Shown shown_;
 };
 
-/// Runs the story with the mutant and with right decisions. Returns a code for each difference.
-/// Errors appear under their own codes.
+/// Runs the story twice: under the mutant and under the correct decisions. Returns the code of each
+/// difference. An error is returned under its own code.
 std::set<std::string> verdicts_with(std::string_view mutant, const Story& story) {
   Policies wrong;
   mutant_named(mutant).apply(wrong);

@@ -1,6 +1,6 @@
-// Tests state that the threads of a rank share on real lanes. The job's thread and the background
-// work of its saves use the faults and meters of the rank's ports at the same time. ThreadSanitizer
-// checks these tests.
+// Tests the state that several threads of a rank share on lanes with real threads. The job's thread
+// and the background work of its saves use the same faults and meters at the same time.
+// ThreadSanitizer checks these tests.
 #include <gtest/gtest.h>
 
 #include "core/save/save_queue.hpp"
@@ -64,7 +64,8 @@ class SavingRank {
     });
   }
 
-  /// Changes the job's elements, and reads state that background work may change at the same time.
+  /// Changes the job's elements. Also reads state that background work may be changing at the same
+  /// time.
   void train() {
     testing_job::each_element(job_.state, [](const TensorLeaf&, std::byte* element, std::uint64_t) {
       element[0] ^= std::byte{0x25};

@@ -1,5 +1,5 @@
-// Tests the public calls on two ranks. If the ranks' options differ, or if one rank can't accept
-// its options, both ranks must end in the same way.
+// Tests the public API on two ranks. If the ranks pass different options, or if one rank can't
+// accept its options, the call must end in the same way on both ranks.
 
 #include <gmock/gmock.h>
 
@@ -30,10 +30,10 @@ std::string complaint(const Call& call) {
   }
 }
 
-/// Moves the value out of a state that the test will use again.
+/// Returns the state, moved out of `state`. The test uses `state` again afterwards.
 State taken_from(State& state) { return std::move(state); }
 
-/// Runs `program` on two simulated ranks and returns each rank's complaints.
+/// Runs `program` on two simulated ranks. Returns the text of each rank's error.
 std::vector<std::string> on_two_ranks(
     const std::function<void(Job&, State&, bool first)>& program) {
   sim::SimStore store("sim:");

@@ -1,6 +1,6 @@
-// Interrupts a save at each call to the store, by killing the process or by a power cut, and then
-// also cuts the power at each call of the next save. Afterwards a reader must find one whole
-// checkpoint.
+// Interrupts a save at each of its calls to the store, by killing the process or by cutting the
+// power. Then cuts the power at each call of the next save, too. Afterwards, a reader must find one
+// complete checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -21,11 +21,12 @@
 namespace reprise::sim::commit_crash_test {
 namespace {
 
-/// The end of a process; not a std::exception, so that nothing handles it.
+/// Thrown to end a process. Not a std::exception, so that no code on the way catches it.
 struct Killed {};
 
-/// A store that throws Killed at its n-th change or sync. It removes trees name by name, and each
-/// removal is durable at once: the worst case that a file system permits.
+/// A store that permits a given number of changes and syncs, and then throws Killed. It removes a
+/// tree one name at a time, and makes each removal durable at once. This models the worst possible
+/// file system.
 class MortalStore final : public Store {
  public:
   MortalStore(SimStore& store, int calls_left) : store_(store), calls_left_(calls_left) {}
@@ -106,7 +107,7 @@ constexpr std::int64_t kElements = 3;
 
 using Commit = decltype(SaveSeams::commit);
 
-/// Writes generation `n`. Each file shows its generation.
+/// Saves generation `n`. Each file contains the number of its generation.
 void save(Store& store, CommitTarget target, std::int64_t n, const Commit& protocol) {
   prepare(store, target);
   const TensorItemLayout layout(DType::kInt64, {kElements});
@@ -135,7 +136,8 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
   run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
-/// Returns the generation that a reader finds. Throws or fails if that checkpoint is not whole.
+/// Returns the generation that a reader finds. Throws or fails the test if that checkpoint is not
+/// complete.
 std::int64_t found(Store& store, const std::string& path) {
   Checkpoint checkpoint = Checkpoint::open(store, path);
   const auto common = checkpoint.common();
@@ -158,7 +160,8 @@ std::int64_t found(Store& store, const std::string& path) {
 
 enum class End { kKill, kPowerCut };
 
-/// Saves with a store that allows `calls` calls. True if the save ended within these calls.
+/// Saves through a store that throws Killed after `calls` calls. Returns true if the save ended
+/// before that.
 bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
                 const Commit& protocol = commit_part) {
   bool finished = false;
@@ -166,10 +169,10 @@ bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int
     MortalStore mortal(store, calls);
     save(mortal, target, n, protocol);
     finished = true;
-  } catch (const Killed&) {  // found() judges the store that the killed save leaves
+  } catch (const Killed&) {  // expected; found() checks what the killed save left in the store
   }
   if (end == End::kPowerCut) store.crash();
-  store.pass_term();  // the lease ends before the next writer comes
+  store.pass_term();  // the lease expires before the next writer starts
   return finished;
 }
 
@@ -256,14 +259,15 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
     for (const std::string part : {"jobs", "llm", "run"}) {
       if (root == "run" && part != "run") continue;
       made = join_path(made, part);
-      store.make_directory(made);  // as if its maker died before syncing
+      store.make_directory(made);  // not synced, as if its creator had died
     }
     save_until(store, CommitTarget::iteration(root, Step{1}), 1, kForEver, End::kPowerCut);
     ASSERT_NO_THROW(EXPECT_EQ(found(store, root), 1)) << root;
   }
 }
 
-// If no tracker is written, nothing else makes the checkpoint's name durable.
+// Some of these saves write no tracker. They have no later step that makes the checkpoint's name
+// durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {
@@ -278,8 +282,8 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// Megatron has this defect: it changes the tracker before the payload is in place. A crash between
-// the two leaves a tracker that names no checkpoint.
+// This is a defect of Megatron. It updates the tracker before the payload is in place, so a crash
+// in between leaves a tracker without a checkpoint.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   mutant_named("tracker-before-payload").apply(historical);

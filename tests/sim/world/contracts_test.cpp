@@ -11,7 +11,7 @@ namespace {
 using sim::SimStore;
 using sim::World;
 
-// Runs the body on all ranks of several worlds, whose schedules differ.
+// Runs the body on all ranks of several worlds. Each world has a different schedule.
 void run_worlds(std::int32_t world_size, const std::function<void(Ports&)>& body) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SimStore store;
@@ -33,8 +33,8 @@ struct SimStoresWithoutExchange {
     return std::make_unique<SimStore>("sim:", StoreCapabilities{.exchange = false});
   }
 };
-/// Makes stores without rename whose lists are always current. Lists that lag are tested in
-/// sim_store_test.
+/// Makes stores without rename whose lists are always up to date. sim_store_test tests lists that
+/// lag behind.
 struct SimObjectStores {
   std::unique_ptr<Store> make() {
     return std::make_unique<SimStore>("sim:",

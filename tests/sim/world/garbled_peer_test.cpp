@@ -1,6 +1,6 @@
-// Cuts off or changes a message from one rank to the others. A save and a load then end with a
-// named error, or continue if the change does not matter to them. No rank reads beyond the
-// message's end, and no rank waits forever.
+// Truncates or changes a message from one rank to the others. The save or load must then end with a
+// named error, or continue if the change is harmless. No rank may read beyond the end of the
+// message, and no rank may wait forever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::int32_t kWorldSize = 2;
 constexpr std::size_t kPlaces = 24;  // number of positions at which each message is garbled
 
-/// Changes the message that a rank sends in its nth call.
+/// Changes the message that a rank sends in the call with the index `nth`.
 using Garble = std::function<void(std::size_t nth, Bytes& wire)>;
 
 class GarbledCommunicator final : public Communicator {
@@ -92,7 +92,7 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Runs the program while `garble` changes the messages of rank 1. Returns how the ranks ended.
+  /// Runs the program while `garble` changes the messages of rank 1. Returns how each rank ended.
   RunResult run(const Program& program, const Garble& garble) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -104,8 +104,8 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Garbles each message of rank 1 at kPlaces positions, and also truncates it at each of them.
-  /// Counts the resulting errors.
+  /// Runs the program for each message of rank 1 and each of kPlaces positions in it: once with the
+  /// byte there changed, and once with the message truncated there. Counts the resulting errors.
   std::map<std::string, int> run_all(const Program& program) {
     std::vector<std::size_t> sizes;
     run(program, [&](std::size_t, Bytes& wire) { sizes.push_back(wire.size()); });
@@ -117,7 +117,8 @@ class GarbledPeer : public testing::Test {
           const auto result = run(program, [&](std::size_t nth, Bytes& wire) {
             if (nth != message || at >= wire.size()) return;
             const auto place = wire.begin() + static_cast<std::ptrdiff_t>(at);
-            if (cut) wire.erase(place, wire.end() - 1);  // keeps the last byte, the message's kind
+            // A truncated message keeps its last byte, which tells the kind of the message.
+            if (cut) wire.erase(place, wire.end() - 1);
             if (!cut) *place ^= std::byte{0xff};
           });
           SCOPED_TRACE(testing::Message() << "message " << message << (cut ? " cut" : " changed")

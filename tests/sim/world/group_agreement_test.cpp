@@ -1,4 +1,5 @@
-// Tests that if ranks disagree on one of their groups, all of them refuse, and nothing is written.
+// Tests that if ranks disagree on one of their groups, all ranks refuse the call and nothing is
+// written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,8 +91,8 @@ void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;
 
-/// Requires that every member was refused, with a message that names the group and both views of
-/// it.
+/// Requires that every member refused the call with a message that contains the group's name and
+/// two views of the group.
 void expect_refused(const Refusals& refusals, std::string_view group) {
   EXPECT_EQ(refusals.size(), kRanks.size());
   for (const auto& [rank, error] : refusals) {
@@ -102,8 +103,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// Returns the wrong view that the rank `self` has of the group; nothing if this disagreement does
-/// not change the group. A group of one rank has no order and no other member.
+/// Returns the group as the rank `self` sees it under this disagreement; nothing if that is the
+/// right group. The only possible disagreement on a group of one rank is an additional rank.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;

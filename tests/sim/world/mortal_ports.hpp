@@ -1,7 +1,7 @@
 #pragma once
-// Defines ports of a rank that report each place where the rank may die: each begin and each end
-// that the engine traces, and each call in between that changes the store. A tree is removed name
-// by name, and each removal is durable at once. This is the worst case that a file system permits.
+// Defines ports that report every point at which the rank can be killed: each begin and end that
+// the engine traces, and each call in between that changes the store. A tree is removed one name at
+// a time, and each removal is durable at once. This models the worst possible file system.
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,8 @@
 
 namespace reprise::sim {
 
-/// A place in a run. Its text is "commit/tracker begins" or "commit/tracker: publish".
+/// A point of a run at which a rank can be killed. Examples of its text are "commit/tracker begins"
+/// and "commit/tracker: publish".
 struct MortalPlace {
   std::string phase;
   std::string step;
@@ -29,13 +30,13 @@ struct MortalPlace {
   }
 };
 
-/// What happens to a call: kDone makes it; kClaimed reports success without making it.
+/// Whether a call is really made (kDone), or only reports success (kClaimed).
 enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {
  public:
-  /// Calls `passes` before each call that changes something, and after each traced begin or end. If
-  /// `reads`, also calls it before each call that changes nothing.
+  /// Calls `passes` before each store call that changes something, and after each begin or end in
+  /// the trace. If `reads` is true, also calls it before each store call that changes nothing.
   MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes,
               bool reads = false)
       : passes_(std::move(passes)),
@@ -113,7 +114,7 @@ class MortalPorts {
       if (!entry) return;
       if (entry->directory) {
         std::vector<Entry> inside = store_.list(path);
-        std::reverse(inside.begin(), inside.end());  // leaves .metadata for the end
+        std::reverse(inside.begin(), inside.end());  // so that .metadata is removed last
         for (const auto& inner : inside) {
           remove(join_path(path, inner.name));
           store_.sync_directory(path);
@@ -166,8 +167,8 @@ class MortalPorts {
     if (event.moment == Moment::kBegin) {
       open_.emplace_back(place.phase, place.step);
     } else {
-      // Phases overlap: the vote may begin while background work still writes. So the phase that
-      // ends need not be the one that began last.
+      // Phases overlap. For example, the vote may begin while background work still writes. The
+      // phase that ends is therefore not always the one that began last.
       const auto begun =
           std::find(open_.rbegin(), open_.rend(), std::pair(place.phase, place.step));
       open_.erase(std::next(begun).base());

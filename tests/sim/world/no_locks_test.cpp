@@ -1,5 +1,6 @@
-// Tests concurrent writers on a file system without locks. No writer removes files that another
-// writer writes or has set aside. All saves succeed, and the one that finishes last is loaded.
+// Tests concurrent writers on a file system without locks. No writer may remove files that another
+// writer is writing or has set aside. All saves must succeed, and a load must find the save that
+// finished last.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ TEST_P(NoLocks, what_others_set_aside_is_left_alone_and_named) {
       EXPECT_THAT(log, Contains(HasSubstr(ports.store.display(path)))) << path;
     }
     ports.store.remove(kFirst);
-    begin(ports, 3, 1).finish();  // must not put back the copy of another writer
+    begin(ports, 3, 1).finish();  // must not restore another writer's copy
     begin(ports, 4, 2, 1).finish();
     EXPECT_EQ(loaded(ports, "run"), 4);
   });

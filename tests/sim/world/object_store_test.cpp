@@ -1,4 +1,4 @@
-// Tests a store without rename: its objects, lists and leases, and writers that lose a lease.
+// Tests a store without rename: its objects, lists and leases, and writers whose lease is lost.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -128,7 +128,8 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- two writers
 
-/// Returns `protocol`, changed so that the step `at` first calls `between`.
+/// Returns `protocol` with one change: the step named `at` calls `between` before it does anything
+/// else.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
   return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
@@ -163,8 +164,8 @@ class TwoWriters : public testing::Test {
  protected:
   TwoWriters() { mutant_named("store-fence-not-looked-at").apply(unfenced_); }
 
-  /// One writer saves generation 1 and then generation 2 over it. When the step `at` of the second
-  /// save begins, the writer's leases expire and `other` is called.
+  /// Lets one writer save generation 1, and then save generation 2 over it. At the beginning of the
+  /// step `at` of the second save, the writer's leases expire and `other` is called.
   Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
     SimStore store("sim:", capabilities_);
@@ -232,9 +233,9 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
   EXPECT_EQ(ended.generation, 2) << "it is the only copy";
 }
 
-/// Without exchange, the old checkpoint is moved out of the way before the new one takes its place.
-/// Here a save over the first iteration died before it removed the old checkpoint. Retention
-/// removes the old and the new checkpoint of that iteration together.
+/// On a store without exchange, a save moves the old checkpoint aside before it puts the new one in
+/// its place. In this test, a save over the first iteration dies before it removes the old
+/// checkpoint. When retention removes that iteration, it must remove both checkpoints.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);
@@ -256,7 +257,8 @@ TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   }
 }
 
-/// Reshards the newest checkpoint into `out`. Calls `last_look` right before the commit.
+/// Reshards the newest checkpoint and writes the result to `out`. Calls `last_look` immediately
+/// before the commit.
 void reshard_out(const Ports& ports, const std::function<void()>& last_look = {}) {
   Checkpoint source = Checkpoint::open(ports.store, "run");
   NoProgress progress;

@@ -1,6 +1,7 @@
-// In worlds of two and three ranks, lets one rank fail at each of its calls to the store, with an
-// exception other than Error, in a save and in a load that may fall back. No other rank may wait
-// for it: all ranks end in the same way, with the same error or without one.
+// Lets one rank fail at each of its calls to the store, with an exception other than Error. The
+// worlds have two or three ranks, and the operations are a save and a load that may fall back to an
+// older checkpoint. No other rank may wait for the failed rank. All ranks must succeed, or all must
+// end with the same error.
 
 #include <gtest/gtest.h>
 
@@ -40,8 +41,8 @@ void load(const Ports& ports) {
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }
 
-/// Returns how all ranks ended (the name of an error, or "well"). If they ended differently,
-/// returns all endings.
+/// Returns how the ranks ended: "well" or the name of an error. If they did not all end in the same
+/// way, returns each of their endings.
 std::string ending_of(const RunResult& result) {
   std::set<std::string> endings;
   for (const RankOutcome& rank : result.ranks) {
@@ -72,7 +73,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     std::optional<MortalPlace> met;
   };
 
-  /// Runs `program` on all ranks. The victim's call number `nth` to the store throws.
+  /// Runs `program` on all ranks. On the rank `victim`, the store call with the index `nth` throws.
   Run run(GlobalRank victim, std::size_t nth, const std::function<void(const Ports&)>& program) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -91,7 +92,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     return run;
   }
 
-  /// Makes each rank fail at each of its calls. Counts the endings.
+  /// Makes each rank fail at each of its store calls, one call per run. Counts how the runs ended.
   std::map<std::string, int> run_all(const std::function<void(const Ports&)>& program) {
     std::map<std::string, int> endings;
     for (std::int32_t victim = 0; victim < GetParam(); ++victim) {

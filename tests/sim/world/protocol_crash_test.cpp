@@ -1,8 +1,8 @@
-// Crashes every protocol at every place, on each rank. The places are each begin and end that the
-// engine traces, and each change of the store in between. A crash kills the process or cuts the
-// power. Also makes each of these changes fail, and makes each rename report success without being
-// done. Afterwards a new job must load one committed checkpoint, the same on all ranks, and must be
-// able to save.
+// Simulates a crash of each rank at every point of every protocol. The points are each begin and
+// end that the engine traces, and each change of the store in between. A crash kills the process or
+// cuts the power. Other runs make one of these changes fail, or make a rename report success
+// without being done. Afterwards, all ranks of a new job must load the same committed checkpoint,
+// and the job must be able to save.
 
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@
 namespace reprise::sim {
 namespace {
 
-/// What happens at a place. With kKill and kPowerCut the rank dies. With kError a call fails. With
-/// kLost a rename reports success without being done.
+/// What happens at a point. With kKill and kPowerCut, the rank dies. With kError, a call fails.
+/// With kLost, a rename reports success but is not done.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -54,7 +54,7 @@ bool is_change_of_names(const std::string& call) {
   return call == "publish" || call == "replace" || call == "put_aside";
 }
 
-/// True if this kind of end is possible at this place.
+/// Returns true if this kind of end is possible at this point.
 bool possible(End end, const MortalPlace& place) {
   const bool call = place.what != "begins" && place.what != "ends";
   if (end == End::kError) return call;
@@ -70,7 +70,8 @@ struct SaveOf {
 
 using Steps = std::vector<Step>;
 
-/// Saves. `damaged` are the steps that an earlier load found damaged.
+/// Makes one save. `damaged` lists the steps whose checkpoints were found damaged by an earlier
+/// load.
 void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
           const Steps& damaged = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
@@ -81,8 +82,8 @@ void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// The saves of a job that, after it begins each save, immediately changes its state and then
-/// polls.
+/// The saves of a job that continues while they are in flight. Right after it begins each save, the
+/// job changes its state and polls.
 struct Beside {
   std::vector<SaveOf> saves = {};
   std::size_t in_flight = 1;
@@ -109,7 +110,7 @@ void save(const Ports& ports, const Beside& beside) {
 }
 
 struct Loaded {
-  std::int64_t generation;  ///< -1 if the state is a mixture
+  std::int64_t generation;  ///< -1 if the state mixes generations
   Steps damaged;
 };
 
@@ -124,18 +125,20 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The saves before the crash, the saves that the crash interrupts, and the permitted results.
+/// A test case: the saves before the crash, the saves that the crash interrupts, and the allowed
+/// results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
-  std::optional<std::int64_t> damaged = {};  ///< step whose payload is changed beforehand
+  std::optional<std::int64_t> damaged = {};  ///< step whose payload is damaged before the run
   std::optional<SaveOf> unfinished = {};     ///< a save that was interrupted earlier
   bool loads = false;                        ///< true if the job loads before it saves
   std::optional<SaveOf> saves = {};
-  /// Permitted generations; 0 permits that there is no checkpoint.
+  /// Generations that a load is allowed to find after the crash; 0 means that there is no
+  /// checkpoint.
   std::set<std::int64_t> allowed = {};
-  /// Steps that must remain after the last save. A step in this list that was saved earlier must be
-  /// whole after every crash.
+  /// Steps whose checkpoints must exist after the last save. If such a step was already saved
+  /// before, its checkpoint must be whole after every crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
 
@@ -256,8 +259,8 @@ const std::vector<History>& histories() {
   return all;
 }
 
-/// Kinds of stores, by how they replace a tree: in one step, in two renames, or, while lists lag,
-/// with one conditional put.
+/// Kinds of stores. They replace a tree in one step, by two renames, or by one conditional put.
+/// Stores of the third kind also have lists that lag behind.
 enum class Kind { kExchange, kRename, kPut };
 constexpr std::array kKinds = {Kind::kExchange, Kind::kRename, Kind::kPut};
 
@@ -293,7 +296,7 @@ std::ostream& operator<<(std::ostream& out, const Setting& setting) {
 
 using Program = std::function<void(const Ports&)>;
 
-/// Runs the program on all ranks. Each rank must reach its end.
+/// Runs the program on all ranks. Requires that every rank reaches the end of the program.
 void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
                Background background = Background::kAnyTime) {
   World world({.seed = 5, .world_size = ranks, .background = background}, store);
@@ -305,12 +308,13 @@ void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
 }
 
 struct CutOff {
-  std::vector<MortalPlace> passed;  ///< places that the victim reached, in order
-  bool finished = false;            ///< true if all ranks reached the end
+  std::vector<MortalPlace> passed;  ///< points that the victim reached, in order
+  bool finished = false;            ///< true if the program ended normally on all ranks
 };
 
-/// Runs the program until the victim reaches place number `last`, where the event `setting.end`
-/// happens. If the victim never reaches that place, runs until all ranks have ended.
+/// Runs the program. When the victim reaches the point with the index `last`, the event
+/// `setting.end` happens. If the victim never reaches that point, the program runs to its end on
+/// all ranks.
 CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
                  const Program& program) {
   CutOff run;
@@ -347,8 +351,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit =
-    30;  // index of a crash point that lies before the save commits
+constexpr std::size_t kBeforeCommit = 30;  // index of a point before the commit of the save
 
 class ProtocolCrash {
  public:
@@ -366,7 +369,7 @@ class ProtocolCrash {
     before_.sync_all();
   }
 
-  /// Returns all places that the victim reaches in the whole run.
+  /// Returns all points that the victim reaches in a complete run.
   std::vector<MortalPlace> places() {
     SimStore store = fresh();
     return run_until(store, setting_, kForEver, program()).passed;
@@ -384,8 +387,8 @@ class ProtocolCrash {
     return steps;
   }
 
-  /// Crashes where the step `step` of the commit begins. Returns the generation that is then found
-  /// at the iteration being saved.
+  /// Simulates a crash at the beginning of the commit step named `step`. Returns the generation
+  /// found afterwards in the directory of the saved iteration.
   std::int64_t generation_at(const std::string& step) {
     const auto passed = places();
     const auto place = std::find_if(passed.begin(), passed.end(), [&step](const MortalPlace& at) {
@@ -396,15 +399,16 @@ class ProtocolCrash {
     return found(store, CommitTarget::iteration("run", Step{history_.saves->step}).directory);
   }
 
-  /// Dies at the place and recovers. Returns what is wrong afterwards; empty if all is well.
+  /// Simulates a crash at this point, and then a recovery. Returns what is wrong afterwards; empty
+  /// if nothing is.
   std::string crash_at(std::size_t place) {
     SimStore store = fresh();
     const bool finished = run_until(store, setting_, place, program()).finished;
     return complaint(store, finished);
   }
 
-  /// The first life is killed at one place. A second life makes the same save and dies at another
-  /// place. Names that the first life changed are then visible but not durable.
+  /// Kills a first life at one point. A second life then repeats the save and dies at another
+  /// point. At that time, the names that the first life changed are visible but not durable.
   std::string crash_twice(std::size_t first, std::size_t second) {
     SimStore store = fresh();
     Setting killed = setting_;
@@ -435,7 +439,7 @@ class ProtocolCrash {
   void change_payload(std::int64_t step) {
     const std::string path = CommitTarget::iteration("run", Step{step}).directory + "/__0_0.distcp";
     Bytes content = read_all(before_, path, 1U << 20U);
-    // No bytes except the rank's elements have this value, so only elements change.
+    // Only elements of the rank have this value, so no other bytes change.
     for (std::size_t i = 0; i + 8 <= content.size(); ++i) {
       if (load_le<std::int64_t>(ByteSpan(content).subspan(i)) == step) content[i] ^= std::byte{8};
     }
@@ -457,8 +461,8 @@ class ProtocolCrash {
     return found.size() == 1 ? *found.begin() : -1;
   }
 
-  /// Returns what is wrong with the store; empty if all is well. `finished` is true if the save
-  /// reported that it ended.
+  /// Returns what is wrong with the store; empty if nothing is. `finished` is true if the save
+  /// returned normally.
   std::string complaint(SimStore& store, bool finished) {
     try {
       const std::int64_t now = found(store, "run");
@@ -486,9 +490,10 @@ class ProtocolCrash {
     return left_of_a_removal(store);
   }
 
-  /// Returns the names that a removal left behind. If lists lag, the save may not have seen some
-  /// files; in that case first makes one more save, which removes these files. The marks of a
-  /// removal stay until a list shows that nothing else is left.
+  /// Returns a complaint if an incomplete removal has left something behind; empty if nothing is
+  /// left. If lists lag, the save may have missed some files. In that case, first makes one more
+  /// save, which removes them. The markers of a removal are no reason to complain: they stay until
+  /// a list shows that everything else is gone.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
@@ -509,7 +514,7 @@ class ProtocolCrash {
   Setting setting_;
   SaveSeams seams_;
   SimStore before_ = SimStore("sim:");
-  std::uint64_t stores_ = 0;  ///< stores made so far; seeds the lag of each one
+  std::uint64_t stores_ = 0;  ///< number of stores made so far; the seed of the next store's lag
 };
 
 std::vector<Setting> settings() {
@@ -562,8 +567,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Returns the places at which a step begins, since a crash there leaves the results of the step
-/// before. Also returns the places within a step at which it moves or removes something.
+/// Returns the points at which a step begins, because a crash there shows what the previous step
+/// has left. Also returns the points at which a step moves or removes something.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -610,8 +615,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A mutant of the protocol; the history and the number of ranks with which its error shows; and
-/// the expected complaint.
+/// A mutant of the protocol. Its error shows with this history and this number of ranks, and causes
+/// this complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
@@ -655,8 +660,8 @@ TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
   }
 }
 
-/// Returns the names of all phases or, if `phase` is not empty, of that phase's steps, in the order
-/// in which they first began.
+/// Returns names in the order in which they first began. If `phase` is empty, these are the names
+/// of all phases; otherwise, they are the names of the steps of that phase.
 std::vector<std::string> names(const std::vector<MortalPlace>& places, const std::string& phase) {
   std::vector<std::string> found;
   for (const auto& place : places) {

@@ -1,5 +1,6 @@
 #pragma once
-// Defines a job of one number: every element, object and common value shows its generation.
+// Defines a job whose whole state is one number, its generation. Every element, object and common
+// value contains this number.
 
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ struct TinyJob {
   TinyJob(const TinyJob&) = delete;
   TinyJob& operator=(const TinyJob&) = delete;
 
-  /// Returns the generation that all content shows; nothing if it is not the same everywhere.
+  /// Returns the generation if it is the same in all content; otherwise, returns nothing.
   std::optional<std::int64_t> generation() const {
     std::set<std::int64_t> found(elements.begin(), elements.end());
     found.insert(*state.objects[0].value.as<std::int64_t>());
@@ -46,8 +47,8 @@ inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
   return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
 }
 
-/// Loads the checkpoint at `path` and returns its generation, or -1 for a mixture. All ranks must
-/// call it.
+/// Loads the checkpoint at `path`. Returns its generation, or -1 if it contains several. All ranks
+/// must call this together.
 inline std::int64_t loaded(const Ports& ports, const std::string& path) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
   LoadSettings options;

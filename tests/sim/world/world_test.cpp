@@ -1,5 +1,5 @@
-// Tests that worlds give equal runs for equal seeds and different runs for different seeds, and
-// that crashes, deadlocks and mismatches become verdicts.
+// Tests simulated worlds. Runs with the same seed must be equal, and runs with different seeds must
+// differ. Crashes, deadlocks and mismatches must be reported as verdicts.
 #include "sim/world/world.hpp"
 #include "core/base/codes.hpp"
 #include "core/ports/whole_file.hpp"
@@ -124,7 +124,7 @@ TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_
     const std::vector<GatherCopy> out = {{{state.data(), {1}}, {staging.data(), {1}}, {4}, 1}};
     const auto event = ports.device.gather(out);
     EXPECT_EQ(staging, std::vector<std::byte>(4, SimDevice::kUngathered));
-    state[0] = std::byte{9};  // before the copy is made, so the staged copy must show it
+    state[0] = std::byte{9};  // the copy is not made yet, so it must contain this change
     ports.device.wait(event);
     EXPECT_EQ(staging[0], std::byte{9});
     const std::vector<ScatterCopy> in = {{{staging.data(), {1}}, {state.data(), {1}}, {4}, 1}};
@@ -316,7 +316,7 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
   EXPECT_EQ(result.ranks[1].end, RankEnd::kKilled);
 }
 
-// The destructor tries to change the store, as an engine's destructor does when it cleans up.
+// Its destructor tries to change the store. An engine's destructor does this when it cleans up.
 struct CleansUp {
   Ports& ports;
   int& ran;

@@ -85,8 +85,8 @@ TEST_F(PosixStoreTest, remove_does_not_follow_links) {
   EXPECT_TRUE(other.stat("keep"));
 }
 
-/// A lock file that this user may read but not write, such as another user's file under the usual
-/// umask.
+/// A lock file that the user running the test may read but not write, like a file created by
+/// another user under the usual umask.
 struct ForeignLock : PosixStoreTest {
   static constexpr fs::perms kReadable =
       fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
