@@ -101,8 +101,9 @@ class Search {
     return {judged::kShiftedBytes, text};
   }
 
-  /// True if the wrong element and the element at `found` belong to the same rank, at the same
-  /// position within two boxes of equal size. Such boxes are components of a fused tensor.
+  /// True if the wrong element and the element at `found` belong to the same rank and lie at
+  /// the same position in two different boxes of equal size. Such boxes are components of a fused
+  /// tensor.
   bool crosses_components(const Dims& found) const {
     const auto crosses = [&](const Box& a, const Box& b) {
       return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);

@@ -222,7 +222,7 @@ Verdict overall(const Report& report);
 
 /// Says whether mutants survived.
 struct MutantsFinding {
-  std::string code;  ///< VALIDATOR_VACUOUS if none was caught, MUTANT_SURVIVED if some were; empty
+  std::string code;  ///< VALIDATOR_VACUOUS if no mutant was caught, MUTANT_SURVIVED if some were
                      ///< if all were
   std::string reason;
 };

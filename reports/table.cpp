@@ -179,8 +179,8 @@ void print_properties(const std::vector<PropertyResult>& properties, std::ostrea
   }
 }
 
-/// Returns the first scenario that caught the mutant, the number of other scenarios, and the
-/// properties.
+/// Returns the first scenario that caught the mutant, the number of other scenarios that caught it,
+/// and the properties that caught it.
 std::string catchers_of(const MutantResult& mutant) {
   if (!mutant.caught) return "SURVIVED";
   if (mutant.caught_by.empty()) return "";

@@ -170,9 +170,9 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      // Each further step along dimension d lengthens the span by strides[d] elements, and
-      // block.elements of these are wanted. The number of unwanted ones should be at most a
-      // twentieth of that; `loss` is 20 times the number beyond this limit.
+      // Each further step along dimension d lengthens the span by strides[d] elements, of which
+      // block.elements are wanted. At most a twentieth as many elements as are wanted should be
+      // unwanted; `loss` is 20 times the number of unwanted elements beyond this limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;

@@ -59,7 +59,7 @@ std::string names_of(const std::vector<GlobalRank>& ranks, const Group& group) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + join(ranks, " ");
 }
 
-/// Returns "key a appeared on ranks 0 2" for every change to a key on any rank.
+/// Returns one line per key that changed on any rank, such as "key a appeared on ranks 0 2".
 std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group& group) {
   using RanksByKey = std::map<std::string, std::vector<GlobalRank>>;
   constexpr std::array<std::string_view, 3> kVerbs = {"appeared", "vanished", "changed"};

@@ -200,8 +200,8 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
   }
 }
 
-/// Returns the rank's state that the judges compared: the last state after a load. If the rank
-/// loaded nothing, returns its last state at a save.
+/// Returns the state of the rank that the judges compared: its state after its last load or, if it
+/// loaded nothing, its state at its last save.
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
   for (const auto& state : rank.states) {

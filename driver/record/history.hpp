@@ -48,7 +48,7 @@ struct SavePoint {
   Ages ages = {};
   bool certain = true;      ///< false if the save did not finish; its checkpoint may exist anyway
   bool damaged = false;     ///< true if its checkpoint was damaged, on purpose or by a faulty store
-  bool random = true;       ///< true if it includes the random streams
+  bool random = true;       ///< true if the save includes the random streams
   bool optimizer = true;    ///< true if it includes the optimizers' state
   bool release = false;     ///< true if it was renamed to a release
   std::int64_t beside = 0;  ///< steps trained while this save was in flight

@@ -35,8 +35,8 @@ std::vector<Course> courses_elsewhere(const RunRequest& request);
 /// Compares the report with `elsewhere`, another run of the same scenarios, and enters the result
 /// in the report. A scenario fails if its verdict or content differs. The code is
 /// NOT_DETERMINISTIC, or LANES_DISAGREE if this report is from a lane other than the simulated one.
-/// Between lanes, content is not compared if timing decides which checkpoint a life loads and the
-/// two runs loaded different checkpoints. Scenarios that were not run here are ignored.
+/// If timing decides which checkpoint a life loads, content is compared between lanes only if both
+/// runs loaded the same checkpoint. Scenarios that were not run here are ignored.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

@@ -1,5 +1,6 @@
 #pragma once
-// Defines element types with PyTorch's names and sizes, shapes, and strided views of memory.
+// Defines shapes, strided views of memory, and element types. The types have PyTorch's names and
+// sizes.
 
 #include <array>
 #include <cstddef>

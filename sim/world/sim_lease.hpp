@@ -29,9 +29,8 @@ class SimLeases {
     std::string path;
     std::string display;  ///< the path shown in messages
   };
-  /// Throws LOCKED if another writer has the path and the term of that writer's lease has not
-  /// ended. The new lock's token is its fence in hexadecimal digits. Skips fences for which
-  /// `is_used` returns true.
+  /// Throws LOCKED if another writer holds the path and its lease has not ended. The new lock's
+  /// token is its fence in hexadecimal digits. Skips fences for which `is_used` returns true.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
   /// Throws LOCKED if another writer has taken over the path since `lock` was taken.

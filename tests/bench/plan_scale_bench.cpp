@@ -36,7 +36,7 @@ Box rows(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape
   return row_of(rank, ranks, shape);
 }
 
-/// Splits a tensor into rows; no two tensors have the same shape.
+/// Splits each tensor into rows. All tensors have different shapes.
 Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {65536 + 2048 * tensor, 128};
   return row_of(rank, ranks, shape);

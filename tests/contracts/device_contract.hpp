@@ -103,7 +103,7 @@ TYPED_TEST_P(DeviceContract, copies_are_done_that_were_waited_for_in_whatever_or
 
 TYPED_TEST_P(DeviceContract, many_copies_small_and_large_come_through_the_devices_own_staging) {
   this->run([](Device& device) {
-    constexpr std::size_t kSmall = 900;  // number of copies, of 3 numbers each
+    constexpr std::size_t kSmall = 900;  // number of copies; each copies 3 numbers
     constexpr std::size_t kLarge = 300'000;
     const std::size_t all = 3 * kSmall + kLarge;
     typename TypeParam::Numbers source(device, counted(all));

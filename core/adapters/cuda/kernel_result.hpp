@@ -16,7 +16,7 @@ class KernelResult {
  public:
   explicit KernelResult(int device);
 
-  /// Queues a copy of `first`, the initial numbers, to a device address. Returns that address.
+  /// Queues a copy of the initial numbers `first` to device memory. Returns the address there.
   template <class T>
   T* begin(CudaStreamRef stream, const T& first) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);

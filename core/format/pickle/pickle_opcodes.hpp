@@ -11,7 +11,7 @@ namespace reprise::pickle {
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
   kTextMode,  ///< used in protocols 0 and 1 only; no writer of these files uses it
-  kNames,     ///< INST, OBJ, EXT: ways to refer to classes that no writer of these files uses
+  kNames,     ///< INST, OBJ, EXT: refer to classes; no writer of these files uses them
   kOutside,   ///< refers to objects or buffers outside the pickle
 };
 

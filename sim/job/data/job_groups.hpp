@@ -23,7 +23,7 @@ struct Basis {
 JobGroups groups_for(const JobData& job, KeyForm keys);
 JobGroups own_groups(const JobData& job);
 JobGroups given_groups(const JobData& job);
-/// Returns the basis with which judges compare jobs. It always has the job's own groups, even if
+/// Returns the basis on which judges compare jobs. It always has the job's own groups, even if
 /// the job's saves and loads are given other groups.
 Basis own_basis(const JobData& job, KeyForm keys);
 /// Collective over the world. Returns the groups in `given`, completed from the registry, and the

@@ -77,7 +77,7 @@ std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
 
 /// A set of elements that are held by exactly the same ranks.
 struct Part {
-  std::vector<std::size_t> elements;  ///< row-major numbers in ascending order
+  std::vector<std::size_t> elements;  ///< row-major indices in ascending order
   std::vector<std::int32_t> holders;
   std::int32_t owner = -1;
 };

@@ -1,5 +1,5 @@
-// Tests refused loads and saves of jobs of modules: the refusal is the same on all ranks and gives
-// the cause.
+// Tests that if a load or save of a job of modules is refused, all ranks get the same refusal, and
+// it gives the cause.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -615,8 +615,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A mutant of the protocol. Its error shows with this history and this number of ranks, and causes
-/// this complaint.
+/// A mutant of the protocol, the history and the number of ranks that expose it, and the resulting
+/// complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
