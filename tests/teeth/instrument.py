@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Makes a copy of the tree in which every decision of core/ has a switch (see teeth.hpp).
+
+    instrument.py SOURCE TARGET     writes the copy and TARGET/sites.tsv
+
+The sources stand in clang-format's form, which tells an operator from a bracket of a template, a
+pointer or a reference: a binary operator has a space on both sides. What would not compile with a
+switch is left alone: constant expressions, and the files in SKIPPED.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+# Code that the compiler evaluates, or that no test may replace.
+SKIPPED = ("core/adapters/cuda/", "core/adapters/nccl/", "core/adapters/mpi/")
+
+# The sources are parts of unity sources, so this silences warnings about switches, and no others.
+PREAMBLE = '#pragma GCC system_header\n#include "tests/teeth/teeth.hpp"\n'
+
+BINARY = {"<": "Less", ">": "Greater", "<=": "LessEqual", ">=": "GreaterEqual", "==": "Equal",
+          "!=": "Unequal", "+": "Plus", "-": "Minus", "*": "Times", "/": "Divide", "%": "Modulo"}
+VARIANTS = {"<": ["<=", ">="], ">": [">=", "<="], "<=": ["<", ">"], ">=": [">", "<"],
+            "==": ["!="], "!=": ["=="], "+": ["-"], "-": ["+"], "*": ["+", "/"], "/": ["*"],
+            "%": ["+", "/"]}
+TOKEN = re.compile(
+    r'R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*(?:.|\n)*?\*/'
+    r"|[A-Za-z_]\w*|\d[\w'.]*|<=>|->\*|<<=|>>=|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]="
+    r"|\s+|.")
+CONSTANT = re.compile(r"\b(constexpr|consteval|static_assert|requires|concept|template|case|enum|"
+                      r"alignas|decltype|noexcept|sizeof|operator|default|#)")
+NO_CALL = {"return", "throw", "if", "for", "while", "switch", "do", "else", "case", "break",
+           "continue", "using", "delete", "new", "static_cast", "reinterpret_cast", "const_cast",
+           "CHECK", "static_assert", "constexpr", "goto", "try", "catch", "sizeof", "co_return"}
+
+
+class File:
+    def __init__(self, path, text, first):
+        self.path, self.text, self.next = path, text, first
+        self.tokens = TOKEN.findall(text)
+        self.sites = []
+        self.starts, at = [], 0
+        for token in self.tokens:
+            self.starts.append(at)
+            at += len(token)
+        self.around = self.braces()
+        self.edits = []  # (offset, length, text)
+        self.calls = []  # (first token, last token, place in edits) of statements that are a call
+
+    def line(self, index):
+        return self.text.count("\n", 0, self.starts[index]) + 1
+
+    def site(self, index, kind, changes):
+        number = self.next
+        self.next += 1
+        line = self.line(index)
+        source = self.text.split("\n")[line - 1].strip()
+        for variant, change in enumerate(changes):
+            self.sites.append((number, variant, self.path, line, kind, change, source))
+        return number
+
+    def edit(self, index, length, text):
+        self.edits.append((self.starts[index], length, text))
+
+    def statement(self, index):
+        """Returns the text of the statement around a token, to see if it is a constant."""
+        at = self.significant(index, -1)
+        while at is not None and self.tokens[at] not in (";", "{"):
+            if self.tokens[at] == "}":
+                # A block that a name follows is a statement of its own; others are part of this one.
+                if re.match(r"[A-Za-z_~\[(]", self.tokens[self.significant(at, 1)]):
+                    break
+                at = self.opened[at]
+            at = self.significant(at, -1)
+        begin = 0 if at is None else self.starts[at] + 1
+        end = min(e for e in (self.text.find(c, self.starts[index]) for c in ";{") if e >= 0)
+        return self.text[begin:end]
+
+    def significant(self, index, step):
+        index += step
+        while 0 <= index < len(self.tokens) and (self.tokens[index].isspace() or
+                                                 self.tokens[index].startswith(("//", "/*"))):
+            index += step
+        return index if 0 <= index < len(self.tokens) else None
+
+    def close(self, index):
+        """Returns the index of the bracket that closes the one at `index`."""
+        pairs, depth = {"(": ")", "[": "]", "{": "}"}, []
+        for at in range(index, len(self.tokens)):
+            token = self.tokens[at]
+            if token in pairs:
+                depth.append(pairs[token])
+            elif token in ")]}":
+                if not depth or depth.pop() != token:
+                    return None
+                if not depth:
+                    return at
+        return None
+
+    def instrument(self):
+        for index, token in enumerate(self.tokens):
+            if self.in_constant(index):
+                continue
+            if token in BINARY or token in ("&&", "||"):
+                self.binary(index, token)
+            elif token in ("if", "while"):
+                self.condition(index)
+            elif token == "return":
+                self.literal(index)
+            elif re.match(r"[A-Za-z_]\w*$", token):
+                self.call(index)
+        self.order()
+        text = self.text
+        for offset, length, new in sorted(self.edits, reverse=True):
+            text = text[:offset] + new + text[offset + length:]
+        return text
+
+    def binary(self, index, token):
+        before, after = self.tokens[index - 1], self.tokens[index + 1]
+        if not before.isspace() or not after.isspace() or CONSTANT.search(self.statement(index)):
+            return
+        if self.inside[index] is not None and self.tokens[self.inside[index]] == "[" and re.match(
+                r"\s*(const )?[\w:]+ \w+\[", self.statement(index)):
+            return  # the length of an array
+        if re.search(r"\w<[^<>();]*$", self.text[:self.starts[index]].rsplit("\n", 1)[-1]):
+            return  # an argument of a template
+        left = self.tokens[self.significant(index, -1)]
+        if left in ("return", "(", ",", "=", "operator", "&&", "||", "?", ":", "{", ";", "case"):
+            return
+        if token in BINARY:
+            number = self.site(index, token, VARIANTS[token])
+            self.edit(index, len(token), f"{token} teeth::{BINARY[token]}({number}) {token}")
+        elif token == "&&":
+            number = self.site(index, token, ["false"])
+            self.edit(index, 2, f"&& !teeth::on({number}, 0) &&")
+        else:
+            number = self.site(index, token, ["true"])
+            self.edit(index, 2, f"|| teeth::on({number}, 0) ||")
+
+    def condition(self, index):
+        begin = self.significant(index, 1)
+        if self.tokens[begin] != "(":
+            return
+        end = self.close(begin)
+        inside = self.text[self.starts[begin] + 1:self.starts[end]]
+        if ";" in inside or re.search(r"[^=!<>]=[^=]", re.sub(r"\[.*", "", inside)):
+            return
+        number = self.site(index, self.tokens[index], ["negated"])
+        self.edit(begin, 1, f"(teeth::flip({number}, static_cast<bool>(")
+        self.edit(end, 1, ")))")
+
+    def literal(self, index):
+        value = self.significant(index, 1)
+        end = self.significant(value, 1)
+        if self.tokens[value] not in ("true", "false") or self.tokens[end] != ";":
+            return
+        other = "false" if self.tokens[value] == "true" else "true"
+        number = self.site(index, "return " + self.tokens[value], ["return " + other])
+        self.edit(value, len(self.tokens[value]),
+                  f"teeth::on({number}, 0) ? {other} : {self.tokens[value]}")
+
+    def call(self, index):
+        """A statement that is one call: it begins after ; { or } and ends with );"""
+        before = self.significant(index, -1)
+        if before is None or self.tokens[before] not in (";", "{", "}"):
+            return
+        if self.tokens[index] in NO_CALL or not self.in_function(index):
+            return
+        if self.inside[index] != self.around[index]:
+            return  # in the head of a loop
+        at, called = index, False
+        while True:
+            token = self.tokens[at]
+            if token in ("(", "["):
+                called = token == "("
+                at = self.close(at)
+                if at is None:
+                    return
+            elif not re.match(r"(?:[A-Za-z_]\w*|::|->|\.)$", token):
+                return
+            following = at + 1
+            if self.tokens[following] == ";":
+                break
+            # A name directly behind a name is a declaration, and so is one behind a blank.
+            if self.tokens[following].isspace():
+                following = self.significant(at, 1)
+                if self.tokens[following] not in (".", "->"):
+                    return
+            at = following
+        if not called:
+            return
+        number = self.site(index, "call", ["left out"])
+        self.calls.append((index, following, len(self.edits)))
+        self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+
+    def order(self):
+        """Puts a switch before each two calls that follow each other: the second comes first."""
+        pairs, last = [], -1
+        for one, two in zip(self.calls, self.calls[1:]):
+            between = self.text[self.starts[one[1]] + 1:self.starts[two[0]]]
+            if one[0] > last and between.isspace():
+                pairs.append((one, two))
+                last = two[1]
+        for one, two in pairs:
+            first, second = (self.text[self.starts[c[0]]:self.starts[c[1]] + 1] for c in (one, two))
+            number = self.site(one[0], "order", ["swapped with the next"])
+            offset, length, old = self.edits[one[2]]
+            self.edits[one[2]] = (offset, length, f"if (teeth::on({number}, 0)) {{\n{second}\n"
+                                  f"{first}\n}} else {{ {old}")
+            self.edits.append((self.starts[two[1]] + 1, 0, " }"))
+
+    def braces(self):
+        """Returns for each token the index of the innermost brace around it, or None."""
+        around, open_braces, inside = [], [], []
+        self.inside = []  # the innermost bracket of any kind around each token
+        self.opened = {}  # the index of the brace that each closing one belongs to
+        for index, token in enumerate(self.tokens):
+            if token == "}" and open_braces:
+                self.opened[index] = open_braces.pop()
+            if token in (")", "]", "}") and inside:
+                inside.pop()
+            self.inside.append(inside[-1] if inside else None)
+            if token in ("(", "[", "{"):
+                inside.append(index)
+            around.append(open_braces[-1] if open_braces else None)
+            if token == "{":
+                open_braces.append(index)
+        return around
+
+    def heads(self, index):
+        """Returns the text before each brace around a token, the innermost first."""
+        brace = self.around[index]
+        while brace is not None:
+            head = self.text[:self.starts[brace]]
+            yield head[max(head.rfind(c) for c in ";}{") + 1:]
+            brace = self.around[brace]
+
+    def in_constant(self, index):
+        """True if the compiler may evaluate the code around a token."""
+        return any(re.search(r"\b(constexpr|consteval|static_assert|enum)\b", head) for head in self.heads(index))
+
+    def in_function(self, index):
+        """True if the innermost brace around is not that of a namespace, class or enum."""
+        for head in self.heads(index):
+            return not re.search(r"\b(namespace|class|struct|enum|union)\b", head) and (
+                ")" in head or re.search(r"\b(else|try|do)\b", head) is not None)
+        return False
+
+
+def main(source, target):
+    names = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others",
+                            "--exclude-standard"], check=True,
+                           stdout=subprocess.PIPE).stdout.decode().split("\0")[:-1]
+    sites, first = [], 0
+    for name in sorted(names):
+        path, copy = os.path.join(source, name), os.path.join(target, name)
+        if not os.path.isfile(path):
+            continue
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        if name.startswith("core/") and name.endswith(".cpp") and not name.startswith(SKIPPED):
+            with open(path) as handle:
+                file = File(name, handle.read(), first)
+            text = PREAMBLE + file.instrument()
+            first, sites = file.next, sites + file.sites
+            put(copy, text)
+        else:
+            with open(path, "rb") as handle:
+                put(copy, handle.read())
+            shutil.copymode(path, copy)
+    with open(os.path.join(source, "tests/teeth/teeth.cpp")) as handle:
+        put(os.path.join(target, "core/base/teeth.cpp"), handle.read())
+    with open(os.path.join(target, "sites.tsv"), "w") as out:
+        for site in sites:
+            out.write("\t".join(str(field) for field in site) + "\n")
+    print(f"{first} sites, {len(sites)} mutants")
+
+
+def put(path, content):
+    """Writes the file unless it is there with that content, so that a build begins where it was."""
+    binary = content if isinstance(content, bytes) else content.encode()
+    if os.path.exists(path):
+        with open(path, "rb") as handle:
+            if handle.read() == binary:
+                return
+    with open(path, "wb") as handle:
+        handle.write(binary)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

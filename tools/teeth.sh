@@ -1,0 +1,17 @@
+# Machine-made mutants of core/; sourced by ./dev.
+
+# verb_teeth [ARGUMENT...]: copies the tree with a switch at each decision of core/, builds the copy
+# once, and runs a sample of the mutants. ARGUMENT as for tests/teeth/teeth.py.
+verb_teeth() {
+  local tree=build/teeth/tree
+  command -v python3 >/dev/null || die "./dev teeth needs python3: apt-get install python3"
+  verb_setup || return 1
+  step "putting switches into a copy of core/"
+  python3 tests/teeth/instrument.py . "$tree" || return 1
+  step_timed "configuring the copy" build/log/configure-teeth.log \
+    env -C "$tree" cmake --preset release || return 1
+  step_timed "building the copy" build/log/build-teeth.log \
+    env -C "$tree" CCACHE_BASEDIR="$PWD/$tree" nice cmake --build build/release -j "$jobs" || return 1
+  step "running mutants"
+  python3 tests/teeth/teeth.py "$tree" --jobs "$jobs" --out build/teeth/teeth.json "$@"
+}
