@@ -118,6 +118,9 @@ class ExploreVerb final : public Verb {
   std::vector<reports::SearchFinding> findings_since() const {
     if (since_.empty()) return {};
     const std::string file = (std::filesystem::path(since_) / "report.json").string();
+    if (!std::filesystem::exists(file)) {
+      throw Error(Code::kUsage, "--since names a directory without a report", {.file = file});
+    }
     const reports::Report before = reports::parse_report(driver::text_of(file), file);
     if (before.coverage) return before.coverage->findings;
     throw Error(Code::kUsage, "the report has no coverage to compare with", {.file = file});

@@ -65,7 +65,8 @@ Moves save_moves() {
                              {"write", "+vote", "vote"},
                              {"vote", "-vote", "write"},  // some rank still writes
                              {"vote", "-write", "written"},
-                             {"written", "-vote", "voted"}});
+                             {"written", "-vote", "voted"},
+                             {"voted", "+vote", "written"}});  // another rank still wrote
   add_phase("commit", kCommitSteps, "voted", "committed", EarlyEnd::kForbidden, moves);
   // Errors of retention do not fail the save.
   add_phase("retention", kRetentionSteps, "committed", "retained", EarlyEnd::kAllowed, moves);

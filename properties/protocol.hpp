@@ -42,6 +42,8 @@ class ProtocolWalk {
   std::optional<std::string> take(const TraceEvent& event);
 
   const std::string& state() const { return state_; }
+  /// True once an event was not allowed.
+  bool is_broken() const { return broken_; }
   /// True if a save or load that has returned without an error may be in this state.
   bool is_complete() const;
 

@@ -80,7 +80,7 @@ Rulings judge_slot_keys(std::span<const std::string> keys) {
     if (!is_of_optimizer(key)) slots[key];
   }
   Rulings rulings;
-  std::set<std::string_view> trained;  // modules with slots
+  std::map<std::string_view, std::set<std::string_view>> expected;  // slots of each module
   for (const std::string& key : keys) {
     const auto found = slot_of(key);
     if (!found) continue;
@@ -91,13 +91,14 @@ Rulings judge_slot_keys(std::span<const std::string> keys) {
       continue;
     }
     weight->second.insert(found->slot);
-    trained.insert(module_in(weight->first));
+    expected[module_in(weight->first)].insert(found->slot);
   }
   for (const auto& [weight, there] : slots) {
-    if (!trained.contains(module_in(weight)) || there.size() == kSlotNames.size()) continue;
+    const auto module = expected.find(module_in(weight));
+    if (module == expected.end() || there == module->second) continue;
     rulings.push_back(asymmetry(weight, "the optimizer has " + std::to_string(there.size()) +
-                                            " of its " + std::to_string(kSlotNames.size()) +
-                                            " tensors of this one"));
+                                            " tensors of this one and " +
+                                            std::to_string(module->second.size()) + " of others"));
   }
   return rulings;
 }

@@ -19,8 +19,10 @@ namespace reprise {
 /// Judges the keys of all tensors of one checkpoint. Returns KEYSET_ASYMMETRY for
 ///
 ///   - a slot of a tensor that is not stored,
-///   - a weight that lacks some of the slots,
-///   - a weight that lacks all of them, if other weights of its module have them.
+///   - a weight that lacks a slot that another weight of its module has.
+///
+/// A slot that no weight of a module has is no error: an optimizer without main parameters of its
+/// own stores no "fp32_param".
 ///
 /// State in flat buckets names no weights, so nothing is ruled on it.
 Rulings judge_slot_keys(std::span<const std::string> keys);

@@ -170,9 +170,19 @@ class StoreJudge {
     judge_count();
   }
 
+  /// True if retention may have left this step out of its count, because a load skipped it as
+  /// damaged. The job may have saved the step again since then. A save that began before that one
+  /// had ended does not know this.
+  bool may_be_left_out(Step step) const {
+    const SavePoint* last = save_of(past_.saves, step);
+    return std::any_of(passed_over_.begin(), passed_over_.end(), [&](const SavePoint* save) {
+      return save == last || (plan_.async && save->step == step);
+    });
+  }
+
   /// Requires that a checkpoint has been removed if there are `keep` newer ones, not including
-  /// those that a load may have skipped as damaged. Judges nothing if the last save did not end:
-  /// the removal is then possibly left to the next save.
+  /// those that retention may have left out of its count. Judges nothing if the last save did not
+  /// end: the removal is then possibly left to the next save.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;
@@ -181,7 +191,7 @@ class StoreJudge {
     for (auto one = present.rbegin(); one != present.rend(); ++one) {
       if (!one->committed || newest().step < one->step) continue;
       beyond += kept >= plan_.keep ? 1 : 0;
-      kept += passed_over_.contains(save_of(past_.saves, one->step)) ? 0 : 1;
+      kept += may_be_left_out(one->step) ? 0 : 1;
     }
     if (beyond == 0) return;
     rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +

@@ -26,7 +26,8 @@ class ProtocolTrace final : public Trace {
   /// Called when the save or load has returned without an error. Adds a message to `broken` if the
   /// walk is not complete.
   void returned() {
-    if (!walk_.is_complete()) broken_.push_back("it has returned in the state '" + state() + "'");
+    if (walk_.is_broken() || walk_.is_complete()) return;
+    broken_.push_back("it has returned in the state '" + state() + "'");
   }
   const std::string& state() const { return walk_.state(); }
   bool is_complete() const { return walk_.is_complete(); }

@@ -89,7 +89,7 @@ TEST(ScenarioOfATrainer, ReadsAllOfIt) {
 
 TEST(ScenarioOfATrainer, RefusesWhatWouldJudgeNothing) {
   const std::string fault = "  - fault: {rerun: {iteration: 1, kind: transient}}\n  - save\n";
-  const auto with_fault = parsed(text_with("layout: dp2", fault));
+  const auto with_fault = parsed_trainer(text_with("layout: dp2", fault));
   EXPECT_TRUE(with_fault.program->lives.front().rerun);
   EXPECT_EQ(with_fault.program->trainer.keeps, 3);
   const Trainers trainers;

@@ -197,10 +197,10 @@ TEST_F(MpiLane, survivors_of_a_rank_that_comes_no_more_end_at_the_deadline__3_ra
 
 TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   LaneOptions hasty = lane_options();
-  hasty.deadline_s = 30;
+  hasty.deadline_s = 15;
   const Life life = first_life(
       with_fault("{kind: lost, rank: 1, phase: vote, moment: before, delay_ms: 9000000}"), hasty);
-  EXPECT_LT(life.seconds, 90);
+  EXPECT_LT(life.seconds, 60);
   ASSERT_EQ(life.record.ranks.size(), 3U);
   EXPECT_EQ(life.record.ranks[1].ending, Ending::kHung);
   EXPECT_THAT(life.record.ranks[1].message, HasSubstr("was killed"));
@@ -280,7 +280,7 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
     const Launcher launcher(row.around);
     LaneOptions other = lane_options();
     other.launcher = launcher.path();
-    other.deadline_s = 20;
+    other.deadline_s = 12;
     const auto result = run_scenario(
         with_fault("{kind: crash, rank: 1, phase: commit, moment: before, nth: 9, fires: no}"),
         LaneKind::kMpi, other);

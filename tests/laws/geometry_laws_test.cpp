@@ -60,9 +60,11 @@ TEST(LawsCanFail, a_rest_without_its_last_box) {
                                      if (rest.size() > 1) rest.pop_back();
                                      return rest;
                                    }));
-  // The smallest case has an element on either side of an empty hole.
-  EXPECT_NE(found.find("[2]"), std::string::npos) << found;
-  EXPECT_NE(found.find("[1:1]"), std::string::npos) << found;
+  // The smallest cases have two elements: on either side of an empty hole, or beside the hole.
+  const bool two = found.find("[2]") != std::string::npos ||
+                   found.find("[2, 1]") != std::string::npos ||
+                   found.find("[1, 2]") != std::string::npos;
+  EXPECT_TRUE(two) << found;
 }
 
 // --- digests ------------------------------------------------------------------------------------

@@ -78,8 +78,10 @@ TEST(Protocol, a_save_that_leaves_out_an_event_swaps_two_or_repeats_one_is_contr
   for (std::size_t i = 0; i < right.size(); ++i) {
     SCOPED_TRACE(right[i]);
     Events changed = right;
+    // Retention may end in the middle of any of its steps.
+    const bool may_be_absent = right[i] == "-retention/remove";
     changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
-    EXPECT_NE(complaint(Protocol::kSave, changed), "") << "left out";
+    EXPECT_EQ(complaint(Protocol::kSave, changed).empty(), may_be_absent) << "left out";
     changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(i), {right[i], right[i]});
     EXPECT_NE(complaint(Protocol::kSave, changed), "") << "repeated";
     if (i + 1 == right.size()) break;

@@ -98,7 +98,7 @@ TEST(ReportReader, no_field_is_forgotten) {
   // number; a count that does not match its items; and a later schema version.
   const std::set<std::string> names(refused.begin(), refused.end());
   EXPECT_EQ(names, (std::set<std::string>{"caught", "lane", "loss", "max_delta", "outcome",
-                                          "passed", "run", "schema_version", "verdict"}));
+                                          "passed", "run", "schema_version", "status", "verdict"}));
 }
 
 /// True if the keys of the object there are names that users choose.
