@@ -40,7 +40,7 @@ class ExploreVerb final : public Verb {
            "  reprise explore --minutes 20 --report out     what is reached, and how fast\n"
            "  reprise explore --minutes 20 --report out --since last-night\n"
            "  reprise explore --recipe 17/2:350:941         one timeline again\n"
-           "  reprise explore --mutant planted/tracker-first-after-removal --runs 5000 --seed 1\n";
+           "  reprise explore --mutant same-step-removed-first --runs 5000 --seed 1\n";
   }
   void declare(Options& options) override {
     options.number(seed_, "--seed", 0, "seed of the search; default: derived from the commit")
@@ -50,7 +50,7 @@ class ExploreVerb final : public Verb {
         .number(jobs_, "--jobs", 1, "number of threads")
         .flag(alone_, "--alone", "seeds alone: never branch")
         .text(mutant_, "--mutant", "NAME",
-              "switch on a historical or a planted defect; ends with the first failure")
+              "switch on a historical defect; ends with the first failure")
         .text(recipe_, "--recipe", "R", "run this one timeline")
         .text(
             report_, "--report", "DIR",

@@ -44,7 +44,9 @@ bool may_be_lied_to(const Scenario& scenario) { return scenario.checkpoint.falls
 void draw_checkpoint(Stream random, CheckpointPlan& plan) {
   plan.falls_back = plan.checks = chance(random, 3);
   plan.keep = number(random, 0, 2);
-  plan.reads_once = chance(random, 4);
+  // A load that doubts a record reads it again, so the rule of one read does not hold where the
+  // store lies.
+  plan.reads_once = chance(random, 4) && !plan.falls_back;
   if (chance(random, 2)) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
   plan.async = chance(random, 2);
   if (!plan.async) return;
@@ -136,14 +138,51 @@ void add_load_fault(Stream& random, bool lies, IncarnationPlan& plan) {
   plan.actions.insert(plan.actions.begin(), fault);
 }
 
-/// Adds a fault before the last save, and lets that save fail.
-void add_save_fault(Stream& random, bool lies, IncarnationPlan& plan) {
+/// Lets every save of the life fail.
+void let_saves_fail(IncarnationPlan& plan) {
+  for (auto& action : plan.actions) {
+    if (auto* save = std::get_if<SaveAction>(&action)) save->fails.how = Failing::How::kMaybe;
+  }
+}
+
+/// Adds a fault before a save, mostly the last one, and lets that save fail. Half of the lives save
+/// once more after that.
+void add_save_fault(Stream& random, const Scenario& scenario, IncarnationPlan& plan) {
+  const bool lies = may_be_lied_to(scenario);
+  const bool has_checkpoint = !scenario.incarnations.empty();
   FaultAction fault = crash_in(random, phases_of_save(), plan);
   const std::uint64_t drawn = random.below(lies ? 3 : 2);
   if (drawn == 1) fault = store_fault(random, one_of(random, kHonestFaults), plan);
   if (drawn == 2) fault = store_fault(random, one_of(random, kLies), plan);
+  if (lies && chance(random, 6)) {  // perhaps no save of this life is committed
+    let_saves_fail(plan);
+    plan.actions.insert(plan.actions.begin() + 1, fault);
+  } else if ((lies || has_checkpoint) && scenario.checkpoint.in_flight > 1 && chance(random, 2)) {
+    // The fault may strike while another save is in flight.
+    let_saves_fail(plan);
+    plan.actions.insert(plan.actions.end() - 1, fault);
+  } else {
+    std::get<SaveAction>(plan.actions.back()).fails.how = Failing::How::kMaybe;
+    plan.actions.insert(plan.actions.end() - 1, {FinalizeAction{}, fault});
+  }
+  if (!chance(random, 2)) return;
+  plan.actions.insert(plan.actions.end(), {TrainAction{1}, SaveAction{}});
   std::get<SaveAction>(plan.actions.back()).fails.how = Failing::How::kMaybe;
-  plan.actions.insert(plan.actions.end() - 1, {FinalizeAction{}, fault});
+}
+
+/// True if an earlier life may have left a damaged checkpoint, or none.
+bool may_be_damaged(const Scenario& scenario) {
+  const auto damages = [](const Action& action) {
+    if (std::holds_alternative<DamageAction>(action)) return true;
+    const auto* save = std::get_if<SaveAction>(&action);
+    if (save != nullptr && save->fails.how != Failing::How::kNever) return true;
+    const auto* fault = std::get_if<FaultAction>(&action);
+    return fault != nullptr && std::count(kLies.begin(), kLies.end(), fault->kind) > 0;
+  };
+  return std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
+                     [&](const IncarnationPlan& plan) {
+                       return std::any_of(plan.actions.begin(), plan.actions.end(), damages);
+                     });
 }
 
 void add_damage(Stream& random, IncarnationPlan& plan) {
@@ -219,10 +258,10 @@ IncarnationPlan life_of(Stream random, const Scenario& scenario, std::size_t num
   const std::uint64_t drawn = faults.below(8);
   if (drawn == 0 && !first) {
     add_load_fault(faults, lies, plan);
-  } else if (drawn == 1 && lies && !first) {
+  } else if (drawn == 1 && lies && !first && !may_be_damaged(scenario)) {
     add_damage(faults, plan);
   } else {
-    add_save_fault(faults, lies, plan);
+    add_save_fault(faults, scenario, plan);
   }
   return plan;
 }

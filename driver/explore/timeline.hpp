@@ -21,7 +21,7 @@ namespace reprise::driver {
 inline constexpr std::size_t kTimelineLives = 6;
 
 /// Returns the scenario of a timeline. Life n depends only on the recipe's seed_of_life(n) and on
-/// the layouts of the lives before it; the job depends only on the recipe's seed.
+/// the plans of the lives before it; the job depends only on the recipe's seed.
 Scenario scenario_of(const Recipe& recipe);
 
 /// A mark or a tuple that was seen, and the life in which it was seen first.

@@ -27,7 +27,8 @@ using sim::RerunDiagnosis;
 /// Returns how far a finding with this code is from the cause; the verdict names the code with the
 /// smallest distance. A finding at a save is a cause. A difference after a load or in a later step
 /// is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance,
-/// because it explains all other findings.
+/// because it explains all other findings. PROTOCOL has the largest, because a step out of order
+/// does no harm by itself, and the harm that it did says more.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
       {judged::kMixedGeneration, -1},
@@ -39,6 +40,7 @@ int distance_from_cause(RulingCode code) {
       {judged::kReplicaMismatch, 2},
       {judged::kBitMismatch, 3},
       {judged::kTrajectoryDivergence, 4},
+      {judged::kProtocol, 5},
   };
   const auto at = kDistances.find(code);
   return at == kDistances.end() ? 1 : at->second;

@@ -38,9 +38,6 @@ const Mutant& mutant_named(std::string_view name) {
     if (mutant.name == name) return mutant;
     names.emplace_back(mutant.name);
   }
-  for (const auto& planted : planted_mutants()) {
-    if (planted.name == name) return planted;
-  }
   const std::string near = closest(name, names);
   throw Error(Code::kUsage, "there is no mutant '" + std::string(name) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +

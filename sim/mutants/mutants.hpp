@@ -57,11 +57,7 @@ struct Mutant {
 
 /// Returns all mutants, sorted by name.
 std::span<const Mutant> mutants();
-/// Returns the planted defects, sorted by name. Nobody ever had them. Each shows only when two rare
-/// events come one after the other in different lives of a job, to measure a search. The catalogue
-/// declares none of them.
-std::span<const Mutant> planted_mutants();
-/// Returns the mutant or planted defect of that name. Throws USAGE with a suggestion if there is none.
+/// Returns the mutant of that name. Throws USAGE with a suggestion if there is none.
 const Mutant& mutant_named(std::string_view name);
 
 }  // namespace reprise::sim
