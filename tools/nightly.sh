@@ -1,7 +1,7 @@
 # Gathers the evidence of a night or a week in reports, and judges it; sourced by ./dev.
 #
 # To add a step, add a line to a list and a function stage_night_NAME, which returns an exit code of
-# Reprise. Steps whose command another build of the program may lack ask night_has first.
+# Reprise.
 
 # name, time limit in seconds, description
 readonly night_steps=(
@@ -32,27 +32,10 @@ readonly week_steps=(
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
 readonly night_seconds=3600 week_seconds=43200
-# Random cases of each property, where the program has no verb that explores.
-readonly night_cases=200
-readonly explore_seconds=1200
+readonly explore_minutes=20
 
 readonly not_run=3  # exit code: nothing failed, and something was not run or not decided
 night_program=build/release/reprise
-
-# night_has VERB [OPTION]: true if the program has them.
-night_has() {
-  if (($# == 1)); then
-    "$night_program" --help | grep -c -e "^  $1 " >/dev/null
-  else
-    night_has "$1" && "$night_program" "$1" --help | grep -c -e "$2\\b" >/dev/null
-  fi
-}
-
-# night_lacks WHAT: says that a step is not run because the program can't do it.
-night_lacks() {
-  say "not run: this program has no '$1'"
-  return "$not_run"
-}
 
 # worse CODE CODE: prints that of two exit codes which says more: a failure before "not run".
 worse() {
@@ -103,21 +86,12 @@ stage_night_mpi_all() { night_mpi mpi-all; }
 # The matrix has a report of its own: a mutant that one row of each file misses is no failure of
 # the catalogue, which is what the gate judges.
 night_matrix() {
-  night_has mutants --matrix || { night_lacks "mutants --matrix"; return; }
   each_of "$night_program mutants --matrix --jobs $jobs --quiet --report $night_report/matrix --page $night_report/matrix.md $*"
 }
 stage_night_matrix() { night_matrix; }
 stage_night_matrix_whole() { night_matrix --whole; }
-# Runs 'explore' for a time; more cases of each property if the program has no such verb.
 stage_night_explore() {
-  local report=""
-  if ! night_has explore; then
-    say "this program has no 'explore': $night_cases random cases of each property instead"
-    each_of "$night_program properties --cases $night_cases --jobs $jobs --quiet --out $night_report/found --report $night_report/sim"
-    return
-  fi
-  ! night_has explore --report || report="--report $night_report/sim"
-  each_of "$night_program explore --seconds $explore_seconds --jobs $jobs --out $night_report/found $report"
+  each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
 stage_night_machine() { verb_teeth --seconds 9000; }
 stage_night_tests() { stage_release; }
