@@ -71,14 +71,15 @@ class ExploreVerb final : public Verb {
     const auto earlier = findings_since();
     driver::ExploreResult result = search(console);
     auto& findings = result.coverage.findings;
-    keep_failures(findings);
-    const auto resolved = driver::resolved_since(earlier, findings);
+    const auto resolved =
+        driver::resolved_since(earlier, findings, [&](const reports::SearchFinding& before) {
+          return !result.interrupted && passes_now(before);
+        });
     findings.insert(findings.end(), resolved.begin(), resolved.end());
+    write(result, report);  // before the findings are shrunk, which takes time
     print(result, console);
-    if (!report_.empty() && !result.interrupted) {
-      report.coverage = result.coverage;
-      report.verdict = overall(report);
-      driver::write_report(report, report_);
+    if (!result.interrupted && !report_.empty() && keep_failures(findings, console)) {
+      write(result, report);
     }
     return exit_code(result);
   }
@@ -86,6 +87,9 @@ class ExploreVerb final : public Verb {
  private:
   void require_sense() const {
     if (!mutant_.empty()) sim::mutant_named(mutant_);
+    if (!recipe_.empty() && (!report_.empty() || !since_.empty())) {
+      throw Error(Code::kUsage, "--recipe runs one timeline: leave out --report and --since");
+    }
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
                   "a search with a mutant proves nothing of this program: leave out --report");
@@ -97,8 +101,27 @@ class ExploreVerb final : public Verb {
                       : driver::seed_of_commit(build_info().commit);
   }
 
+  /// Writes the report, unless the search was interrupted before it found a failure.
+  void write(const driver::ExploreResult& result, reports::Report& report) const {
+    if (report_.empty() || (result.interrupted && !has_findings(result.coverage))) return;
+    report.coverage = result.coverage;
+    report.verdict = overall(report);
+    driver::write_report(report, report_);
+  }
+
+  static bool passes_now(const reports::SearchFinding& before) {
+    const auto seen = driver::run_timeline(driver::parse_recipe(before.recipe), "");
+    return seen.verdict == reports::Verdict::kPass;
+  }
+
   ExitCode replay(const Console& console) const {
     const driver::Recipe recipe = driver::parse_recipe(recipe_);
+    for (const auto& split : recipe.splits) {
+      if (split.life < driver::kTimelineLives) continue;
+      throw Error(Code::kUsage,
+                  fmt::format("recipe '{}': a timeline has {} lives, and none has number {}",
+                              recipe_, driver::kTimelineLives, split.life));
+    }
     const auto seen = driver::run_timeline(recipe, mutant_);
     console.out << to_yaml(driver::scenario_of(recipe));
     for (const auto& mark : seen.marks) {
@@ -152,22 +175,40 @@ class ExploreVerb final : public Verb {
     return driver::explore(request);
   }
 
-  /// Shrinks each finding to a scenario file. Some failures need their schedule, which a scenario
-  /// file can't describe; only their recipe shows them.
-  void keep_failures(std::vector<reports::SearchFinding>& findings) const {
-    if (report_.empty()) return;
-    for (std::size_t i = 0; i < findings.size() && i < kShrunkMost; ++i) {
-      const driver::Recipe recipe = driver::parse_recipe(findings[i].recipe);
-      const auto shrunk = driver::shrink_file(
-          driver::scenario_of(recipe), {.seed = recipe.seed, .mutant = mutant_}, kShrinkTries);
-      if (!shrunk.small || shrunk.first.code != findings[i].code) continue;
-      const std::string file =
-          "explored-" + hex(hash_of(findings[i].signature)).substr(0, 8) + ".yaml";
-      PosixStore store(report_);
-      const std::string text = to_yaml(*shrunk.small);
-      write_atomically(store, file, as_bytes(text));
-      findings[i].file = report_ + "/" + file;
+  /// Shrinks the first new findings to scenario files. Returns true if any was written. Some
+  /// failures need their schedule, which a scenario file can't describe; only their recipe shows
+  /// them.
+  bool keep_failures(std::vector<reports::SearchFinding>& findings, const Console& console) const {
+    bool any = false;
+    std::size_t tried = 0;
+    for (auto& finding : findings) {
+      if (finding.status == "resolved" || !finding.file.empty() || tried++ == kShrunkMost) continue;
+      try {
+        finding.file = shrunk_file_of(finding);
+      } catch (const Error& error) {
+        console.err << fmt::format("not shrunk: {}: {}\n", finding.signature, error.what());
+      }
+      if (finding.file.empty()) continue;
+      any = true;
+      console.out << fmt::format("shrunk: {}\n  to {}\n", finding.signature, finding.file);
     }
+    return any;
+  }
+
+  /// Returns the file; empty if the scenario alone does not show the failure.
+  std::string shrunk_file_of(const reports::SearchFinding& finding) const {
+    const driver::Recipe recipe = driver::parse_recipe(finding.recipe);
+    const auto shrunk = driver::shrink_file(driver::scenario_of(recipe),
+                                            {.seed = recipe.seed, .mutant = mutant_}, kShrinkTries);
+    const auto& first = shrunk.first;
+    if (!shrunk.small || driver::signature_of(first.code, first.reason) != finding.signature) {
+      return "";
+    }
+    const std::string file = "explored-" + hex(hash_of(finding.signature)).substr(0, 8) + ".yaml";
+    PosixStore store(report_);
+    const std::string text = to_yaml(*shrunk.small);
+    write_atomically(store, file, as_bytes(text));
+    return report_ + "/" + file;
   }
 
   void print(const driver::ExploreResult& result, const Console& console) const {
@@ -200,7 +241,7 @@ class ExploreVerb final : public Verb {
         "inconclusive; {:.1f} s\n",
         coverage.seed, with_commas(coverage.runs), with_commas(coverage.branches),
         coverage.marks.size() - unreached(coverage).size(), coverage.marks.size(), result.tuples,
-        with_commas(result.inconclusive), result.seconds);
+        with_commas(coverage.inconclusive), result.seconds);
   }
 
   static void print_marks(const reports::Coverage& coverage, const Console& console) {
@@ -230,7 +271,7 @@ class ExploreVerb final : public Verb {
   /// A mark that was never reached does not make a short search inconclusive; it does in a report.
   ExitCode exit_code(const driver::ExploreResult& result) const {
     if (has_findings(result.coverage)) return ExitCode::kFail;
-    const bool vacuous = result.coverage.runs == 0 || result.inconclusive == result.coverage.runs ||
+    const bool vacuous = result.coverage.runs == 0 || result.coverage.inconclusive > 0 ||
                          (!mutant_.empty() && result.asked == 0);
     const bool judged = report_.empty() || flaws_of(result.coverage).empty();
     return result.interrupted || vacuous || !judged ? ExitCode::kInconclusive : ExitCode::kPass;

@@ -8,6 +8,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/record/build_info.hpp"
+#include "driver/runs/property.hpp"
 #include "reports/gate.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -150,10 +151,11 @@ class GateVerb final : public Verb {
 
   void add_policies(const std::vector<reports::Submission>& submissions,
                     reports::GateRuling& ruling) const {
-    std::vector<std::string> mutants;
-    for (const auto& mutant : sim::mutants()) mutants.emplace_back(mutant.name);
+    reports::Known known;
+    for (const auto& mutant : sim::mutants()) known.mutants.emplace_back(mutant.name);
+    for (const auto& property : driver::properties()) known.properties.emplace_back(property.name);
     for (const auto& file : policies_) {
-      const auto lacking = judge_policy(submissions, read_policy(file), mutants);
+      const auto lacking = judge_policy(submissions, read_policy(file), known);
       ruling.refusals.insert(ruling.refusals.end(), lacking.begin(), lacking.end());
     }
   }

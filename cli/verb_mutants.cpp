@@ -57,6 +57,9 @@ class MutantsVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
+    if (whole_ && !paths_.empty()) {
+      throw Error(Code::kUsage, "--whole is the whole catalogue: name no scenario files");
+    }
     if (!matrix_ && (whole_ || !page_.empty())) {
       throw Error(Code::kUsage, "--whole and --page belong to --matrix");
     }
@@ -125,7 +128,9 @@ class MutantsVerb final : public Verb {
         });
     print_matrix(console, matrix);
     write_matrix(console, matrix);
-    if (matrix.caught() == matrix.rows.size() && !matrix.scenarios.empty()) return ExitCode::kPass;
+    const bool judged = failed_without_mutant(matrix).empty();
+    const bool all = matrix.caught() == matrix.rows.size() && !matrix.scenarios.empty() && judged;
+    if (all && (report_.empty() || flaws_of(matrix).empty())) return ExitCode::kPass;
     return has_survivor(matrix) ? ExitCode::kFail : ExitCode::kInconclusive;
   }
 

@@ -47,6 +47,9 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
                     " marks were never reached: " + first_of(missed));
   }
   if (coverage.marks.empty()) flaws.emplace_back("it has no marks");
+  if (coverage.inconclusive > 0) {
+    flaws.push_back(std::to_string(coverage.inconclusive) + " timelines were inconclusive");
+  }
   if (coverage.runs == 0) flaws.emplace_back("no timeline ran");
   if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");
   for (const auto& mark : coverage.marks) {

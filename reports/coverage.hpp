@@ -35,7 +35,8 @@ struct SearchFinding {
 struct Coverage {
   std::uint64_t seed = 0;
   std::uint64_t runs = 0;
-  std::uint64_t branches = 0;  ///< those of the runs that branched from another one
+  std::uint64_t branches = 0;      ///< those of the runs that branched from another one
+  std::uint64_t inconclusive = 0;  ///< those of the runs that showed nothing
   std::vector<Mark> marks = {};
   std::vector<CurvePoint> curve = {};
   std::vector<SearchFinding> findings = {};

@@ -5,6 +5,9 @@
 namespace reprise::reports {
 namespace {
 
+constexpr std::uint64_t kPartsMax = 10'000;
+constexpr std::uint64_t kLayoutsMax = 1'000'000;
+
 std::string of_pairs(std::uint64_t count, std::uint64_t all) {
   return std::to_string(count) + " of " + std::to_string(all) + " pairs";
 }
@@ -41,23 +44,31 @@ std::vector<std::string> flaws_of(const Exhaustive& exhaustive) {
   std::vector<std::string> flaws;
   std::uint64_t pairs = 0;
   std::uint64_t next = 1;
+  std::uint64_t elements = 0;
+  if (exhaustive.of > kPartsMax || exhaustive.layouts > kLayoutsMax) {
+    return {"no run has " + std::to_string(exhaustive.of) + " parts of " +
+            std::to_string(exhaustive.layouts) + " layouts"};
+  }
   for (const auto& part : exhaustive.parts) {
+    if (part.part > exhaustive.of) {
+      return {"there are more than " + std::to_string(exhaustive.of) + " parts"};
+    }
     for (; next < part.part; ++next)
       flaws.push_back("part " + std::to_string(next) + " is missing");
     if (part.part != next) flaws.push_back("part " + std::to_string(part.part) + " stands twice");
     next = std::max(next, part.part + 1);
     pairs += part.pairs;
+    elements = std::max(elements, part.elements);
     const std::string flaw = flaw_in(part);
     if (!flaw.empty()) flaws.push_back("part " + std::to_string(part.part) + ": " + flaw);
   }
   if (next <= exhaustive.of) {
     flaws.push_back("parts from " + std::to_string(next) + " to " + std::to_string(exhaustive.of) +
                     " are missing");
-  } else if (next > exhaustive.of + 1) {
-    flaws.push_back("there are more than " + std::to_string(exhaustive.of) + " parts");
   } else if (pairs != exhaustive.pairs) {
     flaws.push_back("the parts have " + of_pairs(pairs, exhaustive.pairs));
   }
+  if (elements == 0) flaws.emplace_back("no element of any pair was compared");
   if (exhaustive.layouts == 0 || exhaustive.pairs != exhaustive.layouts * exhaustive.layouts) {
     flaws.push_back(std::to_string(exhaustive.layouts) + " layouts do not make " +
                     std::to_string(exhaustive.pairs) + " pairs");

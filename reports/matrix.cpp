@@ -36,8 +36,9 @@ std::string contradiction_in(const MatrixRow& row, const std::vector<std::string
 
 std::string shortcoming_of(const MatrixRow& row) {
   if (row.is_caught()) return "";
-  return row.is_unreached() ? "was not reached: no scenario called it"
-                            : "survived every scenario that called it";
+  if (row.is_unreached()) return "was not reached: no scenario called it";
+  return has_cell(row, Cell::kPassed) ? "survived a scenario that called it"
+                                      : "was not judged: its runs broke down or were inconclusive";
 }
 
 }  // namespace
@@ -81,6 +82,9 @@ std::vector<std::string> flaws_of(const Matrix& matrix) {
     if (flaw.empty()) flaw = shortcoming_of(row);
     if (!flaw.empty()) flaws.push_back(row.mutant + " " + flaw);
   }
+  for (const auto& scenario : failed_without_mutant(matrix)) {
+    flaws.push_back(scenario + ": " + matrix.left_out.at(scenario));
+  }
   if (matrix.mutants == 0 || names.size() != matrix.mutants) {
     flaws.push_back("it has " + std::to_string(names.size()) + " of " +
                     std::to_string(matrix.mutants) + " mutants");
@@ -88,9 +92,18 @@ std::vector<std::string> flaws_of(const Matrix& matrix) {
   return flaws;
 }
 
+std::vector<std::string> failed_without_mutant(const Matrix& matrix) {
+  std::vector<std::string> failed;
+  for (const auto& [scenario, reason] : matrix.left_out) {
+    if (!reason.starts_with("not_run ")) failed.push_back(scenario);
+  }
+  return failed;
+}
+
 bool has_survivor(const Matrix& matrix) {
-  return std::ranges::any_of(
-      matrix.rows, [](const MatrixRow& row) { return !row.is_caught() && !row.is_unreached(); });
+  return std::ranges::any_of(matrix.rows, [](const MatrixRow& row) {
+    return !row.is_caught() && has_cell(row, Cell::kPassed);
+  });
 }
 
 std::map<std::string, CodeWorth> worth_of_codes(const Matrix& matrix) {

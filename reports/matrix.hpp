@@ -41,7 +41,8 @@ struct Matrix {
   std::uint64_t mutants = 0;  ///< number of mutants that exist; `rows` may hold fewer
   std::vector<std::string> scenarios;
   std::vector<MatrixRow> rows = {};  ///< sorted by mutant
-  /// Scenarios that can't judge a mutant here, with the reason.
+  /// Scenarios that can't judge a mutant here, with the verdict and the reason: "not_run without a
+  /// mutant: needs a GPU".
   std::map<std::string, std::string> left_out = {};
   /// Names of all codes that only judges use, so that those that no mutant needs are known.
   std::vector<std::string> codes = {};
@@ -53,7 +54,9 @@ struct Matrix {
 /// Returns all reasons why the matrix does not show that every mutant is caught: a mutant that is
 /// missing, survived or was never called, a cell that contradicts the rest, no scenario at all.
 std::vector<std::string> flaws_of(const Matrix& matrix);
-/// True if a mutant was called and no scenario caught it.
+/// Returns the scenarios that were left out because they failed or were inconclusive.
+std::vector<std::string> failed_without_mutant(const Matrix& matrix);
+/// True if a scenario that called a mutant passed, and no scenario caught the mutant.
 bool has_survivor(const Matrix& matrix);
 
 /// What a code is worth: the mutants that it finds.

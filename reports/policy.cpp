@@ -72,8 +72,8 @@ void judge_exhaustive(const Report& report, const LanePolicy& policy, Demands& d
   }
 }
 
-void judge_lane(const Report& report, const LanePolicy& policy,
-                std::span<const std::string> mutants, Demands& demands) {
+void judge_lane(const Report& report, const LanePolicy& policy, const Known& known,
+                Demands& demands) {
   const LaneTotals shown = totals_of(floor_of(report));
   demands.least("scenarios", "ran", shown.scenarios, policy.scenarios,
                 "run the whole catalogue with --report");
@@ -89,14 +89,26 @@ void judge_lane(const Report& report, const LanePolicy& policy,
   for (const auto& property : report.properties) cases = saturating_sum(cases, property.cases);
   demands.least("properties", "random cases", cases, policy.property_cases,
                 "add them with 'reprise properties --report'");
-  if (policy.all_mutants) judge_mutants(report, mutants, demands);
+  if (policy.all_properties) {
+    for (const auto& name : known.properties) {
+      const bool there = std::any_of(report.properties.begin(), report.properties.end(),
+                                     [&](const auto& one) { return one.name == name; });
+      if (there) continue;
+      demands.refuse("properties", name + " is not there, and the policy demands all",
+                     "add it with 'reprise properties --report'");
+    }
+  }
+  demands.least("coverage", "random timelines searched",
+                report.coverage ? report.coverage->runs : 0, policy.timelines,
+                "add them with 'reprise explore --report'");
+  if (policy.all_mutants) judge_mutants(report, known.mutants, demands);
   judge_exhaustive(report, policy, demands);
 }
 
 }  // namespace
 
 std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
-                                  std::span<const std::string> mutants) {
+                                  const Known& known) {
   std::vector<Refusal> refusals;
   for (const auto& [lane, demanded] : policy) {
     bool there = false;
@@ -104,7 +116,7 @@ std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const
       if (!submission.report || submission.report->lane != lane) continue;
       there = true;
       Demands demands(submission.file, refusals);
-      judge_lane(*submission.report, demanded, mutants, demands);
+      judge_lane(*submission.report, demanded, known, demands);
     }
     if (there) continue;
     Demands("", refusals)

@@ -17,18 +17,26 @@ struct LanePolicy {
   std::uint64_t skipped = 0;         ///< greatest number of skipped scenarios
   std::uint64_t doubled = 0;         ///< least number of doubled runs
   std::uint64_t property_cases = 0;  ///< least number of random cases of all properties together
+  bool all_properties = false;       ///< true if every known property must be there
+  std::uint64_t timelines = 0;       ///< least number of random timelines that were searched
   bool all_mutants = false;          ///< true if every known mutant must be there and caught
   /// Least number of pairs of layouts by space (Exhaustive::space).
   std::map<std::string, std::uint64_t> exhaustive = {};
+};
+
+/// Names of all mutants and properties that the program knows.
+struct Known {
+  std::vector<std::string> mutants;
+  std::vector<std::string> properties;
 };
 
 /// The demands by lane. Each lane that stands here must have a report.
 using Policy = std::map<ReportLane, LanePolicy>;
 
 /// Returns all demands of the policy that the reports do not meet. It counts what the reports say,
-/// so each must also pass judge_gate(), which holds them against their own entries. `mutants` are
-/// the names of all known mutants. A report of a lane that the policy does not name is welcome.
+/// so each must also pass judge_gate(), which holds them against their own entries. A report of a
+/// lane that the policy does not name is welcome.
 std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
-                                  std::span<const std::string> mutants);
+                                  const Known& known);
 
 }  // namespace reprise::reports

@@ -168,6 +168,7 @@ Json to_json_value(const Coverage& coverage) {
   return {{"seed", coverage.seed},
           {"runs", coverage.runs},
           {"branches", coverage.branches},
+          {"inconclusive", coverage.inconclusive},
           {"marks", array_of(coverage.marks, to_json_value)},
           {"curve", array_of(coverage.curve, to_json_value)},
           {"findings", array_of(coverage.findings, to_json_value)}};

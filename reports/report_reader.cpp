@@ -265,6 +265,7 @@ std::optional<Coverage> coverage_at(const JsonField& root) {
   return Coverage{.seed = node.at("seed").count(),
                   .runs = node.at("runs").count(),
                   .branches = node.at("branches").count(),
+                  .inconclusive = node.at("inconclusive").count(),
                   .marks = all_of(node.at("marks"), mark_at),
                   .curve = all_of(node.at("curve"), curve_point_at),
                   .findings = all_of(node.at("findings"), finding_at)};

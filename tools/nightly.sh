@@ -10,7 +10,7 @@ readonly night_steps=(
   "exhaust      1800 every pair of layouts of 1 to 8 ranks"
   "mpi           500 a sample of the scenarios on MPI processes, each twice"
   "matrix        900 every mutant in one row of each scenario file"
-  "explore      1260 random scenarios for 20 minutes"
+  "explore      1500 random scenarios for 20 minutes"
 )
 readonly week_steps=(
   "build         900 the program"
@@ -20,7 +20,7 @@ readonly week_steps=(
   "mpi_all      3600 every row of every scenario on MPI processes, each twice"
   "hsdp         7200 the pairs with dp cut into replicate x shard, too"
   "shardings    7200 the pairs with each other sharding of the optimizer"
-  "explore      1260 random scenarios for 20 minutes"
+  "explore      1500 random scenarios for 20 minutes"
   "matrix_whole 21600 every mutant in every row of every scenario file"
   "machine      10800 mutants of the engine that a machine made"
   "tests        1200 release build and all tests"
@@ -51,6 +51,7 @@ each_of() {
     # shellcheck disable=SC2086
     $command
     rc="$(worse "$rc" $?)"
+    say "$rc" >"$night_report/log/so-far"  # for a step that a signal ends
   done
   return "$rc"
 }
@@ -139,13 +140,18 @@ run_night_step() {
     rc=$not_run
   else
     printf '\n### %s: %s (at most %d s)\n' "$name" "$what" "$limit"
+    rm -f "$night_report/log/so-far"
     timeout -k 15 "$limit" "$self" "stage_night_$name" > >(tee "$night_report/log/$name.log") 2>&1 &
     stage_pid=$!
     wait_for_step
     rc=$?
     verdict="$(night_verdict "$rc")"
   fi
-  ((!night_stopped)) || { verdict="not run: interrupted"; rc=$not_run; }
+  if ((night_stopped)); then
+    rc="$(worse "$not_run" "$(cat "$night_report/log/so-far" 2>/dev/null || say 0)")"
+    verdict="interrupted"
+    ((rc == not_run)) || verdict="FAILED, then interrupted"
+  fi
   night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" $((SECONDS - began)) "$((limit > 0 ? limit : 0))" \
     "$verdict")"$'\n'
   return "$rc"
@@ -168,6 +174,7 @@ run_night() {
     read -r name limit what <<<"$line"
     run_night_step "$name" "$limit" $((seconds - SECONDS + began)) "$what"
     night_rc="$(worse "$night_rc" $?)"
+    [[ "$name" != build || "$night_rc" == 0 ]] || night_stopped=1  # an older program is no evidence
   done
 }
 
@@ -202,7 +209,11 @@ verb_nightly() {
   export night_report
   verb_setup "${setup[@]}" && mkdir -p "$night_report/log" build/log || return 1
   # What an earlier night showed is no evidence of this one.
-  ((${#names[@]} > 0)) || rm -f "$night_report"/{sim,mpi,mpi-all,matrix}/{report.json,junit.xml}
+  if ((${#names[@]} == 0)); then
+    rm -f "$night_report"/{sim,mpi,mpi-all,matrix}/{report.json,junit.xml} \
+      "$night_report"/{gate.txt,steps.txt,matrix.md} "$night_report"/sim/explored-*.yaml
+    rm -rf "$night_report/found"
+  fi
   begin_results
   trap stop_night INT TERM
   run_night "$seconds" "${steps[@]}"

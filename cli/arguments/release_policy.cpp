@@ -38,6 +38,8 @@ reports::LanePolicy read_lane(YamlMap map) {
                            .skipped = count_in(map, "skipped", 0),
                            .doubled = count_in(map, "doubled", 1),
                            .property_cases = count_in(map, "property_cases", 1),
+                           .all_properties = map.word("properties", kAll).has_value(),
+                           .timelines = count_in(map, "timelines", 1),
                            .all_mutants = map.word("mutants", kAll).has_value()};
   if (map.has("exhaustive")) {
     for (const auto& item : map.items("exhaustive")) read_space(item, map.file(), lane);

@@ -152,7 +152,7 @@ class Search {
     }
     for (const auto& tuple : seen.tuples) note(planned, seen, tuple, tuples_);
     if (seen.verdict == reports::Verdict::kFail) note_failure(planned, seen);
-    if (seen.verdict == reports::Verdict::kInconclusive) ++result_.inconclusive;
+    if (seen.verdict == reports::Verdict::kInconclusive) ++coverage.inconclusive;
     if (coverage.runs >= next_point_) add_point();
   }
 
@@ -172,14 +172,13 @@ class Search {
     if (parents.size() > kParentsMax) parents.pop_back();
   }
 
+  /// Notes the lives whose schedule is by priority from their first decision on. Lives that repeat
+  /// those of a parent do not count again.
   void note_size(const Planned& planned, const TimelineResult& seen) {
     bool any = false;
-    for (std::size_t i = 0; i < seen.lives.size(); ++i) {
-      const auto schedule = planned.recipe.schedule_of(i);
-      const bool priority =
-          std::any_of(schedule.splits.begin(), schedule.splits.end(),
-                      [](const auto& split) { return split.choosing == sim::Choosing::kPriority; });
-      if (!priority) continue;
+    for (std::size_t i = planned.from_life; i < seen.lives.size(); ++i) {
+      const auto splits = planned.recipe.schedule_of(i).splits;
+      if (splits.size() != 1 || splits.front().choosing != sim::Choosing::kPriority) continue;
       any = true;
       LifeSize& largest = result_.largest;
       largest.decisions = std::max(largest.decisions, seen.lives[i].decisions);

@@ -40,11 +40,10 @@ struct ExploreRequest {
 
 struct ExploreResult {
   reports::Coverage coverage;
-  std::uint64_t tuples = 0;        ///< distinct tuples seen
-  std::uint64_t inconclusive = 0;  ///< timelines that showed nothing
-  std::uint64_t asked = 0;         ///< timelines that called the mutant's functions
-  LifeSize largest = {};           ///< of a life under a schedule by priority
-  std::uint64_t by_priority = 0;   ///< timelines with such a life
+  std::uint64_t tuples = 0;       ///< distinct tuples seen
+  std::uint64_t asked = 0;        ///< timelines that called the mutant's functions
+  LifeSize largest = {};          ///< of a life under a schedule by priority
+  std::uint64_t by_priority = 0;  ///< timelines with such a life
   bool interrupted = false;
   double seconds = 0;
 };

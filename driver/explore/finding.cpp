@@ -37,7 +37,8 @@ std::string signature_of(const std::string& code, const std::string& reason) {
 }
 
 std::vector<SearchFinding> resolved_since(std::span<const SearchFinding> earlier,
-                                          std::vector<SearchFinding>& findings) {
+                                          std::vector<SearchFinding>& findings,
+                                          const PassesNow& passes_now) {
   const auto stood = [](const SearchFinding& finding) { return finding.status != "resolved"; };
   for (auto& finding : findings) {
     const SearchFinding* before = with_signature(earlier, finding.signature);
@@ -46,8 +47,13 @@ std::vector<SearchFinding> resolved_since(std::span<const SearchFinding> earlier
   std::vector<SearchFinding> resolved;
   for (const auto& before : earlier) {
     if (!stood(before) || with_signature(findings, before.signature) != nullptr) continue;
-    resolved.push_back(before);
-    resolved.back().status = "resolved";
+    if (passes_now(before)) {
+      resolved.push_back(before);
+      resolved.back().status = "resolved";
+    } else {
+      findings.push_back(before);
+      findings.back().status = "ongoing";
+    }
   }
   return resolved;
 }

@@ -291,6 +291,9 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
 Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
+  // A step out of order does no harm by itself. If a later life shows the harm, that is the
+  // verdict.
+  Judgement out_of_order;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
     // effect.
@@ -299,8 +302,11 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
     Judgement found = by_end ? ended : judged;
     found.life = i;
-    if (found.verdict != Verdict::kPass) return found;
+    if (found.verdict == Verdict::kPass) continue;
+    if (found.code != judged::kProtocol) return found;
+    if (!out_of_order.code) out_of_order = found;
   }
+  if (out_of_order.code) return out_of_order;
   if (lives.size() < scenario.incarnations.size()) {
     return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
   }

@@ -11,7 +11,8 @@
 namespace reprise::reports::policy_test {
 namespace {
 
-const std::vector<std::string> kMutants = {"floor-vs-ceil-chunk", "stale-plan"};
+const Known kKnown = {.mutants = {"floor-vs-ceil-chunk", "stale-plan"},
+                      .properties = {"continuity", "round-trip"}};
 
 /// Returns the policy that the sample report meets exactly.
 Policy sample_policy() {
@@ -20,14 +21,16 @@ Policy sample_policy() {
             .skipped = 1,
             .doubled = 4,
             .property_cases = 30,
+            .all_properties = true,
+            .timelines = 100,
             .all_mutants = true,
             .exhaustive = {{"dp_reshardable", 25}, {"dp_reshardable hsdp", 36}}}}};
 }
 
 std::vector<Refusal> judge(const Policy& policy, const Report& report = sample_report(),
-                           const std::vector<std::string>& mutants = kMutants) {
+                           const Known& known = kKnown) {
   const std::vector<Submission> submissions = {{.file = "r.json", .report = report}};
-  return judge_policy(submissions, policy, mutants);
+  return judge_policy(submissions, policy, known);
 }
 
 std::string text_of(const std::vector<Refusal>& refusals) {
@@ -58,6 +61,8 @@ TEST(Policy, names_the_one_demand_that_is_not_met) {
        [](LanePolicy& lane) { lane.doubled = 5; }},
       {"r.json: properties: 30 random cases, the policy demands 31\n",
        [](LanePolicy& lane) { lane.property_cases = 31; }},
+      {"r.json: coverage: 100 random timelines searched, the policy demands 101\n",
+       [](LanePolicy& lane) { lane.timelines = 101; }},
       {"r.json: exhaustive: 25 pairs of layouts passed with dp_reshardable, the policy demands "
        "26\n",
        [](LanePolicy& lane) { lane.exhaustive["dp_reshardable"] = 26; }},
@@ -76,18 +81,26 @@ TEST(Policy, names_the_one_demand_that_is_not_met) {
 }
 
 TEST(Policy, demands_that_every_known_mutant_was_caught) {
-  auto mutants = kMutants;
-  mutants.emplace_back("another");
+  Known known = kKnown;
+  known.mutants.emplace_back("another");
   const std::string another =
       "r.json: mutants: 1 of 3 were not caught, the policy demands all: another\n";
-  EXPECT_EQ(text_of(judge(sample_policy(), sample_report(), mutants)), another);
+  EXPECT_EQ(text_of(judge(sample_policy(), sample_report(), known)), another);
   Report report = sample_report();
   report.mutants[0].caught = false;
   report.mutants[1].caught_by.clear();
   EXPECT_EQ(text_of(judge(sample_policy(), report)),
             "r.json: mutants: 2 of 2 were not caught, the policy demands all: "
             "floor-vs-ceil-chunk, stale-plan\n");
-  EXPECT_NE(text_of(judge(sample_policy(), sample_report(), {})), "");
+  EXPECT_NE(text_of(judge(sample_policy(), sample_report(), {.mutants = {}, .properties = {}})),
+            "");
+}
+
+TEST(Policy, demands_every_known_property) {
+  Known known = kKnown;
+  known.properties.emplace_back("another");
+  EXPECT_EQ(text_of(judge(sample_policy(), sample_report(), known)),
+            "r.json: properties: another is not there, and the policy demands all\n");
 }
 
 TEST(Policy, demands_a_report_of_each_of_its_lanes) {
@@ -96,7 +109,7 @@ TEST(Policy, demands_a_report_of_each_of_its_lanes) {
   EXPECT_EQ(text_of(judge(policy)),
             ": lane mpi: the policy demands a report of it, and none was given\n");
   const std::vector<Submission> torn = {{.file = "r.json", .unreadable = "is cut off"}};
-  EXPECT_EQ(text_of(judge_policy(torn, sample_policy(), kMutants)),
+  EXPECT_EQ(text_of(judge_policy(torn, sample_policy(), kKnown)),
             ": lane sim: the policy demands a report of it, and none was given\n");
 }
 

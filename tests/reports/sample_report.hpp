@@ -118,7 +118,7 @@ inline Report sample_report() {
                                  .cells = "CC",
                                  .caught = {{"one", {"ZERO_FILL"}},
                                             {"two", {"BIT_MISMATCH", "ZERO_FILL"}}}}},
-                       .left_out = {{"skipped", "needs a GPU"}},
+                       .left_out = {{"skipped", "not_run without a mutant: needs a GPU"}},
                        .codes = {"BIT_MISMATCH", "ZERO_FILL"}},
       .exhaustive = {Exhaustive{.model = "every-kind",
                                 .sharding = "dp_reshardable",

@@ -45,6 +45,7 @@ class Runner:
         self.tree = os.path.abspath(tree)
         self.tests = tests_of(self.tree)
         self.seconds, self.seen = {}, {}
+        self.left_out = []  # tests that do not pass with all switches off
 
     def run(self, name, limit, **variables):
         """Returns "passed", "failed", "crashed" or "hung", and the seconds that it took."""
@@ -74,6 +75,8 @@ class Runner:
             print(f"  {name}: {ended}, {seconds:.1f} s, evaluates {len(mutants)}", flush=True)
             if ended == "passed":
                 self.seconds[name], self.seen[name] = seconds, mutants
+            else:
+                self.left_out.append(name)
 
     def judge(self, mutant):
         """Returns how the mutant ended and the test that killed it."""
@@ -145,10 +148,14 @@ def main():
         for mutant, verdict in zip(chosen, pool.map(judged, chosen)):
             if verdict is not None:
                 ended[mutant] = verdict
-    return report(arguments, sites, reasons, evaluated, ended)
+    code = report(arguments, sites, reasons, evaluated, ended, runner.left_out)
+    if runner.left_out:
+        print("not run, since they fail or are too slow with all switches off: " +
+              ", ".join(runner.left_out))
+    return code or (3 if runner.left_out else 0)
 
 
-def report(arguments, sites, reasons, evaluated, ended):
+def report(arguments, sites, reasons, evaluated, ended, left_out):
     counts = {}
     for how, _ in ended.values():
         counts[how] = counts.get(how, 0) + 1
@@ -170,7 +177,7 @@ def report(arguments, sites, reasons, evaluated, ended):
     if arguments.out:
         with open(arguments.out, "w") as out:
             json.dump({"seed": arguments.seed, "mutants": len(sites), "evaluated": len(evaluated),
-                       "ran": len(ended), "killed": killed, "survived": len(survivors),
+                       "ran": len(ended), "left_out": left_out, "killed": killed, "survived": len(survivors),
                        "equivalent": len(equivalent), "raw_percent": round(raw, 1),
                        "survivors": [f"{sites[m][0]}:{sites[m][1]}: {sites[m][2]} -> {sites[m][3]}"
                                      for m in sorted(survivors)]}, out, indent=1)

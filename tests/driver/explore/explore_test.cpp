@@ -160,14 +160,17 @@ TEST(Finding, is_new_ongoing_or_resolved) {
   const std::vector earlier = {finding("a", "new"), finding("b", "ongoing"), finding("c", "new"),
                                finding("d", "resolved"), finding("e", "resolved")};
   std::vector now = {finding("b", ""), finding("e", ""), finding("f", "")};
-  const auto resolved = resolved_since(earlier, now);
+  const auto passes = [](const reports::SearchFinding& one) { return one.signature != "c"; };
+  const auto resolved = resolved_since(earlier, now, passes);
   EXPECT_EQ(now[0].status, "ongoing");
   EXPECT_EQ(now[1].status, "new") << "it was resolved and is back";
   EXPECT_EQ(now[2].status, "new");
-  ASSERT_EQ(resolved.size(), 2U);
+  ASSERT_EQ(resolved.size(), 1U);
   EXPECT_EQ(resolved[0].signature, "a");
-  EXPECT_EQ(resolved[1].signature, "c");
-  EXPECT_EQ(resolved[1].status, "resolved");
+  EXPECT_EQ(resolved[0].status, "resolved");
+  ASSERT_EQ(now.size(), 4U);
+  EXPECT_EQ(now[3].signature, "c");
+  EXPECT_EQ(now[3].status, "ongoing") << "it did not come up again, and its recipe still fails";
 }
 
 // --- real timelines ------------------------------------------------------------------------------
