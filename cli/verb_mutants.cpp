@@ -57,11 +57,11 @@ class MutantsVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
-    if (whole_ && !paths_.empty()) {
-      throw Error(Code::kUsage, "--whole is the whole catalogue: name no scenario files");
-    }
     if (!matrix_ && (whole_ || !page_.empty())) {
       throw Error(Code::kUsage, "--whole and --page belong to --matrix");
+    }
+    if (whole_ && !paths_.empty()) {
+      throw Error(Code::kUsage, "--whole is the whole catalogue: name no scenario files");
     }
     if (matrix_ && (list_ || !json_.empty())) {
       throw Error(Code::kUsage,

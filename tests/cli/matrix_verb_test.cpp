@@ -48,7 +48,7 @@ TEST(MatrixVerb, page_and_report_hold_the_matrix_and_a_part_of_it_is_no_pass) {
   const auto result =
       run_program({"mutants", kTpScenario, "--matrix", "--only", "floor-vs-ceil-chunk", "--page",
                    page, "--report", directory.path()});
-  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.exit_code, 3) << result.all();
   EXPECT_THAT(text_of(page), StartsWith("# The matrix of mutants\n"));
   const Json report = Json::parse(text_of(directory.path() + "/report.json"));
   EXPECT_EQ(report["matrix"]["rows"][0]["cells"], "C");
@@ -66,6 +66,7 @@ TEST(MatrixVerb, wrong_usage_is_refused) {
   for (const auto* option : {"--list", "--json=x.json"}) {
     EXPECT_EQ(run_program({"mutants", kTpScenario, "--matrix", option}).exit_code, 2) << option;
   }
+  EXPECT_EQ(run_program({"mutants", kTpScenario, "--matrix", "--whole"}).exit_code, 2);
   EXPECT_EQ(run_program({"mutants", kTpScenario, "--matrix", "--only", "none"}).exit_code, 2);
 }
 

@@ -48,11 +48,26 @@ TEST(Matrix, a_mutant_that_nothing_called_is_not_reached_and_one_that_passed_has
   matrix.rows[1].cells = "n..n";
   EXPECT_THAT(flaws_of(matrix), ElementsAre("beta was not reached: no scenario called it"));
   EXPECT_FALSE(has_survivor(matrix));
-  for (const auto* cells : {"np..", "n..b", "u..."}) {
+  for (const auto* cells : {"np..", "n.pb"}) {
     matrix.rows[1].cells = cells;
-    EXPECT_THAT(flaws_of(matrix), ElementsAre("beta survived every scenario that called it"));
+    EXPECT_THAT(flaws_of(matrix), ElementsAre("beta survived a scenario that called it"));
     EXPECT_TRUE(has_survivor(matrix)) << cells;
   }
+  for (const auto* cells : {"n..b", "u..."}) {
+    matrix.rows[1].cells = cells;
+    EXPECT_THAT(flaws_of(matrix),
+                ElementsAre("beta was not judged: its runs broke down or were inconclusive"));
+    EXPECT_FALSE(has_survivor(matrix)) << cells;
+  }
+}
+
+TEST(Matrix, a_scenario_that_fails_without_a_mutant_is_a_flaw_and_one_that_was_not_run_is_none) {
+  Matrix matrix = small();
+  matrix.left_out["gpu"] = "not_run without a mutant: needs a GPU";
+  EXPECT_THAT(flaws_of(matrix), IsEmpty());
+  matrix.left_out["red"] = "fail without a mutant: zeros";
+  EXPECT_THAT(flaws_of(matrix), ElementsAre("red: fail without a mutant: zeros"));
+  EXPECT_THAT(failed_without_mutant(matrix), ElementsAre("red"));
 }
 
 TEST(Matrix, entries_that_contradict_each_other_are_flaws) {
