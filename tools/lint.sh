@@ -32,7 +32,7 @@ header_arguments=()
 find_vendors() {
   local cuda="${CUDA_HOME:-/usr/local/cuda}/include"
   header_arguments=(-std=c++20 -I. -Iinclude -DREPRISE_TEST_DATA='""' -DREPRISE_SOURCE_DIR='""'
-    -DREPRISE_EXE='""' -Wno-pragma-once-outside-header)
+    -DREPRISE_EXE='""' -Wno-pragma-once-outside-header -Wno-pragma-system-header-outside-header)
   if command -v mpicxx >/dev/null; then
     header_arguments+=($(mpicxx --showme:compile))
   else
