@@ -168,7 +168,7 @@ class RunVerb final : public Verb {
 
   std::string checked_python() const {
     const char* given = std::getenv("REPRISE_PYTHON");
-    const std::string python = !python_.empty() ? python_ : given != nullptr ? given : "";
+    std::string python = !python_.empty() ? python_ : given != nullptr ? given : "";
     if (python.find('/') == std::string::npos) return python;
     return std::filesystem::absolute(python).string();
   }

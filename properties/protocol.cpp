@@ -35,8 +35,8 @@ constexpr NamedStep kRetentionSteps[] = {{"clear_removing"}, {"choose"}, {"set_a
 enum class EarlyEnd : std::uint8_t { kForbidden, kAllowed };
 
 /// Adds the moves of a phase. A rank that runs none of its steps passes from the begin to the end.
-void add_phase(std::string phase, std::span<const NamedStep> steps, std::string from,
-               std::string to, EarlyEnd early, Moves& moves) {
+void add_phase(const std::string& phase, std::span<const NamedStep> steps, const std::string& from,
+               const std::string& to, EarlyEnd early, Moves& moves) {
   moves.push_back({from, "+" + phase, phase});
   std::vector<std::string> before = {phase};  // states from which the next step may begin
   for (const auto& step : steps) {

@@ -14,7 +14,6 @@ using reports::Cell;
 using reports::Verdict;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Pair;
 
 Scenario first_of(const std::string& file) {
   return read_catalogue({.paths = {REPRISE_SOURCE_DIR "/scenarios/" + file}, .rows_max = 1})

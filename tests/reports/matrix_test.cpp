@@ -16,7 +16,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 /// Four scenarios; `alpha` is caught in two of them, `beta` and `gamma` in one each.
 Matrix small() {
