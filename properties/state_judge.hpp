@@ -21,7 +21,7 @@ struct FirstMismatch {
   Dims index;         ///< index in the global tensor
   std::string saved;  ///< value and bits, such as "0.125 (0x3e00)"
   std::string loaded;
-  /// Where the loaded value comes from, such as "layers.1.fc1[64, 0], which is rank 1's". If no
+  /// The source of the loaded value, such as "layers.1.fc1[64, 0], which is rank 1's". If no
   /// rank has the value, says so.
   std::string comes_from;
 };

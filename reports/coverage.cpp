@@ -2,19 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/print.hpp"
+
 namespace reprise::reports {
 namespace {
-
-constexpr std::size_t kNamed = 6;
-
-std::string first_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  if (names.size() > kNamed) text += " and " + std::to_string(names.size() - kNamed) + " more";
-  return text;
-}
 
 bool is_open(const SearchFinding& finding) { return finding.status != "resolved"; }
 
@@ -44,7 +35,7 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
   const auto missed = unreached(coverage);
   if (!missed.empty()) {
     flaws.push_back(std::to_string(missed.size()) +
-                    " marks were never reached: " + first_of(missed));
+                    " marks were never reached: " + join_first(missed));
   }
   if (coverage.marks.empty()) flaws.emplace_back("it has no marks");
   if (coverage.inconclusive > 0) {

@@ -64,7 +64,7 @@ class TensorItemLayout {
   void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
 
-  /// Where the tail contains bytes that depend on the elements.
+  /// The places in the tail of the bytes that depend on the elements.
   struct Places {
     ArchiveWriter::ChecksumPlaces crc;     ///< checksum of the elements
     std::uint64_t id = 0;                  ///< the serialization id

@@ -68,7 +68,7 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// Whether an entry next to a checkpoint belongs to this program, and whether it may be removed.
+/// Says if an entry next to a checkpoint belongs to this program, and if it may be removed.
 enum class Leftover : std::uint8_t {
   kNone,       ///< not this program's, as far as is known
   kRemovable,  ///< this program's; nothing is lost if it is removed

@@ -17,10 +17,10 @@ using SteadyClock = std::chrono::steady_clock;
 /// Timelines that are planned at once. What one of them shows is known only to later batches, so
 /// the search takes the same course with any number of threads.
 constexpr std::uint64_t kBatch = 16;
-/// Of five timelines two begin anew, and three branch if there is something to branch from.
+/// Two of five timelines begin anew. The other three branch if there is something to branch from.
 constexpr std::uint64_t kOfTimelines = 5;
 constexpr std::uint64_t kAnew = 2;
-/// Of four branches one is from a tuple, the others from marks.
+/// One of four branches starts from a tuple, and the others start from marks.
 constexpr std::uint64_t kOfBranches = 4;
 /// A behaviour that at most one of so many timelines has is worth branching from.
 constexpr std::uint64_t kRareOneIn = 50;

@@ -30,7 +30,7 @@ struct StoreView {
 };
 StoreView view_of(Store& store);
 
-/// What the marks of one life are read off.
+/// The evidence from which marks_of() reads the marks of one life.
 struct MarkEvidence {
   const Scenario& scenario;
   std::size_t life;

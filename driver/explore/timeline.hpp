@@ -38,7 +38,7 @@ struct LifeSize {
   std::uint64_t fibers = 0;
 };
 
-/// What a timeline showed.
+/// The result of a timeline: what it reached, and the verdict on it.
 struct TimelineResult {
   std::vector<Sighting> marks = {};   ///< see marks.hpp; each once
   std::vector<Sighting> tuples = {};  ///< phase and step, fault, how the life ended and went on

@@ -31,7 +31,8 @@ class RankHardware {
   virtual bool close(bool all_well) = 0;
 };
 
-/// What every rank needs, whatever its hardware. The referenced objects must outlive the hardware.
+/// The session and fabric that every rank needs, whatever its hardware. The referenced objects must
+/// outlive the hardware.
 struct RankBase {
   MpiSession& session;
   Fabric& mpi;

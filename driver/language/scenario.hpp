@@ -186,7 +186,7 @@ struct IncarnationPlan {
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
 };
 
-/// What the end of a life leaves in the store of the simulated lane.
+/// Says which changes the end of a life leaves in the store of the simulated lane.
 enum class CrashModel : std::uint8_t {
   kPowerCut,   ///< only what was synced
   kKilled,     ///< everything that was written, synced or not

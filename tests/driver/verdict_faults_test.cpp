@@ -65,6 +65,16 @@ Case good_case() {
   return one;
 }
 
+TEST(Verdict, a_step_out_of_order_does_not_hide_the_harm_of_a_later_life) {
+  Case one = good_case();
+  one.survivor().rulings = {{judged::kProtocol, "rank 0: a step out of order"}};
+  EXPECT_EQ(judge(one.scenario, one.lives).code, "PROTOCOL");
+  one.lives[1].ranks[1].rulings = {{judged::kBitMismatch, "BIT_MISMATCH: an element differs"}};
+  const auto result = judge(one.scenario, one.lives);
+  EXPECT_EQ(result.code, "BIT_MISMATCH");
+  EXPECT_NE(result.reason.find("also PROTOCOL x 1"), std::string::npos) << result.reason;
+}
+
 TEST(Verdict, what_a_planned_fault_leaves) {
   struct Row {
     std::string what;

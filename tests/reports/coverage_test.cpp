@@ -23,6 +23,13 @@ TEST(Coverage, a_rare_mark_is_no_flaw_and_one_that_was_never_reached_is) {
   EXPECT_TRUE(flaws_of(coverage).empty());
 }
 
+TEST(Coverage, an_inconclusive_timeline_is_a_flaw) {
+  Coverage coverage = sample();
+  coverage.marks.front().count = 1;
+  coverage.inconclusive = 1;
+  EXPECT_EQ(flaws_of(coverage), std::vector<std::string>{"1 timelines were inconclusive"});
+}
+
 TEST(Coverage, a_resolved_finding_is_no_flaw) {
   Coverage coverage = sample();
   coverage.marks.erase(coverage.marks.begin());

@@ -529,6 +529,17 @@ TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
        [&](Report& r) { part(r, 0).refused["LAYOUT_MISMATCH"] = 16; }},
       {"exhaustive: dp_reshardable: part 2: no element was compared",
        [&](Report& r) { part(r, 1).elements = 0; }},
+      {"exhaustive: dp_reshardable: no element of any pair was compared",
+       [&](Report& r) {
+         for (const std::size_t one : {0, 1}) {
+           part(r, one).refused = {{"LAYOUT_MISMATCH", part(r, one).passed}};
+           part(r, one).elements = 0;
+         }
+       }},
+      {"exhaustive: dp_reshardable: no run has 1000000000000 parts",
+       [](Report& r) { r.exhaustive[0].of = 1'000'000'000'000; }},
+      {"exhaustive: dp_reshardable: there are more than 2 parts",
+       [&](Report& r) { part(r, 1).part = 1'000'000'000'000; }},
       {"exhaustive: dp_reshardable: 4 layouts do not make 25 pairs",
        [](Report& r) { r.exhaustive[0].layouts = 4; }},
   });

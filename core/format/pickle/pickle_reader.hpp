@@ -22,7 +22,7 @@
 
 namespace reprise {
 
-/// Where a pickle is stored; used in error messages. The offset of an error is `offset` plus the
+/// The file and offset of a pickle, for error messages. The offset of an error is `offset` plus the
 /// error's position in the pickle.
 struct PickleSource {
   std::string file;

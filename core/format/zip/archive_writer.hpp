@@ -39,7 +39,7 @@ class ArchiveWriter {
   /// Writes the central directory and the end records. Nothing may be added afterwards.
   void finish();
 
-  /// Where a record's checksum is stored in the item. Used to write the checksum later.
+  /// The places in the item of a record's checksum. A writer uses them to write the checksum later.
   struct ChecksumPlaces {
     std::uint64_t directory = 0;
     std::optional<std::uint64_t> descriptor;  ///< empty if the record has no content
