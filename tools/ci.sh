@@ -116,7 +116,7 @@ stage_bundle() {
   checked "$self" bundle
 }
 
-stage_lint() { lint_within 120 || { record 0 1 0; return 1; }; }
+stage_lint() { lint_within 90 || { record 0 1 0; return 1; }; }
 stage_headers() { checked check_headers; }
 stage_tidy() { checked check_tidy 0; }
 

@@ -144,15 +144,14 @@ check_tidy() { # check_tidy DEADLINE
   ((rc == 0))
 }
 
-# lint_within SECONDS: gives clang-tidy the time that the other checks leave; they have no limit of
-# their own.
+# lint_within SECONDS: gives clang-tidy that long; the other checks have no limit of their own.
 lint_within() {
-  local deadline=$(($(date +%s) + $1)) rc=0
+  local rc=0
   step "checking the format"
   check_format || rc=1
   build release test_layers && build/release/test_layers --gtest_brief=1 || rc=1
   check_headers || rc=1
-  check_tidy "$deadline" || rc=1
+  check_tidy "$(($(date +%s) + $1))" || rc=1
   return "$rc"
 }
 

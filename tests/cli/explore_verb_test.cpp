@@ -83,8 +83,8 @@ TEST(ExploreVerb, refuses_what_makes_no_sense) {
   EXPECT_EQ(run_program({"explore", "--recipe", "x"}).exit_code, 2);
   EXPECT_EQ(run_program({"explore", "--runs", "0"}).exit_code, 2);
   EXPECT_EQ(run_program({"explore", "--mutant", "none"}).exit_code, 2);
-  const auto reported = run_program(
-      {"explore", "--mutant", "same-step-removed-first", "--report", out.path()});
+  const auto reported =
+      run_program({"explore", "--mutant", "same-step-removed-first", "--report", out.path()});
   EXPECT_EQ(reported.exit_code, 2) << reported.all();
   EXPECT_THAT(reported.err, HasSubstr("leave out --report"));
   EXPECT_EQ(run_program({"explore", "--since", out.path(), "--runs", "1"}).exit_code, 2);

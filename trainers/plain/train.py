@@ -82,3 +82,5 @@ for action in own.actions(lambda: tell("end")):
         tell("loaded")
     else:
         load()
+dist.barrier()
+dist.destroy_process_group()  # torch ends with an abort, now and then, if a group is still there when Python stops
