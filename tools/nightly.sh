@@ -33,6 +33,7 @@ readonly week_steps=(
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
 readonly night_seconds=3600 week_seconds=43200
 readonly explore_minutes=20
+readonly teeth_least=95  # percent of the machine-made mutants that are not known to be equivalent
 
 readonly not_run=3  # exit code: nothing failed, and something was not run or not decided
 night_program=build/release/reprise
@@ -57,7 +58,9 @@ each_of() {
 }
 
 stage_night_build() { build release reprise; }
+# Begins the report of lane sim anew, so the steps that add to it have to run again.
 stage_night_catalogue() {
+  rm -f "$night_report"/passed/{exhaust,hsdp,shardings,explore}
   each_of "$night_program run scenarios --jobs $jobs --double --quiet --report $night_report/sim" \
     "$night_program properties --jobs $jobs --quiet --out $night_report/found --report $night_report/sim" \
     "$night_program mutants --jobs $jobs --quiet --report $night_report/sim"
@@ -94,7 +97,9 @@ stage_night_matrix_whole() { night_matrix --whole; }
 stage_night_explore() {
   each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
-stage_night_machine() { verb_teeth --seconds 9000; }
+stage_night_machine() {
+  verb_teeth --seconds 9000 --least "$teeth_least" --out "$night_report/teeth.json"
+}
 stage_night_tests() { stage_release; }
 stage_night_asan_all() { stage_asan_all; }
 stage_night_tsan() { stage_tsan; }
@@ -131,11 +136,23 @@ night_verdict() {
   esac
 }
 
-# run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table; returns the exit code.
+# passed_before NAME: prints how many seconds the step took in the run that is resumed; fails if it
+# did not pass there.
+passed_before() {
+  local commit="" seconds=""
+  ((night_resumed)) && [[ "$1" != build ]] || return 1
+  read -r commit seconds 2>/dev/null <"$night_report/passed/$1"
+  [[ -n "$seconds" && "$commit" == "$night_commit" ]] && say "$seconds"
+}
+
+# run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table, and the step's seconds to
+# night_taken; returns the exit code.
 run_night_step() {
-  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict
+  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken
   ((limit <= left)) || limit=$left
-  if ((night_stopped || limit <= 0)); then
+  if earlier="$(passed_before "$name")"; then
+    rc=0 verdict="ok, in an earlier part of this run"
+  elif ((night_stopped || limit <= 0)); then
     verdict="not run: no time is left"
     rc=$not_run
   else
@@ -152,7 +169,10 @@ run_night_step() {
     verdict="interrupted"
     ((rc == not_run)) || verdict="FAILED, then interrupted"
   fi
-  night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" $((SECONDS - began)) "$((limit > 0 ? limit : 0))" \
+  taken="${earlier:-$((SECONDS - began))}"
+  ((rc != 0)) || say "$night_commit $taken" >"$night_report/passed/$name"
+  ((night_taken += taken))
+  night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" "$taken" "$((limit > 0 ? limit : 0))" \
     "$verdict")"$'\n'
   return "$rc"
 }
@@ -168,34 +188,61 @@ night_gate() {
 
 # run_night SECONDS STEP...: runs one step after another; sets night_rc and night_table.
 run_night() {
-  local seconds="$1" began=$SECONDS line name limit what
+  local seconds="$1" line name limit what
   shift
   for line in "$@"; do
     read -r name limit what <<<"$line"
-    run_night_step "$name" "$limit" $((seconds - SECONDS + began)) "$what"
+    run_night_step "$name" "$limit" $((seconds - night_taken)) "$what"
     night_rc="$(worse "$night_rc" $?)"
     [[ "$name" != build || "$night_rc" == 0 ]] || night_stopped=1  # an older program is no evidence
   done
 }
 
-# verb_nightly [--weekly] [--report DIR] [STEP...]: exit codes 0 accepted, 1 something failed or the
-# gate refused, 2 wrong usage, 3 nothing failed and something was not run.
+# night_publish KIND: keeps the accepted reports in the tree: what they showed as a baseline, and a
+# page with commit, machine and durations.
+night_publish() {
+  local kind="$1" folder=reports/release
+  mkdir -p "$folder"
+  "$night_program" gate "$night_report/sim" "$night_report/mpi" --write-baseline "$folder/$kind.json" \
+    >/dev/null || return 1
+  {
+    say "# What the $kind run of a release showed"
+    printf '\n`./dev nightly%s --publish` wrote this page, and `%s.json` as its baseline.\n\n' \
+      "$([[ "$kind" != weekly ]] || printf ' --weekly')" "$kind"
+    say "| | |"
+    say "|---|---|"
+    say "| commit | $night_commit |"
+    say "| program | $("$night_program" --version | head -n 1) |"
+    say "| machine | $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $jobs jobs |"
+    say "| ended | $(date -u +%FT%H:%MZ) |"
+    say "| duration | $night_taken s |"
+    printf '\n```\n%s```\n\nThe gate said:\n\n```\n' "$night_table"
+    cat "$night_report/gate.txt"
+    say '```'
+  } >"$folder/$kind.md"
+  say "wrote $folder/$kind.md and $folder/$kind.json"
+}
+
+# verb_nightly [--weekly] [--report DIR] [--resume] [--publish] [STEP...]: exit codes 0 accepted, 1
+# something failed or the gate refused, 2 wrong usage, 3 nothing failed and something was not run.
 verb_nightly() {
   local seconds=$night_seconds all=("${night_steps[@]}") steps=() policies=(reports/release-policy.yaml)
-  local names=() name line began=$SECONDS setup=() rc gate
-  night_report=build/nightly night_stopped=0 night_rc=0 night_table=""
+  local names=() name line setup=() rc gate kind=nightly publish=0
+  night_report=build/nightly night_stopped=0 night_rc=0 night_table="" night_resumed=0 night_taken=0
   while (($# > 0)); do
     case "$1" in
       --weekly)
-        seconds=$week_seconds all=("${week_steps[@]}") setup=(--all)
+        kind=weekly seconds=$week_seconds all=("${week_steps[@]}") setup=(--all)
         policies+=(reports/weekly-policy.yaml)
         ;;
+      --resume) night_resumed=1 ;;
+      --publish) publish=1 ;;
       --report)
         night_report="${2:-}"
         [[ -n "$night_report" && "$night_report" != *[[:space:]]* ]] || night_usage "--report wants a directory without blanks"
         shift
         ;;
-      -*) night_usage "nightly knows --weekly and --report DIR, not $1" ;;
+      -*) night_usage "nightly knows --weekly, --report DIR, --resume and --publish, not $1" ;;
       *) names+=("$1") ;;
     esac
     shift
@@ -206,13 +253,20 @@ verb_nightly() {
     steps+=("$line")
   done
   ((${#names[@]} > 0)) || steps=("${all[@]}")
+  ((!publish || ${#names[@]} == 0)) || night_usage "--publish needs every step: leave out $(say "${names[@]}")"
+  night_commit="$(tree_git rev-parse HEAD)" || return 1
+  if [[ -n "$(tree_git status --porcelain)" ]]; then
+    # Nobody can make the same again.
+    ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"
+    night_commit+="+changes"
+  fi
   export night_report
-  verb_setup "${setup[@]}" && mkdir -p "$night_report/log" build/log || return 1
+  verb_setup "${setup[@]}" && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
-  if ((${#names[@]} == 0)); then
+  if ((${#names[@]} == 0 && !night_resumed)); then
     rm -f "$night_report"/{sim,mpi,mpi-all,matrix}/{report.json,junit.xml} \
-      "$night_report"/{gate.txt,steps.txt,matrix.md} "$night_report"/sim/explored-*.yaml
-    rm -rf "$night_report/found"
+      "$night_report"/{gate.txt,steps.txt,matrix.md,teeth.json} "$night_report"/sim/explored-*.yaml
+    rm -rf "$night_report"/{found,passed}/*
   fi
   begin_results
   trap stop_night INT TERM
@@ -229,7 +283,12 @@ verb_nightly() {
   night_table+="$(printf '%-13s %s' gate "$gate")"$'\n'
   night_rc="$(worse "$night_rc" "$rc")"
   ((night_rc == 0 || night_rc == not_run)) || night_rc=1
-  printf '\n%s%-13s %6d s\n' "$night_table" all $((SECONDS - began)) | tee "$night_report/steps.txt"
+  printf '\n%s%-13s %6d s\n' "$night_table" all "$night_taken" | tee "$night_report/steps.txt"
+  if ((publish && night_rc == 0)); then
+    night_publish "$kind" || night_rc=1
+  elif ((publish)); then
+    say "nothing is published: not every step passed, or the gate did not accept"
+  fi
   return "$night_rc"
 }
 

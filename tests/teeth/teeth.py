@@ -1,60 +1,86 @@
 #!/usr/bin/env python3
 """Runs machine-made mutants of core/ against the tests that evaluate them.
 
-    teeth.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE]
+    teeth.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE] [--again FILE]
 
 TREE is what instrument.py made, built. Each test runs once with all switches off and writes which
 switches it evaluated. A mutant then runs against those tests alone, the fastest first, until one of
-them fails: then it is killed. A mutant that no test evaluated is counted by itself.
+them fails: then it is killed. A mutant that no test evaluated is counted by itself. With --again,
+the survivors that an earlier run wrote to FILE run instead of a sample.
 """
 import argparse
+import collections
 import concurrent.futures
+import glob
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
-BINARIES = ("test_core_", "test_sim_world")
-# The longest sweeps of crashes repeat one path a thousand times and would cost an hour more.
-LEFT_OUT = "-ProtocolCrash*:*Histories*:CrashStates*1_and_2*"
-CATALOGUE = ["run", "scenarios", "--tag", "core", "--rows", "1", "--quiet"]
-SLOWEST = 120  # seconds; a test that takes longer with all switches off is left out
+BINARIES = ("test_core_", "test_sim_world", "test_laws", "test_hostile")
+# The longest sweeps of crashes, flips and sizes repeat one path a thousand times and would cost hours.
+LEFT_OUT = re.compile(r"ProtocolCrash|Histories|CrashStates.*1_and_2|^Costs|^BitFlip|^FlipSurvivors|"
+                      r"ByteChange.of_the_metadata|owners_of_one_group_are_never")
+SLOWEST = 60  # seconds; a test that takes longer with all switches off is left out
+TOGETHER = 2.0  # seconds; tests of one program run in one process up to this time
+
+Test = collections.namedtuple("Test", "program name")  # of the catalogue, the name is a file
+How = collections.namedtuple("How", "ended test")  # how a mutant ended, and the tests that saw it
+
+
+def names_in(program):
+    """Returns the names of a program's tests."""
+    lines = subprocess.run([program, "--gtest_list_tests"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    suite = ""
+    for line in lines.splitlines():
+        name = line.split("#")[0].rstrip()
+        if not name.startswith(" "):
+            suite = name
+        elif "DISABLED_" not in name:
+            yield suite + name.strip()
 
 
 def tests_of(tree):
-    """Returns the commands of the tests by name."""
-    build = os.path.join(tree, "build/release")
-    found = {}
-    for folder, _, names in os.walk(build):
-        for name in names:
-            path = os.path.join(folder, name)
-            if name.startswith(BINARIES) and os.access(path, os.X_OK) and "." not in name:
-                found[name] = [path, "--gtest_brief=1", "--gtest_fail_fast",
-                               "--gtest_filter=" + LEFT_OUT]
+    """Returns all tests, and the scenario files of the core set."""
+    build, found = os.path.join(tree, "build/release"), []
+    for path in sorted(glob.glob(build + "/**/test_*", recursive=True)):
+        name = os.path.basename(path)
+        if name.startswith(BINARIES) and os.access(path, os.X_OK) and "." not in name:
+            found += [Test(path, test) for test in names_in(path) if not LEFT_OUT.search(test)]
     program = os.path.join(build, "reprise")
-    if os.path.exists(program):
-        found["catalogue"] = [program] + CATALOGUE
+    for path in sorted(glob.glob(os.path.join(tree, "scenarios/**/*.yaml"), recursive=True)):
+        with open(path) as text:
+            if re.search(r"^tags:.*\bcore\b", text.read(), re.MULTILINE) and "/trainers/" not in path:
+                found.append(Test(program, os.path.relpath(path, tree)))
     return found
 
 
+def command(tests):
+    """Returns the command that runs these tests, all of one program."""
+    if tests[0].program.endswith("/reprise"):
+        return [tests[0].program, "run", "--rows", "1", "--quiet"] + [test.name for test in tests]
+    return [tests[0].program, "--gtest_brief=1", "--gtest_fail_fast",
+            "--gtest_filter=" + ":".join(test.name for test in tests)]
+
+
 class Runner:
-    def __init__(self, tree):
-        self.tree = os.path.abspath(tree)
-        self.tests = tests_of(self.tree)
+    def __init__(self, tree, jobs):
+        self.tree, self.jobs = os.path.abspath(tree), jobs
         self.seconds, self.seen = {}, {}
         self.left_out = []  # tests that do not pass with all switches off
 
-    def run(self, name, limit, **variables):
+    def run(self, tests, limit, **variables):
         """Returns "passed", "failed", "crashed" or "hung", and the seconds that it took."""
         environment = dict(os.environ, RC_PARAMS="seed=1", **variables)
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             os.chmod(scratch, 0o1777)  # some tests go on as another user
             environment["TMPDIR"] = scratch
-            process = subprocess.Popen(self.tests[name], cwd=self.tree, env=environment,
+            process = subprocess.Popen(command(tests), cwd=self.tree, env=environment,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        start_new_session=True)
             try:
@@ -66,28 +92,49 @@ class Runner:
         ended = "passed" if code == 0 else "crashed" if code < 0 else "failed"
         return ended, time.monotonic() - begun
 
+    def look_at(self, test):
+        with tempfile.NamedTemporaryFile(mode="r") as seen:
+            ended, seconds = self.run([test], SLOWEST, REPRISE_TEETH_SEEN=seen.name)
+            return ended, seconds, {tuple(map(int, line.split(":"))) for line in seen}
+
     def look(self):
         """Runs each test with all switches off, and drops those that fail or take too long."""
-        for name in sorted(self.tests):
-            with tempfile.NamedTemporaryFile(mode="r") as seen:
-                ended, seconds = self.run(name, SLOWEST, REPRISE_TEETH_SEEN=seen.name)
-                mutants = {tuple(map(int, line.split(":"))) for line in seen}
-            print(f"  {name}: {ended}, {seconds:.1f} s, evaluates {len(mutants)}", flush=True)
-            if ended == "passed":
-                self.seconds[name], self.seen[name] = seconds, mutants
-            else:
-                self.left_out.append(name)
+        tests = tests_of(self.tree)
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for test, (ended, seconds, mutants) in zip(tests, pool.map(self.look_at, tests)):
+                if ended == "passed":
+                    self.seconds[test], self.seen[test] = seconds, mutants
+                else:
+                    self.left_out.append(test.name)
+                    print(f"  {test.name}: {ended} after {seconds:.1f} s", flush=True)
+        print(f"  {len(tests)} tests, {sum(self.seconds.values()):.0f} s", flush=True)
+
+    def batches(self, mutant):
+        """Yields lists of tests of one program that evaluate the mutant, the fastest first."""
+        covering = sorted((t for t in self.seen if mutant in self.seen[t]), key=self.seconds.get)
+        waiting, most = collections.defaultdict(list), 0.125
+        for test in covering:
+            # The time that tests may take together grows, so the first batches are quick.
+            together = waiting[test.program]
+            if together and sum(map(self.seconds.get, together)) + self.seconds[test] > most:
+                yield waiting.pop(test.program)
+                most = min(TOGETHER, 2 * most)
+            waiting[test.program].append(test)
+        yield from waiting.values()
 
     def judge(self, mutant):
-        """Returns how the mutant ended and the test that killed it."""
+        """Returns how the mutant ended, and the tests that killed it."""
         site, variant = mutant
-        covering = [name for name, seen in self.seen.items() if mutant in seen]
-        for name in sorted(covering, key=self.seconds.get):
-            ended, _ = self.run(name, 5 + 4 * self.seconds[name],
-                                REPRISE_TEETH=f"{site}:{variant}")
+        for tests in self.batches(mutant):
+            limit = 5 + 4 * sum(map(self.seconds.get, tests))
+            ended, _ = self.run(tests, limit, REPRISE_TEETH=f"{site}:{variant}")
             if ended != "passed":
-                return ended, name
-        return "survived", ""
+                return How(ended, tests[0].name if len(tests) == 1 else
+                           f"{tests[0].name} and {len(tests) - 1} more")
+        return How("survived", "")
+
+
+Site = collections.namedtuple("Site", "path line kind change source")
 
 
 def read_sites(tree):
@@ -95,12 +142,18 @@ def read_sites(tree):
     with open(os.path.join(tree, "sites.tsv")) as lines:
         for line in lines:
             number, variant, path, at, kind, change, source = line.rstrip("\n").split("\t", 6)
-            sites[int(number), int(variant)] = (path, int(at), kind, change, source)
+            sites[int(number), int(variant)] = Site(path, int(at), kind, change, source)
     return sites
 
 
-def read_equivalent(path):
-    """Returns the reason for each (file, source line, change)."""
+def change_of(site):
+    return site.path, site.source, f"{site.kind} -> {site.change}"
+
+
+def read_equivalent(path, sites):
+    """Returns the reason for each (file, source line, change). Ends the program if an entry is none,
+    or is more than one site."""
+    numbers = collections.Counter(change_of(site) for site in sites.values())
     reasons = {}
     with open(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -109,13 +162,23 @@ def read_equivalent(path):
             fields = line.rstrip("\n").split("\t")
             if len(fields) != 4 or not fields[3].strip():
                 sys.exit(f"{path}:{number}: wants file, source line, change and reason")
+            if numbers[tuple(fields[:3])] != 1:
+                sys.exit(f"{path}:{number}: is {numbers[tuple(fields[:3])]} mutants and must be one")
             reasons[tuple(fields[:3])] = fields[3]
     return reasons
 
 
-def change_of(site):
-    path, _, kind, change, source = site
-    return path, source, f"{kind} -> {change}"
+def text_of(site):
+    return f"{site.path}:{site.line}: {site.kind} -> {site.change}: {site.source}"
+
+
+def drawn(arguments, sites, evaluated):
+    """Returns the mutants that run: a sample, or the survivors of an earlier run."""
+    if not arguments.again:
+        return random.Random(arguments.seed).sample(evaluated, min(arguments.sample, len(evaluated)))
+    with open(arguments.again) as text:
+        wanted = set(json.load(text)["survivors"])
+    return [mutant for mutant in evaluated if text_of(sites[mutant]) in wanted]
 
 
 def main():
@@ -127,47 +190,50 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--least", type=float, default=0, help="percent that must be killed")
     parser.add_argument("--out")
+    parser.add_argument("--again", help="runs the survivors of this file")
     arguments = parser.parse_args()
     sites = read_sites(arguments.tree)
-    reasons = read_equivalent(os.path.join(os.path.dirname(__file__), "equivalent.tsv"))
-    runner = Runner(arguments.tree)
-    print("each test with all switches off:")
+    reasons = read_equivalent(os.path.join(os.path.dirname(__file__), "equivalent.tsv"), sites)
+    runner = Runner(arguments.tree, arguments.jobs)
+    print("each test with all switches off:", flush=True)
     runner.look()
     if not runner.seen:
         sys.exit("no test passes with all switches off")
     evaluated = sorted(set().union(*runner.seen.values()) & sites.keys())
-    chosen = random.Random(arguments.seed).sample(evaluated, min(arguments.sample, len(evaluated)))
-    print(f"{len(sites)} mutants, {len(evaluated)} of them evaluated by a test, "
-          f"{len(chosen)} drawn with seed {arguments.seed}", flush=True)
+    chosen = drawn(arguments, sites, evaluated)
+    print(f"{len(sites)} mutants, {len(evaluated)} of them evaluated by a test, {len(chosen)} " +
+          (f"of {arguments.again}" if arguments.again else f"drawn with seed {arguments.seed}"), flush=True)
     begun, ended = time.monotonic(), {}
+
+    def judged(mutant):
+        late = time.monotonic() - begun > arguments.seconds
+        return None if late else runner.judge(mutant)
+
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        def judged(mutant):
-            if time.monotonic() - begun > arguments.seconds:
-                return None
-            return runner.judge(mutant)
-        for mutant, verdict in zip(chosen, pool.map(judged, chosen)):
-            if verdict is not None:
-                ended[mutant] = verdict
+        for mutant, how in zip(chosen, pool.map(judged, chosen)):
+            if how is None:
+                continue
+            ended[mutant] = how
+            if how.ended == "survived":
+                print(f"  {len(ended)}: survived: {text_of(sites[mutant])}", flush=True)
     code = report(arguments, sites, reasons, evaluated, ended, runner.left_out)
     if runner.left_out:
         print("not run, since they fail or are too slow with all switches off: " +
               ", ".join(runner.left_out))
-    return code or (3 if runner.left_out else 0)
+    return code or (3 if runner.left_out or len(ended) < len(chosen) else 0)
 
 
 def report(arguments, sites, reasons, evaluated, ended, left_out):
-    counts = {}
-    for how, _ in ended.values():
-        counts[how] = counts.get(how, 0) + 1
-    survivors = [mutant for mutant, (how, _) in ended.items() if how == "survived"]
-    equivalent = [m for m in survivors if change_of(sites[m]) in reasons]
+    """Prints the rates, writes --out, and returns the exit code."""
+    counts = collections.Counter(how.ended for how in ended.values())
+    survivors = sorted(mutant for mutant, how in ended.items() if how.ended == "survived")
+    equivalent = [mutant for mutant in survivors if change_of(sites[mutant]) in reasons]
     killed = len(ended) - len(survivors)
     rest = len(ended) - len(equivalent)
-    for mutant in sorted(survivors, key=lambda m: sites[m][:2]):
-        path, line, kind, change, source = sites[mutant]
+    for mutant in survivors:
         reason = reasons.get(change_of(sites[mutant]))
-        print(f"{'equivalent' if reason else 'survived'}: {path}:{line}: {kind} -> {change}: "
-              f"{source}" + (f" ({reason})" if reason else ""))
+        print(f"{'equivalent' if reason else 'survived'}: {text_of(sites[mutant])}" +
+              (f" ({reason})" if reason else ""))
     raw = 100 * killed / max(len(ended), 1)
     share = 100 * killed / max(rest, 1)
     print(f"{len(ended)} mutants ran: {killed} killed "
@@ -179,8 +245,9 @@ def report(arguments, sites, reasons, evaluated, ended, left_out):
             json.dump({"seed": arguments.seed, "mutants": len(sites), "evaluated": len(evaluated),
                        "ran": len(ended), "left_out": left_out, "killed": killed, "survived": len(survivors),
                        "equivalent": len(equivalent), "raw_percent": round(raw, 1),
-                       "survivors": [f"{sites[m][0]}:{sites[m][1]}: {sites[m][2]} -> {sites[m][3]}"
-                                     for m in sorted(survivors)]}, out, indent=1)
+                       "percent": round(share, 1),
+                       "survivors": [text_of(sites[m]) for m in survivors if m not in equivalent]},
+                      out, indent=1)
     return 3 if not ended else 1 if share < arguments.least else 0
 
 
