@@ -144,14 +144,19 @@ GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings) {
 }
 
 Bytes elements_of(const GlobalTensor& tensor, const Box& box) {
+  Bytes elements;
+  pack_elements(tensor, box, elements);
+  return elements;
+}
+
+void pack_elements(const GlobalTensor& tensor, const Box& box, Bytes& elements) {
   const std::size_t width = size_of(tensor.dtype);
-  Bytes elements(static_cast<std::size_t>(box.elements()) * width);
-  if (elements.empty()) return elements;
+  elements.resize(static_cast<std::size_t>(box.elements()) * width);
+  if (elements.empty()) return;
   const Dims strides = contiguous_strides(tensor.shape);
   const auto start = static_cast<std::size_t>(linear_index(box.offset, tensor.shape)) * width;
   copy_strided({tensor.data.data() + start, strides},
                {elements.data(), contiguous_strides(box.extent)}, box.extent, width);
-  return elements;
 }
 
 }  // namespace reprise

@@ -52,5 +52,8 @@ GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);
 
 /// Returns those elements of the tensor that are in the box, row-major.
 Bytes elements_of(const GlobalTensor& tensor, const Box& box);
+/// Does the same with memory that the caller keeps: `elements` then holds these elements and no
+/// others.
+void pack_elements(const GlobalTensor& tensor, const Box& box, Bytes& elements);
 
 }  // namespace reprise

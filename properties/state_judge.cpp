@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <vector>
 
 namespace reprise {
 namespace {
@@ -11,14 +11,13 @@ namespace {
 /// Maximum number of adjacent wrong elements whose origin is determined together.
 constexpr std::int64_t kRunMax = 8;
 
-/// Returns the elements of a piece in row-major order.
-Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
+/// Copies the elements of a piece to `elements`, in row-major order.
+void pack(const TensorLeaf& leaf, const Piece& piece, Bytes& elements) {
   const std::size_t width = size_of(leaf.dtype);
-  Bytes elements(static_cast<std::size_t>(piece.box.elements()) * width);
-  if (elements.empty()) return elements;
+  elements.resize(static_cast<std::size_t>(piece.box.elements()) * width);
+  if (elements.empty()) return;
   copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
                {elements.data(), contiguous_strides(piece.box.extent)}, piece.box.extent, width);
-  return elements;
 }
 
 /// Returns how many adjacent elements differ, starting with the one at `at`. Counts no further than
@@ -39,13 +38,15 @@ class Judge {
       : saved_(saved), options_(options), evidence_(evidence) {}
 
   void tensors(const std::vector<TensorLeaf>& leaves) {
-    std::set<std::string_view> seen;
+    std::vector<bool> seen(saved_.tensors.size());
     for (const auto& leaf : leaves) {
-      seen.insert(leaf.key);
-      tensor(leaf);
+      const GlobalTensor* known = saved_.tensor(leaf.key);
+      if (known != nullptr) seen[static_cast<std::size_t>(known - saved_.tensors.data())] = true;
+      tensor(leaf, known);
     }
-    for (const auto& known : saved_.tensors) {
-      if (seen.count(known.key) > 0) continue;
+    for (std::size_t t = 0; t < seen.size(); ++t) {
+      if (seen[t]) continue;
+      const GlobalTensor& known = saved_.tensors[t];
       evidence_.absent.push_back(known.key);
       if (options_.expected == ExpectedTensors::kItsPart) continue;
       find(judged::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
@@ -92,8 +93,8 @@ class Judge {
          "saved " + first.left + ", the job has " + first.right);
   }
 
-  void tensor(const TensorLeaf& leaf) {
-    const GlobalTensor* known = saved_.tensor(leaf.key);
+  /// Compares a leaf with the saved tensor of its key; null if there is none.
+  void tensor(const TensorLeaf& leaf, const GlobalTensor* known) {
     if (known == nullptr) {
       return find(judged::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
     }
@@ -109,14 +110,14 @@ class Judge {
 
   void piece_of(const GlobalTensor& known, const TensorLeaf& leaf, const Piece& piece,
                 bool& reported) {
-    const Bytes loaded = packed(leaf, piece);
-    const Bytes saved = elements_of(known, piece.box);
-    const auto compared =
-        compare_elements(leaf.dtype, saved.data(), loaded.data(), piece.box.elements());
+    pack(leaf, piece, loaded_elements_);
+    pack_elements(known, piece.box, saved_elements_);
+    const auto compared = compare_elements(leaf.dtype, saved_elements_.data(),
+                                           loaded_elements_.data(), piece.box.elements());
     evidence_.compared.append(compared);
     if (!compared.first || reported) return;
     reported = true;
-    report(leaf, piece.box, saved, loaded, *compared.first);
+    report(leaf, piece.box, saved_elements_, loaded_elements_, *compared.first);
   }
 
   void report(const TensorLeaf& leaf, const Box& box, const Bytes& saved, const Bytes& loaded,
@@ -145,6 +146,8 @@ class Judge {
   const GlobalState& saved_;
   const JudgeOptions& options_;
   StateEvidence& evidence_;
+  Bytes loaded_elements_;  ///< elements of the piece that is compared
+  Bytes saved_elements_;   ///< the saved elements of the same box
 };
 
 }  // namespace

@@ -185,6 +185,7 @@ void leave_behind(const JobData& job, LoadRequest& request, const SaveParts& sav
     leave_frozen(request, module, from, stored.catalog, job.policy.module);
   }
   const auto& drops = job.config.load.drops;
+  if (drops.empty()) return;
   excuse(
       stored.catalog,
       [&job, &drops, from](const std::string& key) {

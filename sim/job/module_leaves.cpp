@@ -61,16 +61,17 @@ Holding ModuleLeaves::holding_of(const Family& family, std::size_t p,
     holding.shares = share->table().shares[p];
     holding.own = share->own();
   }
-  const GroupRank place = place_in(*holding.mesh, groups_for(parameter.spec), job_.rank);
-  holding.replica = making_.policy.replica(holding.placement, *holding.mesh, place);
+  holding.replica = making_.policy.replica(holding.placement, *holding.mesh, place_of(parameter));
   return holding;
 }
 
-CheckpointGroups ModuleLeaves::groups_for(const ParameterSpec& spec) const {
-  if (!spec.leaf_layer) return making_.groups;
+GroupRank ModuleLeaves::place_of(const LocalParameter& parameter) const {
+  if (!parameter.spec.leaf_layer) return place_in(*parameter.mesh, making_.groups, job_.rank);
   const GroupRegistry registry(making_.module.config.layout, job_.rank,
                                job_.config.groups.fallback);
-  return making_.policy.module.leaf_layer({spec.full_key, making_.groups, registry});
+  const CheckpointGroups groups =
+      making_.policy.module.leaf_layer({parameter.spec.full_key, making_.groups, registry});
+  return place_in(*parameter.mesh, groups, job_.rank);
 }
 
 TensorLeaf ModuleLeaves::leaf(const LocalParameter& parameter, const Description& description,

@@ -50,7 +50,8 @@ class ModuleLeaves {
  private:
   Holding holding_of(const Family& family, std::size_t parameter,
                      const OptimizerShard* share) const;
-  CheckpointGroups groups_for(const ParameterSpec& spec) const;
+  /// Returns this rank's index in the parameter's mesh, computed from the groups it was given.
+  GroupRank place_of(const LocalParameter& parameter) const;
   TensorLeaf leaf(const LocalParameter& parameter, const Description& description, DType dtype,
                   std::byte* data) const;
   /// If the checkpoint pads a vocabulary differently, requests only the rows that exist both in the

@@ -51,13 +51,14 @@ std::string text_of(const std::optional<Group>& group) {
   return group ? "{" + join(group->members(), " ") + "}" : "no group";
 }
 
-/// Returns those members of a pipeline or expert group that are in the mesh. The mesh may have only
-/// some stages or only one expert's ranks.
-std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
-                             const std::optional<Group>& group) {
-  if (!group || group->size() == mesh.axis_size(axis)) return group;
+/// True if the mesh may have fewer ranks along this axis than the group. It may have only some
+/// stages or only one expert's ranks.
+bool may_be_part(std::string_view axis) { return axis == "pp" || axis == "ep"; }
+
+/// Returns those members of a group that are in the mesh.
+Group part_in(const Mesh& mesh, const Group& group) {
   std::vector<GlobalRank> members;
-  for (const auto rank : group->members()) {
+  for (const auto rank : group.members()) {
     if (mesh.members().rank_of(rank)) members.push_back(rank);
   }
   return Group(std::move(members));
@@ -66,8 +67,11 @@ std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
 std::int32_t coordinate_along(const Mesh& mesh, const Along& along, const CheckpointGroups& groups,
                               GlobalRank self) {
   const auto& whole = groups.*along.group;
-  const bool in_part = along.axis == "pp" || along.axis == "ep";
-  const auto group = in_part ? part_in(mesh, along.axis, whole) : whole;
+  std::optional<Group> part;
+  if (whole && may_be_part(along.axis) && whole->size() != mesh.axis_size(along.axis)) {
+    part = part_in(mesh, *whole);
+  }
+  const auto& group = part ? part : whole;
   std::int32_t stride = 1;
   std::int32_t size = 1;
   for (const auto axis : along.axes) {
@@ -117,6 +121,7 @@ GroupRank rank_in(const std::optional<Group>& group, GlobalRank self) {
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self) {
   const auto& known = mesh.axis("etp") ? expert_axes() : dense_axes();
   std::vector<std::int32_t> coordinates;
+  coordinates.reserve(mesh.axes().size());
   for (const auto& axis : mesh.axes()) {
     const auto along = std::find_if(known.begin(), known.end(),
                                     [&](const Along& one) { return one.axis == axis.name; });

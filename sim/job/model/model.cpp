@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "core/base/print.hpp"
@@ -346,7 +349,10 @@ ModelSpec moe(std::string name, const MoeSizes& sizes) {
   return model;
 }
 
-ModelSpec model_named(std::string_view name) {
+namespace {
+
+/// Makes the model with that name. Throws USAGE with a suggestion if there is none.
+ModelSpec make_model(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
   if (name == "moe-tiny") return moe("moe-tiny", {});
   if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
@@ -367,6 +373,17 @@ ModelSpec model_named(std::string_view name) {
   throw Error(Code::kUsage, "there is no model '" + std::string(name) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " Known: " + join(kModelNames, ", "));
+}
+
+}  // namespace
+
+const ModelSpec& model_named(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, ModelSpec, std::less<>> made;
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(name);
+  if (known != made.end()) return known->second;
+  return made.try_emplace(std::string(name), make_model(name)).first->second;
 }
 
 void check_fits(const ModelSpec& model, const Layout& layout) {

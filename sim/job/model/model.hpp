@@ -150,14 +150,15 @@ struct MoeSizes {
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// Returns the model with that name. Throws USAGE with a suggestion if there is none.
+/// Returns the model with that name, which is made once per process. Throws USAGE with a suggestion
+/// if there is none. Threads may call it at the same time.
 /// For scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp", "moe-tiny-experts" (a tensor per expert),
 /// "moe-twelve" (12 layers of 12 such experts).
 /// For modules: "vision-tiny", "audio-tiny", "language-tiny", "hybrid-tiny", "language-moe". If one
 /// of these has a vocabulary, the vocabulary is padded for the module's tp.
 /// "every-kind" has every kind of parameter, in small dimensions.
 /// For plans, real models: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
-ModelSpec model_named(std::string_view name);
+const ModelSpec& model_named(std::string_view name);
 
 /// Throws LAYOUT_MISMATCH if the layout's number of layers differs from the model's, or if the
 /// layout has expert parallelism and the model has no experts.
