@@ -57,12 +57,17 @@ reports::Baseline baseline_at(const std::string& file) {
   }
 }
 
+/// Returns the totals of a lane, each beside that of the baseline if there is one.
 std::string summary_line(const reports::LaneSummary& lane) {
-  return fmt::format(
-      "{}: {} scenario{} (baseline {}), {} elements (baseline {}), {} skipped (baseline {})",
-      name_of(lane.lane), with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
-      with_commas(lane.demanded.scenarios), with_commas(lane.shown.elements),
-      with_commas(lane.demanded.elements), lane.shown.skipped, lane.demanded.skipped);
+  const auto beside = [&lane](std::uint64_t reports::LaneTotals::*total) {
+    return lane.demanded ? fmt::format(" (baseline {})", with_commas(*lane.demanded.*total)) : "";
+  };
+  using reports::LaneTotals;
+  return fmt::format("{}: {} scenario{}{}, {} elements{}, {} skipped{}", name_of(lane.lane),
+                     with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
+                     beside(&LaneTotals::scenarios), with_commas(lane.shown.elements),
+                     beside(&LaneTotals::elements), lane.shown.skipped,
+                     beside(&LaneTotals::skipped));
 }
 
 std::string refusal_line(const reports::Refusal& refusal) {
@@ -117,6 +122,9 @@ class GateVerb final : public Verb {
     const auto shown = baseline_of_submitted(submissions);
     auto ruling =
         judge_gate(submissions, baseline_.empty() ? shown : baseline_at(baseline_), options);
+    if (baseline_.empty()) {
+      for (auto& lane : ruling.lanes) lane.demanded.reset();
+    }
     add_policies(submissions, ruling);
     if (json_) {
       console.out << to_json(ruling, options.commit);

@@ -1,6 +1,7 @@
 #include "properties/protocol.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace reprise {
@@ -116,63 +117,49 @@ Moves rerun_moves() {
   return moves;
 }
 
-const Moves& table_of(Protocol protocol) {
-  static const Moves save = save_moves();
-  static const Moves load = load_moves();
-  static const Moves rerun = rerun_moves();
-  switch (protocol) {
-    case Protocol::kSave:
-      return save;
-    case Protocol::kLoad:
-      return load;
-    case Protocol::kRerun:
-      break;
-  }
-  return rerun;
+/// What is known of one protocol.
+struct Row {
+  std::string_view subject;
+  Moves moves;
+  /// States in which the protocol may be when its subject has returned; empty if any may be.
+  std::set<std::string> ends;
+  std::set<std::string> states = {};
+};
+
+Row with_states(Row row) {
+  for (const auto& move : row.moves) row.states.insert({move.from, move.to});
+  return row;
 }
 
-std::string_view subject_of(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kSave:
-      return "the save";
-    case Protocol::kLoad:
-      return "the load";
-    case Protocol::kRerun:
-      break;
-  }
-  return "the rerun machine";
+const Row& row_of(Protocol protocol) {
+  // One row for each Protocol, in its order.
+  static const std::array rows = {
+      with_states({"the save", save_moves(), {"committed", "retained"}}),
+      with_states({"the load", load_moves(), {"loaded"}}),
+      with_states({"the rerun machine", rerun_moves(), {}}),
+  };
+  return rows.at(static_cast<std::size_t>(protocol));
 }
 
 /// True if an event of the table begins a phase of this name.
 bool has_phase(Protocol protocol, std::string_view phase) {
-  const Moves& moves = table_of(protocol);
+  const Moves& moves = row_of(protocol).moves;
   return std::any_of(moves.begin(), moves.end(), [phase](const ProtocolMove& move) {
     return move.event.front() == '+' && std::string_view(move.event).substr(1) == phase;
   });
 }
 
-std::set<std::string> all_states(Protocol protocol) {
-  std::set<std::string> states;
-  for (const auto& move : table_of(protocol)) states.insert({move.from, move.to});
-  return states;
-}
-
 }  // namespace
 
-std::span<const ProtocolMove> moves_of(Protocol protocol) { return table_of(protocol); }
+std::span<const ProtocolMove> moves_of(Protocol protocol) { return row_of(protocol).moves; }
 
-const std::set<std::string>& states_of(Protocol protocol) {
-  static const std::set<std::string> save = all_states(Protocol::kSave);
-  static const std::set<std::string> load = all_states(Protocol::kLoad);
-  static const std::set<std::string> rerun = all_states(Protocol::kRerun);
-  if (protocol == Protocol::kSave) return save;
-  return protocol == Protocol::kLoad ? load : rerun;
-}
+const std::set<std::string>& states_of(Protocol protocol) { return row_of(protocol).states; }
 
 std::optional<std::string> ProtocolWalk::take(std::string_view event) {
   if (broken_) return std::nullopt;
+  const Row& row = row_of(protocol_);
   std::string allowed;
-  for (const auto& move : table_of(protocol_)) {
+  for (const auto& move : row.moves) {
     if (move.from != state_) continue;
     if (move.event == event) {
       state_ = move.to;
@@ -181,7 +168,7 @@ std::optional<std::string> ProtocolWalk::take(std::string_view event) {
     allowed += (allowed.empty() ? "" : ", ") + move.event;
   }
   broken_ = true;
-  return std::string(subject_of(protocol_)) + " was in the state '" + state_ + "', where '" +
+  return std::string(row.subject) + " was in the state '" + state_ + "', where '" +
          std::string(event) +
          "' is not allowed; allowed: " + (allowed.empty() ? "nothing" : allowed);
 }
@@ -194,16 +181,8 @@ std::optional<std::string> ProtocolWalk::take(const TraceEvent& event) {
 }
 
 bool ProtocolWalk::is_complete() const {
-  if (broken_) return false;
-  switch (protocol_) {
-    case Protocol::kSave:
-      return state_ == "committed" || state_ == "retained";
-    case Protocol::kLoad:
-      return state_ == "loaded";
-    case Protocol::kRerun:
-      break;
-  }
-  return true;
+  const auto& ends = row_of(protocol_).ends;
+  return !broken_ && (ends.empty() || ends.contains(state_));
 }
 
 }  // namespace reprise

@@ -328,9 +328,9 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
   }
   Json lanes = Json::array();
   for (const auto& lane : ruling.lanes) {
-    lanes.push_back({{"lane", name_of(lane.lane)},
-                     {"shown", to_json_value(lane.shown)},
-                     {"demanded", to_json_value(lane.demanded)}});
+    Json summary = {{"lane", name_of(lane.lane)}, {"shown", to_json_value(lane.shown)}};
+    if (lane.demanded) summary["demanded"] = to_json_value(*lane.demanded);
+    lanes.push_back(std::move(summary));
   }
   return text_of({{"accepted", ruling.accepted()},
                   {"commit", commit},

@@ -28,11 +28,11 @@ struct GateOptions {
 
 inline constexpr std::size_t kCommitDigitsMin = 7;
 
-/// The totals that a lane reached, and the totals that it had to reach.
+/// The totals that a lane reached, and those of the baseline; nothing if there is no baseline.
 struct LaneSummary {
   ReportLane lane = ReportLane::kSim;
   LaneTotals shown;
-  LaneTotals demanded;
+  std::optional<LaneTotals> demanded;
 };
 
 struct GateRuling {

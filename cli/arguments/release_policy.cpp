@@ -32,7 +32,7 @@ void read_space(const YAML::Node& item, const std::string& file, reports::LanePo
   }
 }
 
-reports::LanePolicy read_lane(YamlMap map) {
+reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
   constexpr std::array<std::string_view, 1> kAll = {"all"};
   reports::LanePolicy lane{.scenarios = count_in(map, "scenarios", 1),
                            .skipped = count_in(map, "skipped", 0),
@@ -46,6 +46,11 @@ reports::LanePolicy read_lane(YamlMap map) {
   }
   static_cast<void>(map.node("exhaustive"));  // marks the key as known
   map.refuse_unknown();
+  if (map.keys().empty()) {
+    map.fail(node,
+             "demands nothing; say what its report must show, as in 'scenarios: 1', or leave the "
+             "lane out");
+  }
   return lane;
 }
 
@@ -59,7 +64,7 @@ reports::Policy read_policy(const std::string& file) {
   for (const auto& name : lanes.keys()) {
     const auto lane = reports::report_lane_named(name);
     if (!lane) lanes.fail(lanes.node(name), "has an unknown lane: " + reports::no_lane(name));
-    policy[*lane] = read_lane(lanes.map(name));
+    policy[*lane] = read_lane(lanes.map(name), lanes.node(name));
   }
   if (policy.empty()) lanes.fail(root.node("lanes"), "names no lane, so it demands nothing");
   return policy;

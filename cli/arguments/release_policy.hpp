@@ -19,7 +19,8 @@
 namespace reprise::cli {
 
 /// Throws USAGE with line and column for a key or value that is not as above, for a space that
-/// stands twice, and for a policy without lanes. Throws NOT_FOUND if there is no such file.
+/// stands twice, and for a policy or a lane that demands nothing. Throws NOT_FOUND if there is no
+/// such file.
 reports::Policy read_policy(const std::string& file);
 
 }  // namespace reprise::cli

@@ -62,12 +62,13 @@ struct Turn {
 class Planner {
  public:
   Planner(std::span<const LocalPlan> plans, const Group& savers, const GlobalPlan* owners,
-          ChunkRule describe, CoverProof cover)
+          ChunkRule describe, CoverProof cover, ElectOwner elect)
       : plans_(plans),
         savers_(savers),
         owners_(owners),
         describe_(describe),
         cover_(cover),
+        elect_(elect),
         book_(plans),
         layouts_(book_.placements(), savers, describe) {
     check_members(book_, layouts_, savers_);
@@ -351,17 +352,16 @@ class Planner {
       if (owners_ != nullptr) {
         take_owners(turn, plan);
       } else {
-        elect(turn, plan);
+        choose_owners(turn, plan);
       }
     }
   }
 
-  static void elect(const Turn& turn, GlobalPlan& plan) {
+  void choose_owners(const Turn& turn, GlobalPlan& plan) const {
     auto& owners = plan.tensors[turn.tensor].owners;
     for (const std::uint32_t box : turn.batch->boxes) {
       const auto holders = turn.held->holders_of(box);
-      const GroupRank owner =
-          holders.size() == 1 ? holders.front() : elect_least_loaded(holders, plan.bytes);
+      const GroupRank owner = holders.size() == 1 ? holders.front() : elect_(holders, plan.bytes);
       owners[box] = owner;
       plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
     }
@@ -401,6 +401,7 @@ class Planner {
   const GlobalPlan* owners_;
   ChunkRule describe_;
   CoverProof cover_;
+  ElectOwner elect_;
   OfferBook book_;
   ShardLayouts layouts_;
   std::map<Pattern, HeldBoxes> given_;  ///< boxes of keys without a placement; only for lookups
@@ -450,12 +451,13 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 }
 
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const GlobalPlan* owners, ChunkRule describe, CoverProof cover) {
+                       const GlobalPlan* owners, ChunkRule describe, CoverProof cover,
+                       ElectOwner elect) {
   CHECK(!plans.empty() && static_cast<std::size_t>(savers.size()) == plans.size(), plans.size());
   check_common_state(plans, savers);
   GlobalPlan plan;
   plan.bytes.assign(plans.size(), 0);
-  Planner planner(plans, savers, owners, describe, cover);
+  Planner planner(plans, savers, owners, describe, cover, elect);
   plan.signature = planner.signature_of(plans);
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);

@@ -52,9 +52,11 @@ struct LocalPlan {
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
-/// Chooses, from `candidates` (group ranks, ascending), the rank that writes a box: the least
-/// loaded, or the lowest of several that are equally loaded. `load[r]` is the number of bytes
-/// assigned to rank r so far.
+/// Chooses, from `candidates` (group ranks, ascending), the rank that writes a box. `load[r]` is
+/// the number of bytes assigned to rank r so far.
+using ElectOwner = GroupRank (*)(std::span<const GroupRank> candidates,
+                                 std::span<const std::uint64_t> load);
+/// Chooses the least loaded rank, or the lowest of several that are equally loaded.
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
@@ -114,9 +116,9 @@ struct GlobalPlan {
 /// on the number of boxes, not on the number of ranks that share PlacedOffers. For any other key,
 /// `cover` provides the proof.
 ///
-/// In the second step, elect_least_loaded() chooses the owners, one box at a time. The boxes are
-/// ordered by number of holders (fewest first), then by size (largest first), then by key and box.
-/// Boxes that many ranks could write therefore come last and even out the load.
+/// In the second step, `elect` chooses the owners of boxes with several holders, one at a time. The
+/// boxes are ordered by number of holders (fewest first), then by size (largest first), then by key
+/// and box. Boxes that many ranks could write therefore come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH; the errors name the key, the box and the global
@@ -130,7 +132,7 @@ struct GlobalPlan {
 /// `describe` is the rule by which the ranks described their placements.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
-                       CoverProof cover = prove_cover);
+                       CoverProof cover = prove_cover, ElectOwner elect = elect_least_loaded);
 /// Plans a save in which ranks 0 to plans.size() - 1 take part.
 GlobalPlan global_plan(std::span<const LocalPlan> plans);
 

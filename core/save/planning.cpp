@@ -267,7 +267,7 @@ class Planner {
     const bool remembered = save_.planned == Planned::kReused;
     try {
       return global_plan(decode_local_plans(offers), group_.group(), known, rules_.plan.describe,
-                         rules_.plan.cover);
+                         rules_.plan.cover, rules_.plan.elect);
     } catch (const Error& error) {
       if (!remembered) throw;
       throw Error(

@@ -2,6 +2,7 @@
 
 #include "core/geometry/placement.hpp"
 #include "core/plan/cover.hpp"
+#include "core/plan/save_plan.hpp"
 
 namespace reprise {
 
@@ -12,6 +13,8 @@ struct PlanSeams {
   /// Returns the reason why boxes without a placement do not tile the tensor; nothing if they tile
   /// it.
   CoverProof cover = prove_cover;
+  /// Chooses the rank that writes a box that several ranks hold.
+  ElectOwner elect = elect_least_loaded;
 };
 
 }  // namespace reprise

@@ -33,6 +33,9 @@ struct LaneOptions {
   LogOptions log;
   /// Returns the schedule of each life on the simulated lane; if null, all choices are uniform.
   std::function<sim::SchedulePlan(std::size_t incarnation)> schedule = {};
+  /// Replaces decisions of the engine and the job on the simulated lane, before the mutant does; if
+  /// null, replaces none.
+  std::function<void(sim::Policies& policies)> decide = {};
   /// The control runs with which scenarios of trainers are compared. Several scenarios can share
   /// control runs. If null, each scenario makes its own.
   std::shared_ptr<ControlBook> controls = {};

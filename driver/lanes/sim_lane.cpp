@@ -85,6 +85,7 @@ class SimLane final : public Lane {
         memory_(std::move(memory)),
         store_("sim:", scenario.checkpoint.store, options.seed) {
     if (options.asked_seams) sim::watch_seams(policies_);
+    if (options.decide) options.decide(policies_);
     if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
   }
 

@@ -284,6 +284,7 @@ struct Scenario {
   std::int64_t shard_dim = 0;  ///< dimension along which the optimizer's boxes are split
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0 if all ranks are on one node
+  bool extra_tensor = false;        ///< true if checkpoints have a tensor that belongs to no module
   bool random_by_dp = false;        ///< true if random streams differ between ranks of dp x cp
   /// A result can count as a spike only after this many earlier results; 0 for the default.
   std::int64_t rerun_samples = 0;

@@ -153,6 +153,7 @@ void read_job(YamlMap job, Scenario& scenario) {
   read_life(job, first);
   scenario.incarnations.push_back(std::move(first));
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
+  scenario.extra_tensor = job.flag("extra_tensor").value_or(false);
   scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
   using sim::GroupField;
   scenario.groups_differ_in =

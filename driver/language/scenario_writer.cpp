@@ -170,6 +170,7 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
     put(out, "ranks_per_node", std::int64_t{scenario.ranks_per_node});
   }
   if (scenario.rerun_samples > 0) put(out, "rerun_samples", scenario.rerun_samples);
+  if (scenario.extra_tensor) put_flag(out, "extra_tensor", true);
   if (scenario.random_by_dp) put_flag(out, "random_by_dp", true);
   if (scenario.groups_differ_in != Scenario{}.groups_differ_in) {
     put(out, "groups_differ_in", std::string(name_of(scenario.groups_differ_in)));

@@ -322,6 +322,7 @@ void drop_options(const Scenario& from, Variants& variants) {
   variants.add([](Scenario& scenario) {
     for (auto& plan : scenario.incarnations) plan.keys = sim::KeyForm::kPrefixed;
   });
+  variants.add([](Scenario& scenario) { scenario.extra_tensor = false; });
   variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
   variants.add([](Scenario& scenario) { scenario.groups_differ_in = sim::GroupField::kWdMult; });
   drop_rerun(variants);
@@ -478,7 +479,7 @@ void shrink_job(Variants& variants) {
 
 std::uint64_t weight_of(const Scenario& scenario) {
   std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
-  weight += scenario.random_by_dp ? 1U : 0U;
+  weight += (scenario.extra_tensor ? 1U : 0U) + (scenario.random_by_dp ? 1U : 0U);
   weight += scenario.groups_differ_in != sim::GroupField::kWdMult ? 1U : 0U;
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);

@@ -24,6 +24,7 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.makeup.modules = plan.modules;
   if (!config.makeup.modules.empty()) config.training.clip_grad = kClipGrad;
   config.load = plan.load;
+  config.checkpoint.extra_tensor = scenario.extra_tensor;
   config.training.random_by_dp = scenario.random_by_dp;
   config.training.groups_differ_in = scenario.groups_differ_in;
   config.checkpoint.plain_first = plan.plain_first;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "sim/job/extra_tensor.hpp"
 #include "sim/job/modules/module_keys.hpp"
 
 namespace reprise::driver {
@@ -108,6 +110,40 @@ bool save_in_two(Scenario& scenario) {
   return changed;
 }
 
+// --- tensors ------------------------------------------------------------------------------------
+
+bool add_tensor(Scenario& scenario) { return !std::exchange(scenario.extra_tensor, true); }
+
+// --- writers ------------------------------------------------------------------------------------
+
+/// True if ranks hold copies of one tensor. Pipeline stages alone hold different tensors.
+bool has_copies(const sim::Layout& layout) { return layout.world_size() > layout.pp; }
+
+/// True if a life that saves has a choice of writers. Leaves the scenario as it is.
+bool has_choice_of_writers(Scenario& scenario) {
+  const auto& lives = scenario.incarnations;
+  return std::any_of(lives.begin(), lives.end(), [](const IncarnationPlan& plan) {
+    if (std::none_of(plan.actions.begin(), plan.actions.end(), must_succeed)) return false;
+    if (plan.modules.empty()) return has_copies(plan.layout);
+    return std::any_of(plan.modules.begin(), plan.modules.end(),
+                       [](const auto& module) { return has_copies(module.layout); });
+  });
+}
+
+GroupRank elect_last(std::span<const GroupRank> candidates,
+                     std::span<const std::uint64_t> /*load*/) {
+  return candidates.back();
+}
+void let_the_last_write(sim::Policies& policies) { policies.save.plan.elect = elect_last; }
+
+GroupRank elect_most_loaded(std::span<const GroupRank> candidates,
+                            std::span<const std::uint64_t> load) {
+  return *std::max_element(candidates.begin(), candidates.end(), [load](GroupRank a, GroupRank b) {
+    return load[static_cast<std::size_t>(a.value)] < load[static_cast<std::size_t>(b.value)];
+  });
+}
+void let_few_write(sim::Policies& policies) { policies.save.plan.elect = elect_most_loaded; }
+
 constexpr std::array kRelations = {
     Relation{"ranks-renamed", "it does not matter which ranks of the world a job has", rename_ranks,
              true},
@@ -115,6 +151,12 @@ constexpr std::array kRelations = {
              false},
     Relation{"saved-twice", "a second save of the same state changes nothing", save_twice, true},
     Relation{"saved-in-two", "a save on the way changes nothing", save_in_two, true},
+    Relation{"tensor-added", "another tensor in the checkpoint changes nothing", add_tensor, true,
+             nullptr, sim::kExtraKey},
+    Relation{"other-writers", "it does not matter which copy of a tensor is written",
+             has_choice_of_writers, true, let_the_last_write},
+    Relation{"fewer-writers", "it does not matter over how many ranks the writing is spread",
+             has_choice_of_writers, true, let_few_write},
 };
 
 }  // namespace

@@ -222,15 +222,29 @@ ScenarioResult run_kept(Scenario scenario, std::string name, const std::string& 
   return run_on_sim(scenario, options);
 }
 
-/// Returns how two checkpoints differ, by the first tensor.
-std::optional<Failure> judge_stored(const std::string& directory) {
+/// Returns how two checkpoints differ, by the first tensor. The right one may have a tensor `adds`.
+std::optional<Failure> judge_stored(const std::string& directory, std::string_view adds) {
   PosixStore left_store(directory + "/left");
   PosixStore right_store(directory + "/right");
   Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
   Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
   HostDevice device("host", 0);
   NoProgress progress;
-  return judge_diff(diff(left, right, device, {}, progress), {});
+  DiffReport report = diff(left, right, device, {}, progress);
+  std::erase_if(report.tensors, [adds](const auto& tensor) {
+    return tensor.key == adds && tensor.verdict == DiffVerdict::kOnlyRight;
+  });
+  return judge_diff(report, {});
+}
+
+/// Returns the options of the changed run.
+LaneOptions decided(LaneOptions options, const Relation& relation) {
+  if (relation.decide == nullptr) return options;
+  options.decide = [first = options.decide, then = relation.decide](sim::Policies& policies) {
+    if (first) first(policies);
+    then(policies);
+  };
+  return options;
 }
 
 std::optional<Failure> check_relation(const Relation& relation, const Scenario& scenario,
@@ -240,14 +254,15 @@ std::optional<Failure> check_relation(const Relation& relation, const Scenario& 
   const ScratchDirectory scratch;
   const ScenarioResult left = run_kept(scenario, "left", scratch.path(), options);
   if (auto failure = failure_of(left)) return failure;
-  const ScenarioResult right = run_kept(changed, "right", scratch.path(), options);
+  const ScenarioResult right =
+      run_kept(changed, "right", scratch.path(), decided(options, relation));
   if (auto failure = failure_of(right)) return failure;
   if (left.content_digest != right.content_digest) {
     return broken(judged::kContentDiffers, "the content's digest is '" + left.content_digest +
                                                "', and after the change '" + right.content_digest +
                                                "'");
   }
-  return relation.keeps_keys ? judge_stored(scratch.path()) : std::nullopt;
+  return relation.keeps_keys ? judge_stored(scratch.path(), relation.adds) : std::nullopt;
 }
 
 /// Draws scenarios until the relation has something to change in one.
@@ -295,6 +310,9 @@ const std::array kProperties = {
     related<1>(),
     related<2>(),
     related<3>(),
+    related<4>(),
+    related<5>(),
+    related<6>(),
 };
 
 std::string lower(std::string text) {

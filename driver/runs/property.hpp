@@ -44,7 +44,8 @@ struct Property {
 ///                 own layout or that of the last incarnation
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
-///   ranks-renamed, keys-renamed, saved-twice, saved-in-two
+///   ranks-renamed, keys-renamed, saved-twice, saved-in-two, tensor-added, other-writers,
+///   fewer-writers
 ///                 the relations of metamorphic.hpp: a change that must change no content
 std::span<const Property> properties();
 /// Returns the property of that name. Throws USAGE with the known names if there is none.

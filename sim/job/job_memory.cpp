@@ -30,6 +30,7 @@ std::vector<ByteSpan> memory(JobData& job) {
       if (family.foreign) add_shard(*family.foreign);
     }
   }
+  add(job.extra);
   for (const auto& moved : job.moved) all.emplace_back(moved.old.get(), moved.bytes);
   return all;
 }
@@ -45,6 +46,7 @@ void reallocate(JobData& job) {
       job.moved.push_back(move_elsewhere(family.optimizer->stored()));
     }
   }
+  if (job.extra.size() > 0) job.moved.push_back(move_elsewhere(job.extra));
 }
 
 }  // namespace reprise::sim

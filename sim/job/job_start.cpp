@@ -5,6 +5,7 @@
 
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
+#include "sim/job/extra_tensor.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -111,6 +112,7 @@ JobData started(JobConfig config, Fabric& fabric, const JobPolicy& policy) {
     start_streams_anew(module, training.seed);
   }
   job.batches = DataIterator({.cursor = 0}, job.config.rerun.options.iterators);
+  make_extra(job);
   make_machine(job);
   return job;
 }

@@ -7,6 +7,7 @@
 #include "sim/job/bucket_leaves.hpp"
 #include "sim/job/data/job_groups.hpp"
 #include "sim/job/data/state_parts.hpp"
+#include "sim/job/extra_tensor.hpp"
 #include "sim/job/module_leaves.hpp"
 #include "sim/job/rerun_checkpoint.hpp"
 
@@ -105,6 +106,7 @@ StateDict leaves(JobData& job, const JobPolicy& policy, const Basis& basis,
            module_leaves(job, making_of(job, policy, m, basis, job.config.checkpoint.keys, parts),
                          state.common));
   }
+  add_extra(job, state);
   add_rerun(job, state, policy);
   return state;
 }

@@ -9,6 +9,7 @@
 #include "sim/job/bucket_leaves.hpp"
 #include "sim/job/data/job_groups.hpp"
 #include "sim/job/data/state_parts.hpp"
+#include "sim/job/extra_tensor.hpp"
 #include "sim/job/job_start.hpp"
 #include "sim/job/load_checks.hpp"
 #include "sim/job/module_leaves.hpp"
@@ -239,6 +240,7 @@ LoadRequest load_request(JobData& job, const Stored& stored, const JobGroups& gi
   }
   if (job.taking.random) leave_random(job, request, from, keys);
   leave_behind(job, request, saved, from, stored);
+  add_extra(job, request.wanted);
   request_rerun(job, request, stored.common);
   request.wanted = job.policy.requested(std::move(request.wanted));
   return request;

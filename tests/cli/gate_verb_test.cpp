@@ -248,6 +248,11 @@ TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
   const auto met = judged("{scenarios: 4}");
   EXPECT_EQ(met.exit_code, 0) << met.all();
   EXPECT_NE(met.out.find("accepted\n"), std::string::npos) << met.all();
+  EXPECT_NE(met.out.find("sim: 4 scenarios, "), std::string::npos) << met.all();
+  EXPECT_EQ(met.out.find("baseline"), std::string::npos) << met.all();
+  const Json json = Json::parse(judged("{scenarios: 4}", {"--json"}).out);
+  EXPECT_EQ(json["lanes"][0]["shown"]["scenarios"], 4) << json;
+  EXPECT_FALSE(json["lanes"][0].contains("demanded")) << json;
   const std::pair<std::string, std::string> rows[] = {
       {"{scenarios: 5}", "scenarios: 4 ran, the policy demands 5"},
       {"{doubled: 1}", "determinism: 0 runs doubled, the policy demands 1"},
@@ -257,7 +262,8 @@ TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
        "0 pairs of layouts passed with fully_reshardable, the policy demands 110889"},
       {"{exhaustive: [{sharding: fsdp_dtensor, hsdp: true, pairs: 1}]}",
        "0 pairs of layouts passed with fsdp_dtensor hsdp, the policy demands 1"},
-      {"{}\n  mpi: {}", "lane mpi: the policy demands a report of it, and none was given"},
+      {"{scenarios: 4}\n  mpi: {skipped: 9}",
+       "lane mpi: the policy demands a report of it, and none was given"},
   };
   for (const auto& [policy, says] : rows) {
     const auto refused = judged(policy);
@@ -270,6 +276,7 @@ TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
   EXPECT_EQ(both.exit_code, 1) << both.all();
   const auto beside = judged("{scenarios: 4}", {"--baseline", path("baseline.json")});
   EXPECT_EQ(beside.exit_code, 0) << beside.all();
+  EXPECT_NE(beside.out.find("sim: 4 scenarios (baseline 4)"), std::string::npos) << beside.all();
 }
 
 TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
@@ -285,6 +292,8 @@ TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
       {"lane: {}\n", "1:1", "the unknown key 'lane'"},
       {"lanes: {}\n", "1:8", "names no lane, so it demands nothing"},
       {"lanes:\n  smi: {}\n", "2:8", "'smi' is no lane"},
+      {"lanes:\n  sim: {}\n", "2:8", "sim demands nothing; say what its report must show"},
+      {"lanes:\n  sim: {scenarios: 4}\n  mpi: {}\n", "3:8", "mpi demands nothing"},
       {"lanes:\n  sim: {}\nmore: 1\n", "3:1", "the unknown key 'more'"},
       {"lanes:\n  sim: {scenario: 3}\n", "2:9", "did you mean 'scenarios'"},
       {sim + "scenarios: many\n", "3:16", "wants a whole number under 'scenarios'"},

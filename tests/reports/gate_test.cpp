@@ -71,7 +71,7 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
   ASSERT_EQ(ruling.lanes.size(), 1U);
   EXPECT_EQ(ruling.lanes[0].shown.elements, 400U);
-  EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
+  EXPECT_EQ(ruling.lanes[0].demanded->elements, 400U);
 }
 
 /// Compares the report with a baseline from an earlier commit. The report is allowed to contain

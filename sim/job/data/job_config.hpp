@@ -49,6 +49,7 @@ struct CheckpointForm {
   bool plain_first = false;           ///< true if an optimizer's plain parameter group comes first
   KeyForm keys = KeyForm::kPrefixed;  ///< form of the modules' keys
   std::string rng_prefix = {};        ///< prefix of the keys of random states
+  bool extra_tensor = false;          ///< true if there is a tensor that belongs to no module
 };
 
 /// The groups that saves and loads use.

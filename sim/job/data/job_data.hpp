@@ -10,6 +10,7 @@
 #include "sim/job/data/job_config.hpp"
 #include "sim/job/data/policy.hpp"
 #include "sim/job/data/step_record.hpp"
+#include "sim/job/model/array.hpp"
 #include "sim/job/model/data_iterator.hpp"
 #include "sim/job/model/progress.hpp"
 #include "sim/job/modules/module.hpp"
@@ -32,6 +33,7 @@ struct JobData {
   DataIterator batches;
   std::vector<AppliedSamples> applied;  ///< samples that this life has used
   std::vector<Moved> moved;             ///< moves of storage to other addresses, in order
+  Array<std::uint8_t> extra;  ///< a tensor that belongs to no module; empty if there is none
 };
 
 }  // namespace reprise::sim

@@ -6,6 +6,7 @@
 #include "core/base/random.hpp"
 #include "core/geometry/tiling.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
+#include "tests/laws/generators/geometry.hpp"
 
 namespace reprise {
 namespace {
@@ -41,23 +42,9 @@ bool covered_once(const Dims& shape, const std::vector<Box>& boxes) {
 
 RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed)) {
   Stream random(seed);
-  Dims shape;
-  for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
-    shape.push_back(static_cast<std::int64_t>(1 + random.below(5)));
-  }
-  // Splits the shape into boxes at random positions. Sometimes damages the tiling afterwards.
-  std::vector<Box> boxes = {Box::whole(shape)};
-  for (std::uint64_t cuts = random.below(12); cuts > 0 && !shape.empty(); --cuts) {
-    Box& box = boxes[random.below(boxes.size())];
-    const std::size_t d = random.below(shape.size());
-    const auto at =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(box.extent[d]) + 1));
-    Box rest = box;
-    rest.offset[d] += at;
-    rest.extent[d] -= at;
-    box.extent[d] = at;
-    boxes.push_back(rest);
-  }
+  const Dims shape = *laws::shapes({.extent_least = 1, .extent_most = 5});
+  std::vector<Box> boxes = *laws::tilings_of(shape, 11);
+  // Sometimes damages the tiling.
   for (std::uint64_t hurts = random.below(3); hurts > 0; --hurts) {
     const std::size_t i = random.below(boxes.size());
     const std::uint64_t how = random.below(4);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/random.hpp"
+#include "tests/laws/generators/geometry.hpp"
 
 namespace reprise {
 namespace {
@@ -27,33 +28,6 @@ StoredTensor stored(const std::string& key, const Dims& shape, const std::vector
     offset += 100;
   }
   return tensor;
-}
-
-std::vector<Box> cut_at_random(const Box& whole, Stream& random, std::uint64_t cuts) {
-  std::vector<Box> boxes = {whole};
-  for (; cuts > 0 && whole.ndim() > 0; --cuts) {
-    Box& box = boxes[random.below(boxes.size())];
-    const std::size_t d = random.below(whole.ndim());
-    const auto at =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(box.extent[d]) + 1));
-    Box rest = box;
-    rest.offset[d] += at;
-    rest.extent[d] -= at;
-    box.extent[d] = at;
-    boxes.push_back(rest);
-  }
-  return boxes;
-}
-
-Box box_at_random(const Dims& shape, Stream& random) {
-  Box box = Box::whole(shape);
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    box.offset[d] =
-        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(shape[d]) + 1));
-    box.extent[d] = static_cast<std::int64_t>(
-        random.below(static_cast<std::uint64_t>(shape[d] - box.offset[d]) + 1));
-  }
-  return box;
 }
 
 /// Follows the plan element by element. Counts how often each wanted element is delivered, and
@@ -118,17 +92,14 @@ void expect_exact(const LoadPlan& plan, const TensorLeaf& leaf, const StoredTens
 RC_GTEST_PROP(LoadPlan, each_wanted_element_comes_once_from_where_it_is_stored,
               (std::uint64_t seed)) {
   Stream random(seed);
-  Dims shape;
-  for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
-    shape.push_back(static_cast<std::int64_t>(random.below(6)));
-  }
-  auto tensor = stored("w", shape, cut_at_random(Box::whole(shape), random, random.below(9)));
+  const Dims shape = *laws::shapes({.extent_most = 5});
+  auto tensor = stored("w", shape, *laws::tilings_of(shape, 8));
   for (auto& chunk : tensor.chunks) {
     chunk.file = static_cast<FileIndex>(random.below(3));
     chunk.range.offset += 1000 * random.below(5);
   }
   std::vector<Box> boxes;
-  for (std::uint64_t n = random.below(5); n > 0; --n) boxes.push_back(box_at_random(shape, random));
+  for (std::uint64_t n = random.below(5); n > 0; --n) boxes.push_back(*laws::boxes_within(shape));
   const TensorLeaf leaf = want("w", shape, boxes);
   Catalog catalog;
   catalog.files = {"a", "b", "c"};
@@ -146,13 +117,13 @@ RC_GTEST_PROP(LoadPlan, flattened_tensors_give_each_element_once, (std::uint64_t
   std::uint64_t offset = 0;
   for (std::int64_t b = 0; b < volume(cuts); ++b) {
     const Dims at = index_at(b, cuts);
-    for (const Box& range : cut_at_random(Box::whole({block}), random, random.below(4))) {
+    for (const Box& range : *laws::tilings_of({block}, 3)) {
       tensor.chunks.push_back(
           {{{at[0], at[1], range.offset[0]}, {1, 1, range.extent[0]}}, 0, {offset++, 1}});
     }
   }
   const TensorLeaf leaf =
-      want("w", original, {box_at_random(original, random), box_at_random(original, random)});
+      want("w", original, {*laws::boxes_within(original), *laws::boxes_within(original)});
   Catalog catalog;
   catalog.files = {"a"};
   catalog.tensors = {tensor};

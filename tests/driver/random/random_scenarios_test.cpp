@@ -91,6 +91,9 @@ TEST(RandomScenarios, ranks_renamed) { expect_holds("ranks-renamed"); }
 TEST(RandomScenarios, keys_renamed) { expect_holds("keys-renamed"); }
 TEST(RandomScenarios, saved_twice) { expect_holds("saved-twice"); }
 TEST(RandomScenarios, saved_in_two) { expect_holds("saved-in-two"); }
+TEST(RandomScenarios, tensor_added) { expect_holds("tensor-added"); }
+TEST(RandomScenarios, other_writers) { expect_holds("other-writers"); }
+TEST(RandomScenarios, fewer_writers) { expect_holds("fewer-writers"); }
 
 }  // namespace
 }  // namespace reprise::driver

@@ -65,6 +65,7 @@ job:
     audio: {model: audio-tiny, layout: dp2, frozen: true}
     language: {model: language-tiny, layout: tp2 pp2, sharding: dp_reshardable}
   optimizer: {kind: adam, sharding: fsdp_dtensor}
+  extra_tensor: true
   random_by_dp: true
   group_order: plain_first
   keys: bare
@@ -130,7 +131,7 @@ TEST(Shrink, modules_become_one_in_its_plainest_form) {
       EXPECT_EQ(plan.load, sim::LoadChoice{}) << to_yaml(small);
       EXPECT_FALSE(plan.plain_first || plan.keys != sim::KeyForm::kPrefixed) << to_yaml(small);
     }
-    EXPECT_FALSE(small.random_by_dp) << to_yaml(small);
+    EXPECT_FALSE(small.extra_tensor || small.random_by_dp) << to_yaml(small);
     EXPECT_EQ(small.incarnations[0].actions, std::vector<Action>{SaveAction{}}) << to_yaml(small);
   };
   std::size_t shrunk = 0;

@@ -47,11 +47,12 @@ inline rc::Gen<Box> boxes_within(const Dims& shape) {
   });
 }
 
-/// Lists of disjoint boxes that cover a tensor of this shape.
-inline rc::Gen<std::vector<Box>> tilings_of(const Dims& shape) {
-  return rc::gen::exec([shape] {
+/// Lists of disjoint boxes that cover a tensor of this shape, made by at most `cuts_most` cuts.
+/// Some boxes may be empty.
+inline rc::Gen<std::vector<Box>> tilings_of(const Dims& shape, std::int64_t cuts_most = 6) {
+  return rc::gen::exec([shape, cuts_most] {
     std::vector<Box> boxes = {Box::whole(shape)};
-    for (auto cuts = shape.empty() ? 0 : any_from(0, 6); cuts > 0; --cuts) {
+    for (auto cuts = shape.empty() ? 0 : any_from(0, cuts_most); cuts > 0; --cuts) {
       Box& box = boxes[any_below(boxes.size())];
       const std::size_t d = any_below(shape.size());
       const auto at = any_from(0, box.extent[d]);
