@@ -9,7 +9,7 @@ readonly night_steps=(
   "catalogue     900 every scenario twice, random ones, the mutants"
   "exhaust      1800 every pair of layouts of 1 to 8 ranks"
   "mpi           500 a sample of the scenarios on MPI processes, each twice"
-  "matrix        900 every mutant in one row of each scenario file"
+  "matrix       1500 every mutant in one row of each scenario file"
   "explore      1500 random scenarios for 20 minutes"
 )
 readonly week_steps=(

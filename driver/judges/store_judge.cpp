@@ -15,6 +15,7 @@
 #include "properties/ruling_code.hpp"
 #include "properties/slot_keys.hpp"
 #include "reprise/error.hpp"
+#include "sim/job/extra_tensor.hpp"
 #include "sim/job/rerun/rerun_machine.hpp"
 
 namespace reprise::driver {
@@ -225,7 +226,9 @@ class StoreJudge {
 
   void judge_keys(const Checkpoint& checkpoint, Step step) {
     std::vector<std::string> keys;
-    for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);  // which is of no model
+    }
     const Rulings found = judge_slot_keys(keys);
     if (found.empty()) return;
     rulings_.push_back(
