@@ -27,7 +27,6 @@ using sim::FaultKind;
 using sim::FaultMoment;
 
 constexpr std::int32_t kWorldMax = 4;
-constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {FaultMoment::kBefore, FaultMoment::kDuring, FaultMoment::kAfter};
 /// Faults of a save that leave either the old checkpoint or the new one.
 constexpr std::array kHonestFaults = {FaultKind::kWriteError, FaultKind::kNoSpace,
@@ -48,13 +47,7 @@ void draw_checkpoint(Stream random, CheckpointPlan& plan) {
   // store lies.
   plan.reads_once = chance(random, 4) && !plan.falls_back;
   if (chance(random, 2)) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
-  plan.async = chance(random, 2);
-  if (!plan.async) return;
-  plan.late = chance(random, 3);
-  plan.in_flight = number(random, 1, 2);
-  if (!chance(random, 4)) return;
-  plan.batch_bytes = kBatchLeast;
-  plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
+  draw_async(random, {.late_one_in = 3, .in_flight_most = 2, .small_one_in = 4}, plan);
 }
 
 Scenario job_of(Stream random, std::uint64_t seed) {
