@@ -7,6 +7,8 @@
 //                            |----X---      schedules, and what they reach is a place to branch
 //                            '-----         from in turn
 //
+// Most branches go on with the lives of other timelines, in which those reached something rare.
+//
 // Two events that must come one after the other, each in one timeline of a thousand, need a million
 // timelines by seeds alone. With branches they need some thousands.
 

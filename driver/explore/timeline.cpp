@@ -286,11 +286,9 @@ std::vector<std::string> tuples_of(const Scenario& scenario, std::size_t number,
   return tuples;
 }
 
-void add_new(const std::vector<std::string>& names, std::size_t life, std::vector<Sighting>& all) {
-  for (const auto& name : names) {
-    const bool known = std::any_of(all.begin(), all.end(),
-                                   [&name](const Sighting& one) { return one.name == name; });
-    if (!known) all.push_back({name, life});
+void add(const std::vector<std::string>& names, std::size_t life, std::vector<Sighting>& all) {
+  for (const auto& name : std::set<std::string>(names.begin(), names.end())) {
+    all.push_back({name, life});
   }
 }
 
@@ -334,8 +332,8 @@ void run_lives_of(const Scenario& scenario, const LaneOptions& options, Timeline
   }
   lane->finish();
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    add_new(marks_of({scenario, i, lives, stores, past}), i, seen.marks);
-    add_new(tuples_of(scenario, i, lives), i, seen.tuples);
+    add(marks_of({scenario, i, lives, stores, past}), i, seen.marks);
+    add(tuples_of(scenario, i, lives), i, seen.tuples);
   }
   const reports::ScenarioResult result = judge(scenario, lives);
   seen.verdict = result.verdict;
