@@ -185,6 +185,7 @@ class Search {
     if (seen.verdict == reports::Verdict::kFail) note_failure(planned, seen);
     if (seen.verdict == reports::Verdict::kInconclusive) ++coverage.inconclusive;
     if (coverage.runs >= next_point_) add_point();
+    request_.taken(planned.recipe, seen);
   }
 
   static void note(const Planned& planned, const TimelineResult& seen,

@@ -35,6 +35,9 @@ struct ExploreRequest {
   std::function<bool()> interrupted = [] { return false; };
   /// Called after each batch.
   std::function<void(std::uint64_t runs, double seconds)> progress = [](std::uint64_t, double) {};
+  /// Called with each timeline, in the order of their numbers.
+  std::function<void(const Recipe&, const TimelineResult&)> taken = [](const Recipe&,
+                                                                       const TimelineResult&) {};
   /// Runs one timeline; tests may pass another world.
   std::function<TimelineResult(const Recipe&, const std::string& mutant)> run = run_timeline;
   std::vector<std::string> marks = {};  ///< those to report; if empty, all_marks()
