@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 
+#include "campaign.hpp"
 #include "driver/explore/finding.hpp"
 #include "driver/explore/marks.hpp"
 
@@ -101,6 +103,20 @@ TEST(Explore, a_recipe_shows_the_failure_again) {
     return;
   }
   FAIL() << "no search found anything";
+}
+
+/// So one campaign measures all planted defects at once.
+TEST(Explore, a_planted_defect_is_found_by_the_first_timeline_with_its_pair) {
+  ExploreRequest request = toy_request(2);
+  request.runs_max = 5000;
+  std::stringstream text;
+  write_campaign(request, text);
+  const auto pairs = first_timelines(read_campaign(text));
+  const auto first = pairs.find({"first", "second"});
+  ASSERT_NE(first, pairs.end());
+  const auto findings = explore(planted(2, 5000, false)).coverage.findings;
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings.front().at_run, first->second + 1);
 }
 
 TEST(Explore, takes_the_same_course_with_any_number_of_threads) {
