@@ -1,4 +1,4 @@
-#include "campaign.hpp"
+#include "tests/driver/explore/campaign.hpp"
 
 #include <algorithm>
 #include <istream>

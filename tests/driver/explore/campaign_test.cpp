@@ -1,6 +1,6 @@
 // Tests how a campaign is written, read and compared.
 
-#include "campaign.hpp"
+#include "tests/driver/explore/campaign.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "campaign.hpp"
 #include "driver/explore/finding.hpp"
 #include "driver/explore/marks.hpp"
+#include "tests/driver/explore/campaign.hpp"
 
 namespace reprise::driver {
 namespace {

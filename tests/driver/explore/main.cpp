@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "campaign.hpp"
+#include "tests/driver/explore/campaign.hpp"
 
 namespace reprise::driver {
 namespace {
