@@ -1,8 +1,12 @@
 #include "driver/explore/explore.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
 
 #include "driver/explore/finding.hpp"
 #include "driver/explore/marks.hpp"
@@ -22,9 +26,14 @@ constexpr std::uint64_t kOfTimelines = 5;
 constexpr std::uint64_t kAnew = 2;
 /// One of four branches starts from a tuple, and the others start from marks.
 constexpr std::uint64_t kOfBranches = 4;
-/// A behaviour that at most one of so many timelines has is worth branching from.
+/// A behaviour that at most one of so many timelines that began anew has is worth branching from.
+/// Branches do not count, because those that seek a rare behaviour would soon make it a common one.
 constexpr std::uint64_t kRareOneIn = 50;
 constexpr std::size_t kParentsMax = 8;
+/// Three of four branches go on with lives of other timelines, so that one rare behaviour comes
+/// after another. The fourth draws what comes next, because only a new plan or a new schedule shows
+/// what no timeline reached.
+constexpr std::uint64_t kOfCrossings = 4;
 constexpr std::uint64_t kSeedMask = 0xffff'ffff;  // short seeds make recipes that people can type
 
 /// A timeline to branch from, and the life in which it reached the behaviour.
@@ -36,9 +45,11 @@ struct Parent {
 
 /// A mark or tuple that was seen.
 struct Behaviour {
-  std::uint64_t hits = 0;      ///< timelines that reached it by themselves, not by their parent
+  std::uint64_t hits = 0;      ///< timelines that reached it and began anew
   std::uint64_t branches = 0;  ///< timelines that branched from it
   std::vector<Parent> parents = {};
+  /// By life, the newest timeline that reached it there by itself.
+  std::array<std::optional<Recipe>, kTimelineLives> newest = {};
 };
 using Behaviours = std::map<std::string, Behaviour>;
 
@@ -104,6 +115,9 @@ class Search {
     }
     ++from->branches;
     const Parent& parent = one_of(random, from->parents);
+    if (!chance(random, kOfCrossings)) {
+      if (auto crossed = crossing(random, parent)) return std::move(*crossed);
+    }
     const Split split = split_after(random, parent);
     return {.recipe = parent.recipe.branch(split), .from_life = split.life, .branch = true};
   }
@@ -112,14 +126,33 @@ class Search {
     return chance(random, 4) ? sim::Choosing::kPriority : sim::Choosing::kUniform;
   }
 
+  bool is_rare(const Behaviour& one) const {
+    return !one.parents.empty() && one.hits * kRareOneIn <= std::max(anew_, kRareOneIn);
+  }
+
+  /// Goes on from the parent with lives of other timelines, in each of which one of them reached
+  /// another rare behaviour. Returns nothing if no such life is known.
+  std::optional<Planned> crossing(Stream& random, const Parent& parent) const {
+    std::optional<Planned> planned;
+    for (std::size_t life = parent.life + 1; life < kTimelineLives; ++life) {
+      std::vector<const Recipe*> others;
+      for (const auto& [name, one] : chance(random, kOfBranches) ? tuples_ : marks_) {
+        if (is_rare(one) && one.newest[life]) others.push_back(&*one.newest[life]);
+      }
+      if (others.empty()) continue;
+      if (!planned) planned = Planned{.recipe = parent.recipe, .from_life = life, .branch = true};
+      planned->recipe = planned->recipe.cross(life, *one_of(random, others));
+    }
+    return planned;
+  }
+
   /// Returns the behaviour with the least product of timelines that reached it and branches from
   /// it, so that each rare one gets its share and the rarest most. Null if none is rare.
   Behaviour* rarest(Behaviours& all) const {
     Behaviour* found = nullptr;
-    const auto spent = [](const Behaviour& one) { return one.hits * (one.branches + 1); };
+    const auto spent = [](const Behaviour& one) { return (one.hits + 1) * (one.branches + 1); };
     for (auto& [name, one] : all) {
-      if (one.parents.empty()) continue;
-      if (one.hits * kRareOneIn > std::max(result_.coverage.runs, kRareOneIn)) continue;
+      if (!is_rare(one)) continue;
       if (found == nullptr || spent(one) < spent(*found)) found = &one;
     }
     return found;
@@ -141,31 +174,39 @@ class Search {
   void take(const Planned& planned, const TimelineResult& seen) {
     auto& coverage = result_.coverage;
     ++coverage.runs;
-    if (planned.branch) ++coverage.branches;
+    ++(planned.branch ? coverage.branches : anew_);
     if (!request_.mutant.empty() && !seen.unasked) ++result_.asked;
     note_size(planned, seen);
-    for (const auto& mark : seen.marks) {
-      const auto count = counts_.find(mark.name);
-      if (count == counts_.end()) continue;
-      ++count->second;
-      note(planned, seen, mark, marks_);
-    }
-    for (const auto& tuple : seen.tuples) note(planned, seen, tuple, tuples_);
+    std::set<std::string_view> reached;
+    for (const auto& mark : seen.marks) reached.insert(mark.name);
+    for (auto& [name, count] : counts_) count += reached.count(name);
+    note(planned, seen, seen.marks, marks_);
+    note(planned, seen, seen.tuples, tuples_);
     if (seen.verdict == reports::Verdict::kFail) note_failure(planned, seen);
     if (seen.verdict == reports::Verdict::kInconclusive) ++coverage.inconclusive;
     if (coverage.runs >= next_point_) add_point();
+    request_.taken(planned.recipe, seen);
   }
 
-  static void note(const Planned& planned, const TimelineResult& seen, const Sighting& sighting,
-                   Behaviours& all) {
-    Behaviour& behaviour = all[sighting.name];
-    const bool inherited = planned.branch && sighting.life < planned.from_life;
-    if (inherited) return;
-    ++behaviour.hits;
-    const std::uint64_t decisions =
-        sighting.life < seen.lives.size() ? seen.lives[sighting.life].decisions : 0;
+  static void note(const Planned& planned, const TimelineResult& seen,
+                   const std::vector<Sighting>& sightings, Behaviours& all) {
+    std::set<std::string_view> known;
+    for (const auto& sighting : sightings) {
+      Behaviour& behaviour = all[sighting.name];
+      const bool first = known.insert(sighting.name).second;
+      const bool inherited = planned.branch && sighting.life < planned.from_life;
+      if (inherited) continue;
+      behaviour.newest.at(sighting.life) = planned.recipe;
+      if (first) note_first(planned, seen, sighting.life, behaviour);
+    }
+  }
+
+  static void note_first(const Planned& planned, const TimelineResult& seen, std::size_t life,
+                         Behaviour& behaviour) {
+    if (!planned.branch) ++behaviour.hits;
+    const std::uint64_t decisions = life < seen.lives.size() ? seen.lives[life].decisions : 0;
     auto& parents = behaviour.parents;
-    parents.push_back({planned.recipe, sighting.life, decisions});
+    parents.push_back({planned.recipe, life, decisions});
     // The earlier a behaviour came, the more lives are left to go on with.
     std::stable_sort(parents.begin(), parents.end(),
                      [](const Parent& a, const Parent& b) { return a.life < b.life; });
@@ -220,6 +261,7 @@ class Search {
   std::map<std::string, std::uint64_t> counts_;  ///< timelines by mark, also those by a parent
   Behaviours marks_;
   Behaviours tuples_;
+  std::uint64_t anew_ = 0;  ///< timelines that began anew
   std::uint64_t next_point_ = 10;
 };
 

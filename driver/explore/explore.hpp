@@ -7,6 +7,8 @@
 //                            |----X---      schedules, and what they reach is a place to branch
 //                            '-----         from in turn
 //
+// Most branches go on with the lives of other timelines, in which those reached something rare.
+//
 // Two events that must come one after the other, each in one timeline of a thousand, need a million
 // timelines by seeds alone. With branches they need some thousands.
 
@@ -33,6 +35,9 @@ struct ExploreRequest {
   std::function<bool()> interrupted = [] { return false; };
   /// Called after each batch.
   std::function<void(std::uint64_t runs, double seconds)> progress = [](std::uint64_t, double) {};
+  /// Called with each timeline, in the order of their numbers.
+  std::function<void(const Recipe&, const TimelineResult&)> taken = [](const Recipe&,
+                                                                       const TimelineResult&) {};
   /// Runs one timeline; tests may pass another world.
   std::function<TimelineResult(const Recipe&, const std::string& mutant)> run = run_timeline;
   std::vector<std::string> marks = {};  ///< those to report; if empty, all_marks()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 
 #include "core/base/hash.hpp"
@@ -60,6 +61,16 @@ Recipe Recipe::branch(const Split& split) const {
   std::erase_if(branched.splits, [&split](const Split& one) { return !is_before(one, split); });
   branched.splits.push_back(split);
   return branched;
+}
+
+Recipe Recipe::cross(std::size_t life, const Recipe& other) const {
+  const Split start{.life = life,
+                    .seed = other.seed_of_life(life),
+                    .choosing = other.schedule_of(life).splits.front().choosing};
+  Recipe crossed = branch(start);
+  std::copy_if(other.splits.begin(), other.splits.end(), std::back_inserter(crossed.splits),
+               [&start](const Split& one) { return is_before(start, one); });
+  return crossed;
 }
 
 std::uint64_t Recipe::seed_of_life(std::size_t life) const {

@@ -35,6 +35,8 @@ struct Recipe {
   /// Returns the recipe that is the same up to the split and follows the split's seed from there.
   /// Later splits of this recipe have no effect on such a timeline and are dropped.
   Recipe branch(const Split& split) const;
+  /// Returns the recipe that is the same up to the life and follows the other recipe from there.
+  Recipe cross(std::size_t life, const Recipe& other) const;
   /// Returns the seed that decides about the plan of a life: its layout, steps and faults.
   std::uint64_t seed_of_life(std::size_t life) const;
   /// Returns the schedule of a life: from decision 0 on it comes from seed_of_life().

@@ -27,7 +27,6 @@ using sim::FaultKind;
 using sim::FaultMoment;
 
 constexpr std::int32_t kWorldMax = 4;
-constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {FaultMoment::kBefore, FaultMoment::kDuring, FaultMoment::kAfter};
 /// Faults of a save that leave either the old checkpoint or the new one.
 constexpr std::array kHonestFaults = {FaultKind::kWriteError, FaultKind::kNoSpace,
@@ -48,13 +47,7 @@ void draw_checkpoint(Stream random, CheckpointPlan& plan) {
   // store lies.
   plan.reads_once = chance(random, 4) && !plan.falls_back;
   if (chance(random, 2)) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
-  plan.async = chance(random, 2);
-  if (!plan.async) return;
-  plan.late = chance(random, 3);
-  plan.in_flight = number(random, 1, 2);
-  if (!chance(random, 4)) return;
-  plan.batch_bytes = kBatchLeast;
-  plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
+  draw_async(random, {.late_one_in = 3, .in_flight_most = 2, .small_one_in = 4}, plan);
 }
 
 Scenario job_of(Stream random, std::uint64_t seed) {
@@ -293,11 +286,9 @@ std::vector<std::string> tuples_of(const Scenario& scenario, std::size_t number,
   return tuples;
 }
 
-void add_new(const std::vector<std::string>& names, std::size_t life, std::vector<Sighting>& all) {
-  for (const auto& name : names) {
-    const bool known = std::any_of(all.begin(), all.end(),
-                                   [&name](const Sighting& one) { return one.name == name; });
-    if (!known) all.push_back({name, life});
+void add(const std::vector<std::string>& names, std::size_t life, std::vector<Sighting>& all) {
+  for (const auto& name : std::set<std::string>(names.begin(), names.end())) {
+    all.push_back({name, life});
   }
 }
 
@@ -341,8 +332,8 @@ void run_lives_of(const Scenario& scenario, const LaneOptions& options, Timeline
   }
   lane->finish();
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    add_new(marks_of({scenario, i, lives, stores, past}), i, seen.marks);
-    add_new(tuples_of(scenario, i, lives), i, seen.tuples);
+    add(marks_of({scenario, i, lives, stores, past}), i, seen.marks);
+    add(tuples_of(scenario, i, lives), i, seen.tuples);
   }
   const reports::ScenarioResult result = judge(scenario, lives);
   seen.verdict = result.verdict;

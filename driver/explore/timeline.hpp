@@ -24,7 +24,7 @@ inline constexpr std::size_t kTimelineLives = 6;
 /// the plans of the lives before it; the job depends only on the recipe's seed.
 Scenario scenario_of(const Recipe& recipe);
 
-/// A mark or a tuple that was seen, and the life in which it was seen first.
+/// A mark or a tuple that was seen in a life.
 struct Sighting {
   std::string name;
   std::size_t life = 0;
@@ -40,7 +40,7 @@ struct LifeSize {
 
 /// The result of a timeline: what it reached, and the verdict on it.
 struct TimelineResult {
-  std::vector<Sighting> marks = {};   ///< see marks.hpp; each once
+  std::vector<Sighting> marks = {};   ///< see marks.hpp; by life, each once in a life
   std::vector<Sighting> tuples = {};  ///< phase and step, fault, how the life ended and went on
   std::vector<LifeSize> lives = {};
   bool unasked = false;  ///< true if a mutant was active but its functions were never called

@@ -204,18 +204,6 @@ Strictness draw_strictness(Stream& random) {
   return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
-/// Decides at random whether saves run during training. If they do, sometimes delays their
-/// background work, and sometimes gives them very little staging memory.
-void draw_async(Stream random, CheckpointPlan& plan) {
-  plan.async = chance(random, 2);
-  if (!plan.async) return;
-  plan.late = chance(random, 2);
-  plan.in_flight = number(random, 1, 3);
-  if (!chance(random, 3)) return;
-  plan.batch_bytes = kBatchLeast;
-  plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
-}
-
 bool refuses_absent(Strictness mode) {
   return mode == Strictness::kAssumeOkUnexpected || mode == Strictness::kRaiseUnexpected ||
          mode == Strictness::kRaiseAll;
@@ -247,7 +235,7 @@ Scenario random_job(Stream& random) {
   scenario.shard_dim = chance(random, 2) ? 0 : number(random, 1, 2);
   scenario.ranks_per_node = chance(random, 2) ? 0 : static_cast<std::int32_t>(number(random, 1, 4));
   scenario.checkpoint.strictness = draw_strictness(random);
-  draw_async(random.split("async"), scenario.checkpoint);
+  draw_async(random.split("async"), {}, scenario.checkpoint);
   Stream reads = random.split("reads");
   scenario.checkpoint.reads_once = chance(reads, 3);
   scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
@@ -383,6 +371,16 @@ Layout random_layout(Stream& random, const std::string& model, std::int32_t worl
   if (chance(random, 3)) draw_order(random, layout);
   sim::check(layout);
   return layout;
+}
+
+void draw_async(Stream random, const AsyncOdds& odds, CheckpointPlan& plan) {
+  plan.async = chance(random, 2);
+  if (!plan.async) return;
+  plan.late = chance(random, odds.late_one_in);
+  plan.in_flight = number(random, 1, odds.in_flight_most);
+  if (!chance(random, odds.small_one_in)) return;
+  plan.batch_bytes = kBatchLeast;
+  plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
 }
 
 Scenario random_scenario(Stream random, const CaseLimits& limits) {

@@ -21,6 +21,16 @@ std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
+/// How the settings of saves that run during training are drawn.
+struct AsyncOdds {
+  std::uint64_t late_one_in = 2;
+  std::int64_t in_flight_most = 3;
+  std::uint64_t small_one_in = 3;
+};
+/// Decides at random whether saves run during training. If they do, sometimes delays their
+/// background work, and sometimes gives them very little staging memory.
+void draw_async(Stream random, const AsyncOdds& odds, CheckpointPlan& plan);
+
 /// Returns a whole scenario with its expectations. In half of the loads, the layout differs from
 /// the previous one in one or two axes; in the others, it is drawn anew. A third of the lives order
 /// their ranks differently, some with gaps. One scenario in four is a job of modules, see

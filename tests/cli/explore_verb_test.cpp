@@ -91,8 +91,8 @@ TEST(ExploreVerb, refuses_what_makes_no_sense) {
 }
 
 TEST(ExploreVerb, a_mutant_that_nothing_asked_is_inconclusive) {
-  const auto unasked =
-      run_program({"explore", "--runs", "1", "-q", "--mutant", "rerun-restart-loop"});
+  const auto unasked = run_program(
+      {"explore", "--runs", "1", "--seed", "1", "-q", "--mutant", "rerun-restart-loop"});
   EXPECT_EQ(unasked.exit_code, 3) << unasked.all();
 }
 

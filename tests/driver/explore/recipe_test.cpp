@@ -51,5 +51,21 @@ TEST(Recipe, a_branch_drops_what_comes_after_it) {
   EXPECT_EQ(to_string(recipe.branch({.life = 1, .seed = 9})), "17/1:0:9");
 }
 
+TEST(Recipe, a_crossing_goes_on_with_the_lives_of_another_recipe) {
+  const Recipe first = parse_recipe("17/1:0:5/3:40:6");
+  const Recipe second = parse_recipe("8p/1:70:2/2:0:3p/2:9:4/4:0:7");
+  EXPECT_EQ(to_string(first.cross(1, second)), "17/1:0:8p/1:70:2/2:0:3p/2:9:4/4:0:7");
+  EXPECT_EQ(to_string(first.cross(5, second)), "17/1:0:5/3:40:6/5:0:7");
+  for (std::size_t life = 1; life < 6; ++life) {
+    const Recipe crossed = first.cross(life, second);
+    EXPECT_EQ(parse_recipe(to_string(crossed)), crossed);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const Recipe& from = i < life ? first : second;
+      EXPECT_EQ(crossed.seed_of_life(i), from.seed_of_life(i)) << life << ", " << i;
+      EXPECT_EQ(crossed.schedule_of(i).splits, from.schedule_of(i).splits) << life << ", " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace reprise::driver
