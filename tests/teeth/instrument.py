@@ -33,6 +33,8 @@ CONSTANT = re.compile(r"\b(constexpr|consteval|static_assert|requires|concept|te
 NO_CALL = {"return", "throw", "if", "for", "while", "switch", "do", "else", "case", "break",
            "continue", "using", "delete", "new", "static_cast", "reinterpret_cast", "const_cast",
            "CHECK", "static_assert", "constexpr", "goto", "try", "catch", "sizeof", "co_return"}
+# Statements whose change nobody could see: a CHECK is never false, and reserve() only saves time.
+UNSEEN = re.compile(r"\s*(CHECK|[\w.>-]+(\.|->)reserve)\(")
 
 
 class File:
@@ -118,10 +120,13 @@ class File:
 
     def binary(self, index, token):
         before, after = self.tokens[index - 1], self.tokens[index + 1]
-        if not before.isspace() or not after.isspace() or CONSTANT.search(self.statement(index)):
+        statement = self.statement(index)
+        if not before.isspace() or not after.isspace() or CONSTANT.search(statement):
+            return
+        if UNSEEN.match(statement):
             return
         if self.inside[index] is not None and self.tokens[self.inside[index]] == "[" and re.match(
-                r"\s*(const )?[\w:]+ \w+\[", self.statement(index)):
+                r"\s*(const )?[\w:]+ \w+\[", statement):
             return  # the length of an array
         if re.search(r"\w<[^<>();]*$", self.text[:self.starts[index]].rsplit("\n", 1)[-1]):
             return  # an argument of a template
@@ -166,6 +171,8 @@ class File:
         if before is None or self.tokens[before] not in (";", "{", "}"):
             return
         if self.tokens[index] in NO_CALL or not self.in_function(index):
+            return
+        if UNSEEN.match(self.text, self.starts[index]):
             return
         if self.inside[index] != self.around[index]:
             return  # in the head of a loop

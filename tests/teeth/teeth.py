@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Runs machine-made mutants of core/ against the tests that evaluate them.
 
-    teeth.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE] [--again FILE]
+    teeth.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE] [--again FILE] [--list]
 
 TREE is what instrument.py made, built. Each test runs once with all switches off and writes which
 switches it evaluated. A mutant then runs against those tests alone, the fastest first, until one of
 them fails: then it is killed. A mutant that no test evaluated is counted by itself. With --again,
-the survivors that an earlier run wrote to FILE run instead of a sample.
+the survivors that an earlier run wrote to FILE run instead of a sample. With --list, the mutants that
+would run are printed instead.
 """
 import argparse
 import collections
 import concurrent.futures
 import glob
+import hashlib
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -172,10 +173,21 @@ def text_of(site):
     return f"{site.path}:{site.line}: {site.kind} -> {site.change}: {site.source}"
 
 
+def sampled(sites, evaluated, seed, size):
+    """Returns a sample. Each mutant has a place in it that follows from the seed and from the text of
+    the mutant, so a change of other code leaves it in its place."""
+    twins, places = collections.Counter(), {}
+    for mutant in evaluated:
+        text = "\n".join(change_of(sites[mutant]))
+        places[mutant] = hashlib.sha256(f"{seed}\n{twins[text]}\n{text}".encode()).digest()
+        twins[text] += 1
+    return sorted(evaluated, key=places.get)[:size]
+
+
 def drawn(arguments, sites, evaluated):
     """Returns the mutants that run: a sample, or the survivors of an earlier run."""
     if not arguments.again:
-        return random.Random(arguments.seed).sample(evaluated, min(arguments.sample, len(evaluated)))
+        return sampled(sites, evaluated, arguments.seed, arguments.sample)
     with open(arguments.again) as text:
         wanted = set(json.load(text)["survivors"])
     return [mutant for mutant in evaluated if text_of(sites[mutant]) in wanted]
@@ -191,6 +203,7 @@ def main():
     parser.add_argument("--least", type=float, default=0, help="percent that must be killed")
     parser.add_argument("--out")
     parser.add_argument("--again", help="runs the survivors of this file")
+    parser.add_argument("--list", action="store_true", help="prints the mutants and runs none")
     arguments = parser.parse_args()
     sites = read_sites(arguments.tree)
     reasons = read_equivalent(os.path.join(os.path.dirname(__file__), "equivalent.tsv"), sites)
@@ -203,6 +216,11 @@ def main():
     chosen = drawn(arguments, sites, evaluated)
     print(f"{len(sites)} mutants, {len(evaluated)} of them evaluated by a test, {len(chosen)} " +
           (f"of {arguments.again}" if arguments.again else f"drawn with seed {arguments.seed}"), flush=True)
+    if arguments.list:
+        for mutant in chosen:
+            known = " (equivalent)" if change_of(sites[mutant]) in reasons else ""
+            print(f"  {text_of(sites[mutant])}{known}")
+        return 0
     begun, ended = time.monotonic(), {}
 
     def judged(mutant):
