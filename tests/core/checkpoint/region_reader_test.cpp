@@ -9,6 +9,7 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/base/random.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/fixtures/memory_store.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
 
@@ -257,6 +258,35 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
       }
     }
   }
+}
+
+/// Rows of 40 KiB go directly from the file to a target with gaps between its rows, several at
+/// once.
+TEST(RegionReader, rows_that_are_read_together_count_for_the_checksum_at_their_own_places) {
+  const Dims shape{4, 10240};
+  StoredTensor tensor{.key = "w", .dtype = DType::kInt32, .shape = shape};
+  tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {kItemOffset, 0}}};
+  TensorItem item{.dtype = DType::kInt32, .size = shape, .strides = contiguous_strides(shape)};
+  item.data_offset = kDataOffset;
+  Bytes payload;
+  for (std::int32_t i = 0; i < 4 * 10240; ++i) append_le(payload, i);
+  item.data_bytes = payload.size();
+  test::MemoryStore store;
+  store.files["f"] = std::make_shared<test::MemoryStore::File>();
+  store.files["f"]->content.resize(kItemOffset + kDataOffset);
+  append(store.files["f"]->content, payload);
+  Metadata metadata;
+  metadata.catalog.files = {"f"};
+  Checkpoint checkpoint(store, {}, metadata);
+  std::vector<std::int32_t> out(4 * 10250);
+  const RegionTarget target{
+      0, Box::whole(shape), {reinterpret_cast<std::byte*>(out.data()), {10250, 1}}};
+  Bytes staging(std::size_t{64} << 10U);
+  HostDevice device("node", 0);
+  ScatteredCrc32 seen(payload.size());
+  read_regions(checkpoint, tensor, tensor.chunks[0], item, {&target, 1}, staging, device, &seen);
+  EXPECT_EQ(seen.seen(), payload.size());
+  EXPECT_EQ(seen.value(), crc32_of(payload));
 }
 
 /// Reads a range of a flattened tensor. The range is divided into boxes of the original tensor.

@@ -360,6 +360,19 @@ TEST(Archive, tells_a_changed_content_by_its_checksum_and_leaves_the_judgement_t
   EXPECT_FALSE(archive.checksum_matches(archive.at("data/0")));
 }
 
+TEST(Archive, patches_for_missing_checksums_are_sorted_and_restore_the_item) {
+  const Bytes whole = real_item();
+  SpoiledItem item{whole};
+  for (std::size_t n = 0; n < 7; ++n) item.put(item.entry(n) + 16, std::uint32_t{0});
+  SpanSource source(item.bytes);
+  const auto patches = Archive(source).missing_checksums();
+  EXPECT_TRUE(std::ranges::is_sorted(patches, {}, &Archive::Patch::offset));
+  EXPECT_EQ(patches.size(), 14U)
+      << "one in the directory and one behind the content, of each record";
+  for (const auto& patch : patches) item.put(patch.offset, patch.value);
+  EXPECT_EQ(item.bytes, whole);
+}
+
 TEST(Archive, refuses_every_truncation) {
   const Bytes item = real_item();
   for (std::size_t size = 0; size < item.size(); ++size) {

@@ -211,8 +211,8 @@ Metadata small() {
   return metadata;
 }
 
-/// Encodes `metadata`, replaces the bytes `from` by the bytes `to` of the same length, and returns
-/// the error that reading the result gives.
+/// Encodes `metadata`, replaces the bytes `from` by the bytes `to`, and returns the error that
+/// reading the result gives.
 Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));
@@ -263,6 +263,14 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   EXPECT_EQ(error_after(small(), "bfloat16", "bits1x8!").code(), Code::kUnsupported);
   EXPECT_EQ(error_after(small(), "torch.strided", "torch.sparse_").code(), Code::kUnsupported);
   EXPECT_EQ(error_of([] { read(pickle("]")); }).code(), Code::kTornFile);
+}
+
+TEST(Metadata, a_tensor_of_nine_dimensions_is_not_supported) {
+  Metadata metadata = small();
+  metadata.catalog.tensors[0] = {"w", DType::kBFloat16, {11, 12, 13, 14, 15, 16, 17, 18}, {}, {}};
+  EXPECT_NO_THROW(read(write_metadata(metadata)));
+  const Error error = error_after(metadata, "K\x11K\x12", "K\x11K\x12K\x13");
+  EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
 }
 
 TEST(Metadata, a_memory_format_that_torch_does_not_know_is_refused) {
@@ -380,6 +388,24 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
               read_metadata(std::vector<ByteSpan>{one, other_shape}, names);
             }).code(),
             Code::kShapeDrift);
+}
+
+TEST(Metadata, the_file_of_a_rank_has_what_that_rank_knows_and_nothing_else) {
+  Metadata metadata = small();
+  metadata.ranks = {0, 1};
+  metadata.catalog.tensors[0].known_by.ranks = {0};
+  metadata.catalog.objects[0].known_by.ranks = {1};
+  const auto files = metadata_files(metadata);
+  ASSERT_EQ(files.size(), 2U);
+  const auto catalog_of = [](const MetadataFile& file) {
+    return read_metadata(std::vector<ByteSpan>{file.content}, std::vector{file.name}).catalog;
+  };
+  EXPECT_EQ(files[0].name, "__0.metadata");
+  EXPECT_EQ(catalog_of(files[0]).tensors.size(), 1U);
+  EXPECT_EQ(catalog_of(files[0]).objects.size(), 0U);
+  EXPECT_EQ(files[1].name, "__1.metadata");
+  EXPECT_EQ(catalog_of(files[1]).tensors.size(), 0U);
+  EXPECT_EQ(catalog_of(files[1]).objects.size(), 1U);
 }
 
 /// Makes the tables of one tensor "w" with 8 elements. Each pair gives a chunk's first element and

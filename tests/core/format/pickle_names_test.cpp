@@ -346,7 +346,8 @@ TEST(PickleNames, a_chain_of_getattr_is_taken_as_the_name_that_it_reaches) {
 TEST(PickleNames, getattr_handed_on_to_others_is_refused) {
   const std::string get = global("builtins", "getattr");
   for (const std::string& body :
-       {global("itertools", "starmap") + get + "]\x86R", "]" + get + "a", "](" + get + "e",
+       {global("itertools", "starmap") + get + "]\x86R",
+        global("itertools", "starmap") + get + "\x85\x85R", "]" + get + "a", "](" + get + "e",
         "}K\1" + get + "s", "(" + get + "t", "\x8f(" + get + "\x90", "(" + get + "\x91"}) {
     EXPECT_EQ(error_of([&] { decode(body); }).code(), Code::kRefusedName) << body;
   }

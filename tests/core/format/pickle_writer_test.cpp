@@ -171,6 +171,26 @@ TEST(PickleWriter, integers_take_the_form_that_python_gives_them) {
   }
 }
 
+// Python drops bytes that only repeat the sign.
+TEST(PickleReader, an_integer_of_more_bytes_than_it_needs_is_the_same_integer) {
+  const std::string behind = "N0N0";  // pushes None and pops it, twice
+  const auto padded = [&](char digit, char sign, std::size_t size) {
+    std::string digits(size, sign);
+    digits[0] = digit;
+    return decode("\x8a"s + static_cast<char>(size) + digits + behind).value;
+  };
+  for (std::size_t size = 1; size < 12; ++size) {
+    EXPECT_EQ(padded('\5', '\0', size), Value(5)) << size;
+    EXPECT_EQ(padded('\xfb', '\xff', size), Value(-5)) << size;
+  }
+  const Value above = decode("\x8a\x9\0\0\0\0\0\0\0\x80\0"s + behind).value;
+  ASSERT_NE(above.as<BigInt>(), nullptr);
+  EXPECT_EQ(above.as<BigInt>()->digits.size(), 9U);
+  const Value below = decode("\x8a\x9\xff\xff\xff\xff\xff\xff\xff\x7f\xff"s + behind).value;
+  ASSERT_NE(below.as<BigInt>(), nullptr);
+  EXPECT_EQ(below.as<BigInt>()->digits.size(), 9U);
+}
+
 TEST(PickleWriter, an_int_is_torchs_bytes) {
   const Bytes item = test_file("vectors/b_int.bin");
   EXPECT_EQ(encode_value(5, nullptr), record_of(item, "data.pkl"));

@@ -124,6 +124,18 @@ TEST(BoxIndex, meets_each_box_that_a_region_meets_once_grid_or_not) {
   EXPECT_GT(met, 1000);
 }
 
+TEST(BoxIndex, visits_of_many_slabs_those_that_it_meets_alone) {
+  std::vector<Box> slabs;
+  for (std::int64_t i = 0; i < 1000; ++i) slabs.push_back({{3 * i, 0}, {2, 5}});
+  const BoxIndex index(slabs);
+  std::vector<std::uint32_t> visited;
+  index.meet({{2997, 1}, {1, 1}}, [&](std::uint32_t at) { visited.push_back(at); });
+  EXPECT_EQ(visited, std::vector<std::uint32_t>{999});
+  visited.clear();
+  index.meet({{2, 0}, {1, 5}}, [&](std::uint32_t at) { visited.push_back(at); });
+  EXPECT_TRUE(visited.empty());
+}
+
 TEST(BoxGrid, counts_what_region_and_box_have_in_common) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Stream random(seed);

@@ -94,6 +94,16 @@ TEST(StridedCopies, dimensions_that_go_on_from_one_another_are_one) {
   EXPECT_EQ(of({1}, {1}, {0}).runs, 0);
 }
 
+TEST(StridedCopies, runs_that_begin_alike_have_exactly_the_parts_that_they_touch) {
+  alignas(64) std::byte memory[4096];
+  const auto parts = [&](std::int64_t first, std::int64_t step) {
+    return strided_copy({memory, {64, 1}}, {memory + first, {step, 1}}, {3, 32}, 1).run_parts;
+  };
+  EXPECT_EQ(parts(0, 48), 2);
+  EXPECT_EQ(parts(4, 48), 3);
+  EXPECT_EQ(parts(0, 40), 3);  // of runs that begin at 0 and at 8, an upper limit
+}
+
 TEST(StridedCopies, what_does_not_move_in_memory_is_packed_once) {
   const Packing packing = packing_of({3, 5, 2, 1}, {0, 4, 0, 0});
   EXPECT_EQ(packing.extents, (Dims{1, 5, 1, 1}));

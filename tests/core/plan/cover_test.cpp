@@ -78,6 +78,21 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(common.has_value());
 }
 
+/// Boxes that leave out the first or the last row have no face where the tensor has one.
+TEST(CoverOfBoxes, a_row_that_no_box_touches_is_found_by_corners_alone) {
+  const Dims shape{4, 4};
+  for (const std::int64_t first : {0, 1}) {
+    std::vector<Box> boxes;
+    for (std::int64_t column = 0; column < 4; ++column) {
+      boxes.push_back({{first, column}, {3, 1}});
+    }
+    const auto fault = tiling_fault(Box::whole(shape), boxes, 0);
+    ASSERT_TRUE(fault) << first;
+    ASSERT_TRUE(fault->gap) << first;
+    expect_witness(shape, boxes, {Code::kCoverageGap, *fault->gap, "gap"});
+  }
+}
+
 TEST(CoverOfBoxes, a_box_outside_is_an_extent_mismatch_whatever_its_numbers) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   const std::vector<Box> outside = {{{0}, {5}},         {{-1}, {2}},     {{2}, {-1}},

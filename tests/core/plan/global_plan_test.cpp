@@ -282,6 +282,24 @@ TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
   }
 }
 
+TEST(GlobalPlan, a_key_that_a_rank_offers_by_its_placement_and_by_boxes_is_offered_twice) {
+  std::vector<LocalPlan> plans = four_ranks();
+  plans[1].given =
+      GivenOffers({{.form = {"w", DType::kFloat32, {4, 6}}, .boxes = {}, .replica = 1}});
+  const std::string said = refusal(plans);
+  EXPECT_THAT(said, HasSubstr("MULTI_WRITER"));
+  EXPECT_THAT(said, HasSubstr("rank 1 offers this key twice"));
+}
+
+TEST(LocalPlanOnTheWire, a_tensor_without_its_placement_is_refused) {
+  LocalPlan plan = four_ranks()[1];
+  PlacedOffers offers = *plan.placed;
+  ASSERT_EQ(offers.placements.size(), 1U);
+  offers.tensors.at(0).placed = 1;
+  plan.placed = std::make_shared<const PlacedOffers>(offers);
+  EXPECT_THROW(decode_local_plan(encode(plan)), Error);
+}
+
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
   const Bytes bytes = encode(four_ranks()[1]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {

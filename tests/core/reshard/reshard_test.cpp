@@ -468,6 +468,29 @@ TEST_F(Reshard, SaysBeforeItWritesThatThereIsTooLittleSpace) {
   EXPECT_TRUE(store_.list("").empty());
 }
 
+TEST_F(Reshard, AsksForAtLeastTheSpaceThatItTakes) {
+  class NarrowStore final : public PassingStore {
+   public:
+    NarrowStore(Store& inner, std::uint64_t free) : PassingStore(inner), free_(free) {}
+    std::optional<std::uint64_t> free_bytes(const std::string&) override { return free_; }
+
+   private:
+    std::uint64_t free_;
+  };
+  const ReshardOptions cut{.rule = over_ranks(4), .writers = 4};
+  run("torch_2.15.0/plain", cut);
+  std::uint64_t taken = 0;
+  for (const Entry& entry : store_.list("out")) taken += entry.size;
+  ASSERT_GT(taken, 0U);
+  NarrowStore store(store_, taken - 1);
+  Checkpoint source = Checkpoint::open(test::data_store(), "torch_2.15.0/plain");
+  const auto code = contracts::code_of([&] {
+    reshard(source, {"again"}, cut, {store, device_, tasks_, trace_, progress_});
+  });
+  EXPECT_EQ(code, Code::kNoSpace);
+  EXPECT_FALSE(store_.stat("again"));
+}
+
 TEST(PlanReshard, TilesEachTensorAndSpreadsWholeOnes) {
   Catalog catalog{.files = {"f"}};
   for (const char* key : {"a", "b", "c"}) {

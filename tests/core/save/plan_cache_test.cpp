@@ -85,6 +85,16 @@ TEST(PlanCache, local_plan_is_reused_from_the_second_save_and_the_global_one_fro
   EXPECT_EQ(world.replans, 0U);
 }
 
+TEST(PlanCache, saves_of_one_structure_say_nothing_of_another_plan) {
+  const TemporaryDirectory directory;
+  CacheWorld world(kRanks);
+  for (const Saved& saved : world.run(directory.path(), turns(4))) {
+    for (const std::string& line : saved.log) {
+      EXPECT_EQ(line.find("planned in another way"), std::string::npos) << line;
+    }
+  }
+}
+
 TEST(PlanCache, a_reused_plan_is_not_made) {
   const auto counts_after = [](std::size_t saves) {
     const TemporaryDirectory directory;

@@ -73,6 +73,8 @@ std::vector<Value> different_values() {
           Dict{{"a", 2}, {"b", 1}},
           Dict{{"a", 1}, {"a", 1}},
           Name{"torch", "float32"},
+          Name{"numpy", "float32"},
+          Name{"torch", "float16"},
           Name{"torch.float32", ""},
           Name{"", "torch.float32"},
           call,
@@ -434,6 +436,9 @@ TEST(Value, prints_much_as_python_does) {
       {set_of({1}, true), "frozenset{1}"},
       {Dict{{"a", 1}}, "{'a': 1}"},
       {Name{"torch", "float32"}, "torch.float32"},
+      {Object{{"m", "C"}, Object::How::kNew, {1, 2}, {}, {}, {}}, "C(1, 2)"},
+      {Object{{"m", "C"}, Object::How::kNew, {}, {Dict{{"x", 3}}}, {4}, {{"k", 5}}},
+       "C()[4]{'k': 5}{'x': 3}"},
       {TensorValue{DType::kBFloat16, {2, 3}, {}}, "tensor(bfloat16, [2, 3])"},
   };
   for (const auto& row : rows) EXPECT_EQ(to_string(row.value), row.text);

@@ -13,6 +13,7 @@
 namespace reprise {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -107,6 +108,12 @@ TEST(CheckGrids, MissingShardsAreNamedByCoordinate) {
   EXPECT_EQ(findings[0].code, Code::kCoverageGap);
   EXPECT_THAT(findings[0].message, HasSubstr("2 of 4 shards are missing"));
   EXPECT_THAT(findings[0].message, HasSubstr("[0, 1] [1, 0]"));
+}
+
+TEST(CheckGrids, TheFirstShardIsNamedOnce) {
+  const auto findings = check_grids(objects({"o/shard_1_3"}));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].message, EndsWith("missing [0] [2]"));
 }
 
 TEST(CheckGrids, AClaimedGridCostsNothing) {

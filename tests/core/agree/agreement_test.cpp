@@ -1,0 +1,77 @@
+// Tests what becomes of another rank's contribution: its bytes, its error, or a message that is
+// neither.
+
+#include "core/agree/agreement.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/told_communicator.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::error_of;
+using test::ToldCommunicator;
+using ::testing::HasSubstr;
+
+/// Returns the message that a rank sends for this contribution.
+Bytes message_of(const Contribution& contribution) {
+  Bytes sent;
+  ToldCommunicator group([&](const Bytes& mine) { return sent = mine; });
+  hear(group, contribution);
+  return sent;
+}
+
+std::string refusal_of(const Bytes& message) {
+  ToldCommunicator group([&](const Bytes&) { return message; });
+  const auto error = error_of([&] { hear(group, {to_bytes("mine"), {}}); });
+  return error ? error->what() : "heard";
+}
+
+TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
+  const Error failed(Code::kNoSpace, "the disk is full",
+                     {.key = "w", .file = "f", .offset = 12, .rank = GlobalRank{9}});
+  const Bytes message = message_of({{}, failed});
+  ToldCommunicator group([&](const Bytes&) { return message; });
+  const auto heard = hear(group, {to_bytes("mine"), {}});
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_FALSE(heard[0].error);
+  EXPECT_EQ(heard[0].bytes, to_bytes("mine"));
+  ASSERT_TRUE(heard[1].error);
+  EXPECT_EQ(heard[1].error->code(), Code::kNoSpace);
+  EXPECT_EQ(heard[1].error->message(), "the disk is full");
+  EXPECT_EQ(heard[1].error->place().key, "w");
+  EXPECT_EQ(heard[1].error->place().file, "f");
+  EXPECT_EQ(heard[1].error->place().offset, 12U);
+  EXPECT_EQ(heard[1].error->place().rank, GlobalRank{9});
+}
+
+TEST(Agreement, an_error_without_rank_is_that_of_its_sender) {
+  const Bytes message = message_of({{}, Error(Code::kNoSpace, "full")});
+  ToldCommunicator group([&](const Bytes&) { return message; });
+  const auto error = error_of([&] { agree(group, {to_bytes("mine"), {}}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->place().rank, GlobalRank{7});
+  EXPECT_FALSE(error->place().offset);
+}
+
+TEST(Agreement, a_message_that_is_no_contribution_is_refused) {
+  EXPECT_THAT(refusal_of({}), HasSubstr("is empty"));
+  for (const char tag : {'\2', '\xff'}) {
+    EXPECT_THAT(refusal_of(to_bytes(std::string("bytes") + tag)), HasSubstr("of no known kind"));
+  }
+  const Bytes message = message_of({{}, Error(Code::kNoSpace, "full")});
+  Bytes longer = message;
+  longer.insert(longer.end() - 1, std::byte{0});
+  EXPECT_THAT(refusal_of(longer), HasSubstr("1 bytes too many"));
+  Bytes unknown = message;
+  unknown[3] = std::byte{0x7f};
+  EXPECT_THAT(refusal_of(unknown), HasSubstr("unknown error code"));
+}
+
+}  // namespace
+}  // namespace reprise
