@@ -73,6 +73,23 @@ TEST(Extents, TheErrorNamesBothKeysTheFileAndWhere) {
   EXPECT_THAT(error->message(), HasSubstr("those of a, which begin at 10; and 1 more items"));
 }
 
+TEST(Extents, ItemsThatDoNotLieInTheFileOverlapNothing) {
+  const Checkpoint checkpoint =
+      holding({{"a", 0, {0, 10}}, {"b", 0, {5, 20}}, {"c", 0, {9, 1}}}, {"f"});
+  const auto items = items_by_place(checkpoint.catalog());
+  const auto in_all = find_overlap(items, 25);
+  ASSERT_TRUE(in_all);
+  EXPECT_EQ(*in_all->item.key, "b");
+  EXPECT_EQ(in_all->count, 2U);
+  EXPECT_EQ(words_of(*in_all),
+            "its bytes overlap those of a, which begin at 0; and 1 more items of this file");
+  const auto without_b = find_overlap(items, 24);
+  ASSERT_TRUE(without_b);
+  EXPECT_EQ(*without_b->item.key, "c");
+  EXPECT_EQ(words_of(*without_b), "its bytes overlap those of a, which begin at 0");
+  EXPECT_FALSE(find_overlap(items, 9));
+}
+
 TEST(Extents, RangesBeyondAllNumbersAreForTheirReaderToRefuse) {
   const std::uint64_t far = ~std::uint64_t{0};
   EXPECT_NO_THROW(require_apart(holding({{"a", 0, {5, far}}, {"b", 0, {6, 1}}}, {"f"})));

@@ -453,6 +453,79 @@ TEST(Metadata, a_tensor_of_several_ranks_is_as_many_copies_as_its_pieces_make) {
   }
 }
 
+/// Returns the tables of a rank with an object `key` of its own.
+MetadataTables tables_of_object(std::int32_t rank, const std::string& key) {
+  MetadataTables tables;
+  tables.rank = rank;
+  tables.objects = {{key, static_cast<FileIndex>(rank), {0, 10}}};
+  return tables;
+}
+
+TEST(Metadata, a_key_that_is_a_tensor_of_one_rank_and_an_object_of_another_is_not_supported) {
+  auto tensor = tables_with({{0, 0}});
+  tensor.rank = 0;
+  const Error error = error_of([&] {
+    merge_rank_tables({tensor, tables_of_object(1, "w")}, {}, {});
+  });
+  EXPECT_EQ(error.code(), Code::kUnsupported);
+  EXPECT_EQ(error.place().key, "w");
+}
+
+TEST(Metadata, a_key_that_is_named_like_the_item_of_a_rank_is_not_supported) {
+  MetadataTables first = tables_of_object(0, "rng");
+  first.objects.push_back({"rng@rank1", 0, {10, 10}});
+  const Error error = error_of([&] {
+    merge_rank_tables({first, tables_of_object(1, "rng")}, {}, {});
+  });
+  EXPECT_EQ(error.code(), Code::kUnsupported);
+  EXPECT_EQ(error.place().key, "rng@rank1");
+}
+
+TEST(Metadata, objects_of_several_ranks_are_one_if_they_are_the_same_bytes) {
+  const auto merged = [](ByteRange second, FileIndex file) {
+    MetadataTables one = tables_of_object(0, "rng");
+    MetadataTables two = tables_of_object(1, "rng");
+    two.objects[0].file = file;
+    two.objects[0].range = second;
+    return merge_rank_tables({one, two}, {}, {}).catalog.objects;
+  };
+  const auto same = merged({0, 10}, 0);
+  ASSERT_EQ(same.size(), 1U);
+  EXPECT_EQ(same[0].key, "rng");
+  EXPECT_EQ(same[0].known_by.ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_FALSE(same[0].known_by.own);
+  for (const auto& [range, file] : std::vector<std::pair<ByteRange, FileIndex>>{
+           {{0, 10}, 1}, {{10, 10}, 0}, {{0, 11}, 0}, {{0, 10}, kNoFile}}) {
+    const auto apart = merged(range, file);
+    ASSERT_EQ(apart.size(), 2U) << range.offset << ' ' << range.size << ' ' << file;
+    EXPECT_EQ(apart[0].key, "rng@rank0");
+    EXPECT_EQ(apart[1].key, "rng@rank1");
+    EXPECT_TRUE(apart[1].known_by.own);
+  }
+}
+
+TEST(Metadata, of_several_files_the_first_that_says_something_is_believed) {
+  MetadataTables first = tables_of_object(0, "a");
+  MetadataTables second = tables_of_object(1, "b");
+  second.checkpoint_id = "/data/x";
+  second.save_id = "id";
+  second.version = "1.0.0";
+  second.has_local_plans = true;
+  MetadataTables third = tables_of_object(2, "c");
+  third.checkpoint_id = third.save_id = third.version = "other";
+  first.planner_data = {{"a", {std::string("a")}}};
+  second.planner_data = {{"a", {std::string("other")}}, {"b", {std::string("b")}}};
+  const Metadata merged = merge_rank_tables({first, second, third}, {}, {});
+  EXPECT_EQ(merged.checkpoint_id, "/data/x");
+  EXPECT_EQ(merged.save_id, "id");
+  EXPECT_EQ(merged.version, "1.0.0");
+  EXPECT_TRUE(merged.has_local_plans);
+  ASSERT_EQ(merged.planner_data.size(), 2U);
+  EXPECT_EQ(merged.planner_data[0].path, first.planner_data[0].path);
+  EXPECT_EQ(merged.planner_data[1].key, "b");
+  EXPECT_EQ(merged.catalog.objects[2].place, 2U) << "keys are counted through all files";
+}
+
 TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
   constexpr std::int64_t kRanks = 8192;
   std::vector<MetadataTables> ranks(kRanks);

@@ -435,6 +435,9 @@ TEST(Value, prints_much_as_python_does) {
       {Tuple{}, "()"},
       {set_of({1}, true), "frozenset{1}"},
       {Dict{{"a", 1}}, "{'a': 1}"},
+      {Dict{{"a", 1}, {"b", NoneType{}}}, "{'a': 1, 'b': None}"},
+      {BigInt{to_bytes("\x01\x02")}, "int of 2 bytes"},
+      {"\\ \x1f\x20\x7e\x7f", "'\\\\ \\x1f ~\\x7f'"},
       {Name{"torch", "float32"}, "torch.float32"},
       {Object{{"m", "C"}, Object::How::kNew, {1, 2}, {}, {}, {}}, "C(1, 2)"},
       {Object{{"m", "C"}, Object::How::kNew, {}, {Dict{{"x", 3}}}, {4}, {{"k", 5}}},
@@ -443,6 +446,11 @@ TEST(Value, prints_much_as_python_does) {
   };
   for (const auto& row : rows) EXPECT_EQ(to_string(row.value), row.text);
   EXPECT_EQ(to_string(List(100, 7), 1000).substr(43), "7, 7, ... 100 items]");
+  EXPECT_EQ(to_string(List(16, 7), 1000).substr(43), "7, 7]");
+  EXPECT_EQ(to_string(Value(std::string(120, 'x')), 1000), "'" + std::string(120, 'x') + "'");
+  EXPECT_EQ(to_string(Value(std::string(121, 'x')), 1000), "'" + std::string(120, 'x') + "'...");
+  EXPECT_EQ(to_string(Value("abc"), 5), "'abc'");
+  EXPECT_EQ(to_string(Value("abc"), 4), "'abc...");
 }
 
 }  // namespace
