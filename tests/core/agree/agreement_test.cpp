@@ -35,7 +35,7 @@ std::string refusal_of(const Bytes& message) {
 
 TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
   const Error failed(Code::kNoSpace, "the disk is full",
-                     {.key = "w", .rank = GlobalRank{9}, .file = "f", .offset = 12});
+                     {.rank = GlobalRank{9}, .key = "w", .file = "f", .offset = 12});
   const Bytes message = message_of({{}, failed});
   ToldCommunicator group([&](const Bytes&) { return message; });
   const auto heard = hear(group, {to_bytes("mine"), {}});
