@@ -60,7 +60,7 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
   count(of_file.counts.all);
   if (record.name.starts_with(kElements)) count(of_file.counts.elements);
   if (matches) return;
-  if (of_file.kept.size() == (kept_ < kKeptInAll ? kKept : 1)) return;
+  if (of_file.kept.size() >= (kept_ < kKeptInAll ? kKept : 1)) return;
   ++kept_;
   const ErrorPlace place = place_of();
   of_file.kept.push_back({Severity::kError, Code::kChecksum,

@@ -14,6 +14,7 @@ namespace {
 
 using contracts::code_of;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 void add_wrong(ChecksumTally& tally, const std::string& file, std::size_t records) {
   for (std::size_t i = 0; i < records; ++i) {
@@ -54,6 +55,72 @@ TEST(ChecksumTally, of_each_file_the_first_wrong_record_is_kept_however_many_the
   ASSERT_TRUE(error);
   EXPECT_EQ(error->place().key, "f190");
   EXPECT_EQ(tally.findings().back().message, "1,216 more records are wrong");
+}
+
+TEST(ChecksumTally, at_most_1024_wrong_records_are_kept_and_one_of_each_further_file) {
+  ChecksumTally tally;
+  std::size_t kept = 0;  // the place is asked for only if the record is kept
+  const auto add_to = [&](const std::string& file, std::size_t records) {
+    for (std::size_t i = 0; i < records; ++i) {
+      tally.add(file, {.name = "data/0", .size = 4, .crc = 7}, false, [&] {
+        ++kept;
+        return ErrorPlace{};
+      });
+    }
+  };
+  for (int file = 0; file < 16; ++file) add_to(std::to_string(file), 63);
+  EXPECT_EQ(kept, 16U * 63);
+  add_to("at the limit", 200);
+  EXPECT_EQ(kept, 1024U);
+  add_to("beyond it", 3);
+  EXPECT_EQ(kept, 1025U);
+  EXPECT_EQ(tally.mismatches(), 16U * 63 + 203);
+}
+
+TEST(ChecksumTally, counts_are_by_file_and_those_of_elements_apart) {
+  ChecksumTally tally;
+  const auto place = [] { return ErrorPlace{}; };
+  tally.add("f", {.name = "data.pkl", .size = 4, .crc = 7}, true, place);
+  tally.add("f", {.name = "data/0", .size = 4, .crc = 0}, false, place);
+  tally.add("f", {.name = "data/1", .size = 4, .crc = 7}, true, place);
+  tally.add("g", {.name = "version", .size = 2, .crc = 0}, true, place);
+  const auto counts = tally.counts();
+  ASSERT_EQ(counts.size(), 2U);
+  EXPECT_EQ(counts.at("f").all.records, 3U);
+  EXPECT_EQ(counts.at("f").all.mismatches, 1U);
+  EXPECT_EQ(counts.at("f").all.unset, 1U);
+  EXPECT_EQ(counts.at("f").elements.records, 2U);
+  EXPECT_EQ(counts.at("f").elements.mismatches, 1U);
+  EXPECT_EQ(counts.at("f").elements.unset, 1U);
+  EXPECT_EQ(counts.at("g").elements.records, 0U);
+}
+
+/// Adds a file whose writer left out the checksums of all records, or of the elements alone.
+void add_switched_off(ChecksumTally& tally, const std::string& file, bool all) {
+  const auto place = [] { return ErrorPlace{}; };
+  tally.add(file, {.name = "data.pkl", .size = 4, .crc = all ? 0U : 7U}, !all, place);
+  tally.add(file, {.name = "data/0", .size = 4, .crc = 0}, false, place);
+}
+
+TEST(ChecksumTally, a_note_says_which_records_have_no_checksums) {
+  ChecksumTally every;
+  add_switched_off(every, "f", true);
+  EXPECT_THAT(every.findings().at(0).message, StartsWith("all of 2 records have 0 for"));
+  ChecksumTally elements;
+  add_switched_off(elements, "f", false);
+  EXPECT_THAT(elements.findings().at(0).message, StartsWith("all of 1 records of elements have 0"));
+  add_switched_off(elements, "g", true);
+  EXPECT_THAT(elements.findings().at(0).message, StartsWith("all of 3 records of elements have 0"));
+}
+
+TEST(ChecksumTally, a_note_on_some_files_names_six_of_them) {
+  ChecksumTally tally;
+  tally.add("whole", {.name = "data/0", .size = 4, .crc = 7}, true, [] { return ErrorPlace{}; });
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) add_switched_off(tally, name, true);
+  EXPECT_THAT(tally.findings().at(0).message, HasSubstr(" records in a, b, c, d, e, f have 0"));
+  add_switched_off(tally, "g", true);
+  EXPECT_THAT(tally.findings().at(0).message,
+              HasSubstr(" records in a, b, c, d, e, f and 1 more files have 0"));
 }
 
 TEST(ChecksumTally, records_that_match_are_no_damage) {

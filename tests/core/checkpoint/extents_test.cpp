@@ -90,6 +90,17 @@ TEST(Extents, ItemsThatDoNotLieInTheFileOverlapNothing) {
   EXPECT_FALSE(find_overlap(items, 9));
 }
 
+TEST(Extents, OfItemsInOnePlaceTheFirstIsMet) {
+  const Checkpoint checkpoint =
+      holding({{"a", 0, {0, 10}}, {"b", 0, {0, 10}}, {"c", 0, {5, 1}}}, {"f"});
+  const auto items = items_by_place(checkpoint.catalog());
+  EXPECT_EQ(*find_overlap(items)->item.key, "b");
+  EXPECT_EQ(*find_overlap(items)->met.key, "a");
+  const Checkpoint nested =
+      holding({{"a", 0, {0, 10}}, {"b", 0, {10, 0}}, {"c", 0, {2, 8}}}, {"f"});
+  EXPECT_EQ(*find_overlap(items_by_place(nested.catalog()))->met.key, "a");
+}
+
 TEST(Extents, RangesBeyondAllNumbersAreForTheirReaderToRefuse) {
   const std::uint64_t far = ~std::uint64_t{0};
   EXPECT_NO_THROW(require_apart(holding({{"a", 0, {5, far}}, {"b", 0, {6, 1}}}, {"f"})));
