@@ -59,6 +59,8 @@ class File:
         line = self.line(index)
         source = self.text.split("\n")[line - 1].strip()
         for variant, change in enumerate(changes):
+            if change is None:
+                continue
             self.sites.append((number, variant, self.path, line, kind, change, source))
         return number
 
@@ -134,7 +136,7 @@ class File:
         if left in ("return", "(", ",", "=", "operator", "&&", "||", "?", ":", "{", ";", "case"):
             return
         if token in BINARY:
-            number = self.site(index, token, VARIANTS[token])
+            number = self.site(index, token, self.variants(index, token))
             self.edit(index, len(token), f"{token} teeth::{BINARY[token]}({number}) {token}")
         elif token == "&&":
             number = self.site(index, token, ["false"])
@@ -142,6 +144,16 @@ class File:
         else:
             number = self.site(index, token, ["true"])
             self.edit(index, 2, f"|| teeth::on({number}, 0) ||")
+
+    def variants(self, index, token):
+        """In "a != b ? a < b : ..." the sides differ, so nobody could tell < from <=."""
+        first = self.starts[index]
+        before = self.text[self.text.rfind("\n", 0, first) + 1:first].rstrip()
+        after = self.text[first + 1:self.text.find("\n", first)].strip()
+        guard = re.search(r"(?P<a>[\w.()\[\]]+) != (?P<b>[\w.()\[\]]+?)\)? (?:\?|return) (?P=a)$", before)
+        if token in "<>" and guard and re.match(re.escape(guard["b"]) + r"(?: :|;)", after):
+            return [None] + VARIANTS[token][1:]
+        return VARIANTS[token]
 
     def condition(self, index):
         begin = self.significant(index, 1)

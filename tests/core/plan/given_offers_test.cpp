@@ -12,8 +12,8 @@ namespace reprise {
 namespace {
 
 std::vector<TensorOffer> two_offers() {
-  TensorOffer first{.form = {"a", DType::kInt8, {4, 2}},
-                    .boxes = {{{0, 0}, {1, 2}}, {{3, 1}, {1, 1}}},
+  TensorOffer first{.form = {"a", DType::kInt8, {4, 2, 6}},
+                    .boxes = {{{0, 0, 0}, {1, 2, 6}}, {{3, 1, 2}, {1, 1, 4}}},
                     .replica = 2};
   TensorOffer second{.form = {"b", DType::kInt8, {5}}, .boxes = {}, .replica = 0};
   second.denied = Box{{1}, {3}};
@@ -26,8 +26,8 @@ TEST(GivenOffers, are_what_was_offered) {
   EXPECT_FALSE(given.empty());
   EXPECT_EQ(given.form(1).key, "b");
   ASSERT_EQ(given.boxes(0), 2U);
-  EXPECT_EQ(box_at(given.corners(0), 2, 0), (Box{{0, 0}, {1, 2}}));
-  EXPECT_EQ(box_at(given.corners(0), 2, 1), (Box{{3, 1}, {1, 1}}));
+  EXPECT_EQ(box_at(given.corners(0), 3, 0), (Box{{0, 0, 0}, {1, 2, 6}}));
+  EXPECT_EQ(box_at(given.corners(0), 3, 1), (Box{{3, 1, 2}, {1, 1, 4}}));
   EXPECT_EQ(given.replica(0), 2);
   EXPECT_EQ(given.denied(0), nullptr);
   EXPECT_EQ(given.boxes(1), 0U);
@@ -38,7 +38,7 @@ TEST(GivenOffers, are_what_was_offered) {
 }
 
 TEST(GivenOffers, boxes_of_another_number_of_dimensions_than_their_tensor_are_refused) {
-  for (const Box& box : {Box{{0}, {1}}, Box{{0, 0}, {1}}, Box{{0}, {1, 1}}}) {
+  for (const Box& box : {Box{{0}, {1}}, Box{{0, 0, 0}, {1}}, Box{{0}, {1, 1, 1}}}) {
     auto offers = two_offers();
     offers[0].boxes[1] = box;
     const auto error = contracts::error_of([&] { GivenOffers{offers}; });
