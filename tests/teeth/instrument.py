@@ -151,7 +151,7 @@ class File:
         before = self.text[self.text.rfind("\n", 0, first) + 1:first].rstrip()
         after = self.text[first + 1:self.text.find("\n", first)].strip()
         guard = re.search(r"(?P<a>[\w.()\[\]]+) != (?P<b>[\w.()\[\]]+?)\)? (?:\?|return) (?P=a)$", before)
-        if token in "<>" and guard and re.match(re.escape(guard["b"]) + r"(?: :|;)", after):
+        if token in "<>" and guard and re.match(re.escape(guard["b"]) + r"\)?(?: :|;)", after):
             return [None] + VARIANTS[token][1:]
         return VARIANTS[token]
 
