@@ -17,6 +17,7 @@ using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
+const std::string kReshardedScenario = REPRISE_SOURCE_DIR "/scenarios/foreign/resharded.yaml";
 const std::string kTpScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 
 TEST(MatrixVerb, a_mutant_is_caught_or_survives_or_is_not_reached) {
@@ -45,8 +46,7 @@ TEST(MatrixVerb, a_run_with_a_mutant_that_nothing_called_is_inconclusive) {
 
 TEST(MatrixVerb, a_scenario_that_starts_this_program_takes_part) {
   const auto result =
-      run_program({"mutants", REPRISE_SOURCE_DIR "/scenarios/foreign/resharded.yaml", "--matrix",
-                   "--only", "floor-vs-ceil-chunk"});
+      run_program({"mutants", kReshardedScenario, "--matrix", "--only", "floor-vs-ceil-chunk"});
   EXPECT_THAT(result.out, Not(HasSubstr("left out"))) << result.all();
   EXPECT_THAT(result.out, HasSubstr("in 1 scenarios")) << result.all();
 }
