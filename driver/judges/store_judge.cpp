@@ -152,13 +152,18 @@ class StoreJudge {
     return false;
   }
 
+  /// True if retention does not count this save, because a load found it damaged.
+  static bool is_left_out(const SavePoint& save, const std::set<const SavePoint*>& passed) {
+    return save.damaged && save.certain && passed.contains(&save);
+  }
+
   /// Returns the number of newer checkpoints that retention surely counted at the end of the last
   /// of these saves.
   static std::int64_t newer_than(Step step, std::span<const SavePoint> saves) {
     const auto passed = passed_over(saves);
     const auto newest = newest_first(saves);
     return std::count_if(newest.begin(), newest.end(), [&](const SavePoint* save) {
-      return step < save->step && save->certain && !(save->damaged && passed.contains(save));
+      return step < save->step && save->certain && !is_left_out(*save, passed);
     });
   }
 
@@ -167,7 +172,7 @@ class StoreJudge {
   /// that no load noticed.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
-    return !(save.damaged && save.certain && passed_over_.contains(&save));
+    return !is_left_out(save, passed_over_);
   }
 
   /// Returns the saves whose checkpoints must still exist. A save is kept if there are fewer than
@@ -253,7 +258,8 @@ class StoreJudge {
   void judge_keys(const Checkpoint& checkpoint, Step step) {
     std::vector<std::string> keys;
     for (const auto& tensor : checkpoint.catalog().tensors) {
-      if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);  // which is of no model
+      // The extra tensor belongs to no model, so it has no slots.
+      if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);
     }
     const Rulings found = judge_slot_keys(keys);
     if (found.empty()) return;
