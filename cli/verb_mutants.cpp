@@ -84,12 +84,20 @@ class MutantsVerb final : public Verb {
     return ExitCode::kPass;
   }
 
+  /// Some scenarios start this program again.
+  driver::LaneOptions lane_options(const Console& console) const {
+    driver::LaneOptions options;
+    options.seed = static_cast<std::uint64_t>(seed_);
+    options.executable = console.executable;
+    return options;
+  }
+
   ExitCode run_all(const Console& console) const {
     driver::MutantRequest request;
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
     request.only = only_;
-    request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.options = lane_options(console);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.property_cases = static_cast<std::uint64_t>(cases_);
     if (!report_.empty()) driver::require_writable(report_);
@@ -118,7 +126,7 @@ class MutantsVerb final : public Verb {
     request.selection.seed = static_cast<std::uint64_t>(seed_);
     request.whole = whole_;
     request.only = only_;
-    request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.options = lane_options(console);
     request.jobs = static_cast<std::size_t>(jobs_);
     if (!report_.empty()) driver::require_writable(report_);
     const bool shows_progress = console.err_is_terminal && !quiet_;

@@ -117,7 +117,7 @@ Moves rerun_moves() {
   return moves;
 }
 
-/// What is known of one protocol.
+/// Describes one protocol.
 struct Row {
   std::string_view subject;
   Moves moves;

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/base/print.hpp"
+#include "core/base/printable.hpp"
 #include "reports/matrix.hpp"
 
 namespace reprise::reports {
@@ -122,15 +123,24 @@ void print_scenarios(const Matrix& matrix, std::ostream& out) {
   print_names(catching_nothing(matrix), out);
 }
 
+/// Returns the text as part of a line of a table.
+std::string in_line(const std::string& text) {
+  std::string line = printable(text, LineBreaks::kEscaped);
+  for (std::size_t at = 0; (at = line.find('|', at)) != std::string::npos; at += 2) {
+    line.insert(at, "\\");
+  }
+  return line;
+}
+
 void print_flaws(const Matrix& matrix, std::ostream& out) {
   const auto flaws = flaws_of(matrix);
   if (!flaws.empty()) out << "\n## What this does not show\n\n";
-  for (const auto& flaw : flaws) out << "- " << flaw << '\n';
+  for (const auto& flaw : flaws) out << "- " << in_line(flaw) << '\n';
   if (matrix.left_out.empty()) return;
   out << "\n## Left out\n\nThese scenarios judge no mutant here.\n\n| scenario | reason |\n"
          "|---|---|\n";
   for (const auto& [scenario, reason] : matrix.left_out) {
-    out << "| " << scenario << " | " << reason << " |\n";
+    out << "| " << scenario << " | " << in_line(reason) << " |\n";
   }
 }
 

@@ -48,7 +48,7 @@ struct Behaviour {
   std::uint64_t hits = 0;      ///< timelines that reached it and began anew
   std::uint64_t branches = 0;  ///< timelines that branched from it
   std::vector<Parent> parents = {};
-  /// By life, the newest timeline that reached it there by itself.
+  /// Holds, for each life, the newest timeline that reached the behaviour there by itself.
   std::array<std::optional<Recipe>, kTimelineLives> newest = {};
 };
 using Behaviours = std::map<std::string, Behaviour>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "core/base/codes.hpp"
@@ -113,7 +114,7 @@ class StoreJudge {
   /// Returns the saves that a load may have skipped as damaged: saves of earlier lives that are
   /// newer than the checkpoint loaded by the last life that saved. They need not be damaged on
   /// disk, because a failed read looks the same.
-  static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
+  static std::set<const SavePoint*> passed_over(std::span<const SavePoint> saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
     const SavePoint& last = saves.back();
@@ -126,10 +127,10 @@ class StoreJudge {
   }
 
   /// Returns the last save of each step, newest first.
-  std::vector<const SavePoint*> newest_first() const {
+  static std::vector<const SavePoint*> newest_first(std::span<const SavePoint> all) {
     std::vector<const SavePoint*> saves;
     std::set<Step> steps;
-    for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
+    for (auto save = all.rbegin(); save != all.rend(); ++save) {
       if (steps.insert(save->step).second) saves.push_back(&*save);
     }
     std::sort(saves.begin(), saves.end(),
@@ -137,21 +138,51 @@ class StoreJudge {
     return saves;
   }
 
+  /// True if retention was right to remove this checkpoint after an earlier life, and no life
+  /// loaded it since. It is gone, even if newer checkpoints have been damaged or replaced since
+  /// then.
+  bool was_beyond_the_kept(const SavePoint& save) const {
+    const std::span<const SavePoint> all = past_.saves;
+    const auto first = static_cast<std::size_t>(&save - all.data()) + 1;
+    for (std::size_t end = all.size() - 1; end >= first; --end) {
+      if (all[end].incarnation == all[end - 1].incarnation) continue;
+      if (all[end].parent_step == save.step.value) return false;
+      if (newer_than(save.step, all.first(end)) >= plan_.keep) return true;
+    }
+    return false;
+  }
+
+  /// True if retention does not count this save, because a load found it damaged.
+  static bool is_left_out(const SavePoint& save, const std::set<const SavePoint*>& passed) {
+    return save.damaged && save.certain && passed.contains(&save);
+  }
+
+  /// Returns the number of newer checkpoints that retention surely counted at the end of the last
+  /// of these saves.
+  static std::int64_t newer_than(Step step, std::span<const SavePoint> saves) {
+    const auto passed = passed_over(saves);
+    const auto newest = newest_first(saves);
+    return std::count_if(newest.begin(), newest.end(), [&](const SavePoint* save) {
+      return step < save->step && save->certain && !is_left_out(*save, passed);
+    });
+  }
+
   /// True if retention includes this save when it counts the newest checkpoints. It excludes saves
   /// newer than the tracker's, and damaged saves that a load skipped. It includes damaged saves
   /// that no load noticed.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
-    return !(save.damaged && save.certain && passed_over_.contains(&save));
+    return !is_left_out(save, passed_over_);
   }
 
   /// Returns the saves whose checkpoints must still exist. A save is kept if there are fewer than
-  /// `keep` newer saves that retention counts (see takes_place).
+  /// `keep` newer saves that retention counts (see takes_place), now and after each earlier life.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     std::int64_t places = 0;
-    for (const SavePoint* save : newest_first()) {
+    for (const SavePoint* save : newest_first(past_.saves)) {
       if (plan_.keep > 0 && places >= plan_.keep) break;
+      if (plan_.keep > 0 && was_beyond_the_kept(*save)) continue;
       kept.push_back(save);
       places += takes_place(*save) ? 1 : 0;
     }
@@ -227,7 +258,8 @@ class StoreJudge {
   void judge_keys(const Checkpoint& checkpoint, Step step) {
     std::vector<std::string> keys;
     for (const auto& tensor : checkpoint.catalog().tensors) {
-      if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);  // which is of no model
+      // The extra tensor belongs to no model, so it has no slots.
+      if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);
     }
     const Rulings found = judge_slot_keys(keys);
     if (found.empty()) return;

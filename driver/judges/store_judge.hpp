@@ -21,8 +21,9 @@ namespace reprise::driver {
 ///
 /// A checkpoint had to be kept if it is newer than the tracker's, or if there are fewer than `keep`
 /// newer checkpoints. This number does not include checkpoints newer than the tracker's, nor
-/// checkpoints that a load skipped as damaged. Checkpoints that were damaged on purpose are not
-/// judged.
+/// checkpoints that a load skipped as damaged. A checkpoint that an earlier life was right to
+/// remove stays removed, whatever happened to the newer ones since then. Checkpoints that were
+/// damaged on purpose are not judged.
 Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

@@ -21,7 +21,7 @@ std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
-/// How the settings of saves that run during training are drawn.
+/// Decides how often each setting of a save that runs during training is drawn.
 struct AsyncOdds {
   std::uint64_t late_one_in = 2;
   std::int64_t in_flight_most = 3;

@@ -13,9 +13,11 @@ namespace {
 
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
+const std::string kReshardedScenario = REPRISE_SOURCE_DIR "/scenarios/foreign/resharded.yaml";
 const std::string kTpScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 
 TEST(MatrixVerb, a_mutant_is_caught_or_survives_or_is_not_reached) {
@@ -40,6 +42,13 @@ TEST(MatrixVerb, a_run_with_a_mutant_that_nothing_called_is_inconclusive) {
   const auto run = run_program({"run", kTpScenario, "--mutant", "load-read-by-each"});
   EXPECT_EQ(run.exit_code, 3) << run.all();
   EXPECT_THAT(run.out, HasSubstr("nothing was asked of the mutant load-read-by-each"));
+}
+
+TEST(MatrixVerb, a_scenario_that_starts_this_program_takes_part) {
+  const auto result =
+      run_program({"mutants", kReshardedScenario, "--matrix", "--only", "floor-vs-ceil-chunk"});
+  EXPECT_THAT(result.out, Not(HasSubstr("left out"))) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("in 1 scenarios")) << result.all();
 }
 
 TEST(MatrixVerb, page_and_report_hold_the_matrix_and_a_part_of_it_is_no_pass) {

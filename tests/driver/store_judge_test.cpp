@@ -65,6 +65,14 @@ void save_second_again(Store& store, Past& past) {
   track(store, 2);
 }
 
+/// Edits the record of three saves: the newest is damaged, and another life loaded the second one
+/// and saved its step again.
+void pass_over_newest(Store& store, Past& past) {
+  past.saves[2].damaged = true;
+  save_second_again(store, past);
+  past.saves[3].parent_step = 2;
+}
+
 std::set<std::string> codes_of(const Rulings& rulings) {
   std::set<std::string> codes;
   for (const auto& ruling : rulings) codes.emplace(name_of(ruling.code));
@@ -152,6 +160,20 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
          past.saves[1].damaged = false;
          store.remove(kSecond);
          plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"the oldest was removed before the newest was damaged and passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_newest(store, past);
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {}},
+      {"the oldest is gone, and no earlier life was to remove it",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_newest(store, past);
+         store.remove(kOldest);
+         plan.keep = 3;
        },
        {"LAST_GOOD_DELETED"}},
       {"one is kept, and one that is newer than the tracker",

@@ -148,6 +148,8 @@ TEST(Matrix, the_page_has_each_finding) {
   matrix.left_out["gpu/one"] = "not_run without a mutant: no GPU";
   EXPECT_THAT(to_page(matrix), HasSubstr("- it has 2 of 3 mutants"));
   EXPECT_THAT(to_page(matrix), HasSubstr("| gpu/one | not_run without a mutant: no GPU |"));
+  matrix.left_out["red"] = "fail without a mutant: two lines\nand a | in them";
+  EXPECT_THAT(to_page(matrix), HasSubstr("two lines\\nand a \\| in them |"));
 }
 
 }  // namespace

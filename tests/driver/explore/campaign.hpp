@@ -40,11 +40,11 @@ Campaign read_campaign(std::istream& in);
 
 /// Two behaviours; the second was reached in a later life than the first.
 using Pair = std::pair<std::string, std::string>;
-/// By pair, the number of the first timeline that reached it.
+/// Maps each pair to the number of the first timeline that reached it.
 using FirstTimelines = std::map<Pair, std::size_t>;
 FirstTimelines first_timelines(const Campaign& campaign);
 
-/// Which pairs to plant as defects: `count` of those that the first seeds alone did not reach.
+/// Chooses pairs to plant as defects: `count` of those that the first seeds alone did not reach.
 struct PairDraw {
   std::size_t easy = 2500;  ///< pairs that so many seeds alone reach are left out
   std::size_t count = 20;

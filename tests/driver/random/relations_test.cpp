@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/save/leaf_source.hpp"
 #include "driver/language/scenario.hpp"
@@ -20,8 +21,8 @@ using Wrong = bool (*)(const Origins& origins, std::size_t item);
 /// Stores zeros instead of the elements of some items.
 class WrongSource final : public ContentSource {
  public:
-  WrongSource(Device& device, const Origins& origins, Wrong wrong)
-      : origins_(origins), wrong_(wrong), right_(leaf_source(device, origins)) {}
+  WrongSource(Device& device, Origins origins, Wrong wrong)
+      : origins_(std::move(origins)), wrong_(wrong), right_(leaf_source(device, origins_)) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     if (!wrong_(origins_, item)) return right_->fill(item, begin, end, out);
@@ -38,7 +39,7 @@ class WrongSource final : public ContentSource {
 
 template <Wrong wrong>
 std::unique_ptr<ContentSource> wrong_source(Device& device, Origins origins) {
-  return std::make_unique<WrongSource>(device, origins, wrong);
+  return std::make_unique<WrongSource>(device, std::move(origins), wrong);
 }
 template <Wrong wrong>
 void plant(sim::Policies& policies) {
