@@ -15,10 +15,20 @@ readonly stages=(
   "lint    560 format, clang-tidy, the rules of the tree"
 )
 
+# What CI cuts short, whole; the same form.
+readonly whole_stages=(
+  "release  1200 release build and all tests"
+  "asan_all 5400 clang build under AddressSanitizer and UBSan, every case of every test"
+  "tsan      800 ThreadSanitizer on the tests of tests/tsan.txt"
+  "fuzz_long 4800 each fuzz target for 300 s under AddressSanitizer and UBSan"
+  "headers   900 every header compiles alone"
+  "tidy     9000 clang-tidy on every source"
+)
+
 # Leaves out the random scenarios: the catalogue's stage runs them, and its report has the results.
 stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
 # Tests that repeat one path hundreds of times show nothing more here than a few of them; the
-# release stage and the weekly run have all of them.
+# release stage and './dev test --whole' have all of them.
 readonly asan_left_out='ExhaustMutants.*:ExploreVerb.*:Explore.finds_more*:Timeline.*:Marks.are_registered*:CrashStates.*:Exhaust.loads_every_pair*:Exhaust.parts*:Kills.at_every_call_of_two*:AtRest.every_byte*:Determinism.lanes_may_go_on*:Scenario.all_of_the_catalogue*:RandomScenarios.*:PlanCache.owners_of_one_group*:PlanCache.a_life_of_another*:StoreJudge.a_table*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
 stage_asan() {
   build_for_tests asan && GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 run_tests asan
@@ -104,7 +114,6 @@ mpi_stage() {
 }
 # Runs one row of each table, always the same ones.
 stage_mpi() { mpi_stage build/mpi --rows 1; }
-stage_mpi_all() { mpi_stage build/mpi-all; }
 
 # Says so where there is no nvcc, since then no stage compiled anything of CUDA.
 stage_bundle() {
@@ -174,3 +183,4 @@ run_stages() {
 }
 
 test_all() { run_stages "${stages[@]}"; }
+test_whole() { run_stages "${whole_stages[@]}"; }

@@ -86,13 +86,12 @@ begin_results() {
   : >build/results.txt
 }
 
-# verb_test [--all] [CTEST-ARGUMENT...]
+# verb_test [--all|--whole] [CTEST-ARGUMENT...]
 verb_test() {
-  if [[ "${1:-}" == --all ]]; then
-    shift
-    test_all "$@"
-    return
-  fi
+  case "${1:-}" in
+    --all) test_all; return ;;
+    --whole) test_whole; return ;;
+  esac
   verb_setup || return 1
   begin_results
   if build_for_tests release; then
