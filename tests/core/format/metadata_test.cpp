@@ -524,6 +524,7 @@ TEST(Metadata, of_several_files_the_first_that_says_something_is_believed) {
   EXPECT_EQ(merged.planner_data[0].path, first.planner_data[0].path);
   EXPECT_EQ(merged.planner_data[1].key, "b");
   EXPECT_EQ(merged.catalog.objects[2].place, 2U) << "keys are counted through all files";
+  EXPECT_FALSE(merge_rank_tables({first, third}, {}, {}).has_local_plans);
 }
 
 TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
