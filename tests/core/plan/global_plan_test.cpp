@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/plan/save_plan.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
@@ -398,6 +399,13 @@ TEST(LocalPlan, leaves_that_cannot_be_planned_are_refused) {
   EXPECT_THROW(local_plan(twice, {0}), Error);
   twice.tensors.resize(2000);
   EXPECT_THROW(local_plan(twice, {0}), Error);
+  StateDict both_ways;
+  for (const char* key : {"a", "m", "z"}) {
+    both_ways.tensors.push_back(leaf_at(key, {4, 6}, tp2_dp2(), Placement({{"tp", 0}}), {0}));
+  }
+  both_ways.tensors.push_back(both_ways.tensors[1]);
+  both_ways.tensors.back().placed.reset();
+  EXPECT_EQ(contracts::code_of([&] { local_plan(both_ways, {0}); }), Code::kMultiWriter);
   StateDict object;
   object.objects = {{"a/b", {1}, {0}, 0, {}}};
   EXPECT_THROW(local_plan(object, {0}), Error);
