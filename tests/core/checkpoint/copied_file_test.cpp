@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/ports/no_progress.hpp"
 #include "core/ports/whole_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
