@@ -1,6 +1,5 @@
 #include "core/api/agreed_options.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -11,13 +10,13 @@
 namespace reprise {
 namespace {
 
-/// Splits the message of one rank into the values of its options. Every rank sends the same options
-/// in the same order.
+/// Splits the message of one rank into the values of its options, each of which ends in a zero
+/// byte. Every rank sends the same options in the same order.
 std::vector<std::string> values_of(const Bytes& wire, std::size_t count) {
   std::vector<std::string> values;
   std::string_view text = as_text(wire);
   for (std::size_t i = 0; i < count && !text.empty(); ++i) {
-    const auto end = std::min(text.find('\0'), text.size() - 1);
+    const auto end = text.find('\0');
     values.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }

@@ -90,6 +90,7 @@ TEST(DiffUncompared, a_tensor_bound_to_a_layout_in_the_same_shape_is_compared) {
   const auto report = diff_of(a, b);
   EXPECT_EQ(verdict_of(report, "rng_state"), DiffVerdict::kDifferent);
   EXPECT_EQ(verdict_of(report, kBucket), DiffVerdict::kSame);
+  EXPECT_EQ(report.tensors_compared, 2U);
 }
 
 TEST(DiffUncompared, objects_in_another_grid_decide_and_those_in_the_same_grid_are_compared) {

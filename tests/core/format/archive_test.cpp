@@ -102,7 +102,13 @@ TEST(Archive, needs_one_read_for_a_small_item_and_two_for_a_large_one) {
   writer.finish();
   const Bytes large = writer.take();
   const Bytes small = real_item();
-  for (const auto& [item, reads] : {std::pair{small, 1U}, std::pair{large, 2U}}) {
+  ArchiveWriter of_7_kib("archive");
+  of_7_kib.add("data.pkl", as_bytes("pickle"));
+  of_7_kib.add("data/0", Bytes(6000));
+  of_7_kib.add("version", as_bytes("3\n"));
+  of_7_kib.finish();
+  for (const auto& [item, reads] :
+       {std::pair{small, 1U}, std::pair{of_7_kib.take(), 1U}, std::pair{large, 2U}}) {
     test::CountingSource source(item);
     Archive archive(source);
     archive.read(archive.at("data.pkl"), 1000);
@@ -223,6 +229,14 @@ const Spoiling kSpoilings[] = {
      Code::kTornFile, "other disks"},
     {"locator_garbled", [](SpoiledItem& item) { item.put(item.wide_locator(), 1); },
      Code::kExtentMismatch, "directory"},
+    {"wide_end_where_the_first_record_is",
+     [](SpoiledItem& item) {
+       item.bytes.erase(item.bytes.begin(),
+                        item.bytes.begin() + static_cast<std::ptrdiff_t>(item.wide_end_record()));
+       item.put_text(0, "PK\3\4");
+       item.put(item.wide_locator() + 8, std::uint64_t{0});
+     },
+     Code::kTornFile, "end record is garbled"},
     {"wide_end_too_short",
      [](SpoiledItem& item) { item.put(item.wide_end_record() + 4, std::uint64_t{43}); },
      Code::kTornFile, "ZIP64 end record"},

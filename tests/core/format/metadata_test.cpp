@@ -265,6 +265,35 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   EXPECT_EQ(error_of([] { read(pickle("]")); }).code(), Code::kTornFile);
 }
 
+TEST(Metadata, a_path_of_the_planner_may_be_a_list_and_nothing_else_is_one) {
+  Metadata metadata = small();
+  metadata.planner_data = {{"w", {0L, 1L, 2L, 3L}}};
+  const Bytes written = write_metadata(metadata);
+  const std::string tuple = "(K\0K\1K\2K\3t"s;
+  std::string bytes(as_text(written));
+  ASSERT_NE(bytes.find(tuple), std::string::npos);
+  bytes.replace(bytes.find(tuple), tuple.size(), "](K\0K\1K\2K\3e"s);
+  EXPECT_EQ(read(to_bytes(bytes)).planner_data.at(0).path, metadata.planner_data[0].path);
+  for (const std::string& other : {"K\7"s, "N"s, "}"s, "\x8c\3abc"s}) {
+    const Error error = error_after(metadata, tuple, other);
+    EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
+    EXPECT_NE(error.message().find("no path"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Metadata, planner_data_that_is_no_dict_is_not_supported) {
+  Metadata metadata = small();
+  metadata.catalog.tensors.clear();
+  metadata.catalog.objects.clear();
+  const Bytes written = write_metadata(metadata);
+  std::string bytes(as_text(written));
+  const std::size_t at = bytes.find("}(u", bytes.find("planner_data"));
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 3, "](e");
+  const Error error = error_of([&] { read(to_bytes(bytes)); });
+  EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
+}
+
 TEST(Metadata, a_tensor_of_nine_dimensions_is_not_supported) {
   Metadata metadata = small();
   metadata.catalog.tensors[0] = {"w", DType::kBFloat16, {11, 12, 13, 14, 15, 16, 17, 18}, {}, {}};
@@ -524,6 +553,7 @@ TEST(Metadata, of_several_files_the_first_that_says_something_is_believed) {
   EXPECT_EQ(merged.planner_data[0].path, first.planner_data[0].path);
   EXPECT_EQ(merged.planner_data[1].key, "b");
   EXPECT_EQ(merged.catalog.objects[2].place, 2U) << "keys are counted through all files";
+  EXPECT_FALSE(merge_rank_tables({first, third}, {}, {}).has_local_plans);
 }
 
 TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {

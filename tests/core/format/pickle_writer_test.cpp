@@ -161,6 +161,7 @@ TEST(PickleWriter, integers_take_the_form_that_python_gives_them) {
       {65536, "J\0\0\1\0"s},
       {-1, "J\xff\xff\xff\xff"},
       {-2147483648, "J\0\0\0\x80"s},
+      {2147483647, "J\xff\xff\xff\x7f"},
       {2147483648, "\x8a\5\0\0\0\x80\0"s},
       {-2147483649, "\x8a\5\xff\xff\xff\x7f\xff"},
       {INT64_MAX, "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"},

@@ -98,6 +98,18 @@ TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart)
   }
 }
 
+TEST(Compare, a_complex_number_is_printed_with_the_sign_of_each_part) {
+  const auto printed = [](float real, float imaginary) {
+    const float parts[] = {real, imaginary};
+    const std::string text =
+        print_element(DType::kComplex64, reinterpret_cast<const std::byte*>(parts));
+    return text.substr(0, text.find(' '));
+  };
+  EXPECT_EQ(printed(1.5F, 2), "1.5+2j");
+  EXPECT_EQ(printed(-1.5F, -2), "-1.5-2j");
+  EXPECT_EQ(printed(3, 0), "3");
+}
+
 /// A buffer of exactly the content's length that begins `lead` bytes after a 16-byte boundary.
 /// AddressSanitizer detects reads beyond its end.
 class Side {

@@ -67,6 +67,19 @@ TEST(Mesh, what_is_no_mesh_is_refused) {
   EXPECT_THROW(Group(std::vector<GlobalRank>{{-1}}), Error);
 }
 
+TEST(Mesh, of_2_to_the_30_ranks_is_not_too_large) {
+  const auto refusal = [](std::int32_t of_first_axis) -> std::string {
+    try {
+      Mesh({{"a", of_first_axis}, {"b", 1 << 15}}, Group::world(1));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(1 << 15), "the axes multiply to 1073741824 and the mesh has 1 members");
+  EXPECT_EQ(refusal((1 << 15) + 1), "a mesh of more than 2^30 ranks");
+}
+
 TEST(Group, ranks_and_members_are_inverse) {
   const Group group({{7}, {2}, {5}});
   for (std::int32_t r = 0; r < group.size(); ++r) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/plan/save_plan.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
@@ -95,6 +96,11 @@ TEST(GlobalPlan, what_does_not_fit_together_is_refused_by_name) {
          s[2].common = Dict{{"iteration", 7}};
        },
        {"COMMON_STATE_DIVERGES", "ranks 2 hold"}},
+      {"as many ranks have one common state as another, so that of the first rank counts",
+       [](auto& s) {
+         s[2].common = s[3].common = Dict{{"iteration", 7}};
+       },
+       {"COMMON_STATE_DIVERGES", "ranks 2 3 hold"}},
       {"arbitrary boxes overlap",
        [](auto& s) {
          for (auto& state : s) state.tensors[0].placed.reset();
@@ -300,6 +306,35 @@ TEST(LocalPlanOnTheWire, a_tensor_without_its_placement_is_refused) {
   EXPECT_THROW(decode_local_plan(encode(plan)), Error);
 }
 
+TEST(LocalPlanOnTheWire, keeps_the_box_that_a_rank_was_denied) {
+  TensorOffer offer{.form = {"w", DType::kFloat32, {4, 9}}, .boxes = {}, .replica = 0};
+  offer.denied = Box{{1, 5}, {3, 2}};
+  LocalPlan plan;
+  plan.given = GivenOffers({offer, offer});
+  const LocalPlan received = decode_local_plan(encode(plan));
+  ASSERT_EQ(received.given.size(), 2U);
+  for (const std::size_t i : {0U, 1U}) {
+    ASSERT_NE(received.given.denied(i), nullptr);
+    EXPECT_EQ(*received.given.denied(i), *offer.denied);
+  }
+}
+
+TEST(LocalPlanOnTheWire, keeps_the_numbers_of_the_ranks_of_a_mesh_up_to_the_largest) {
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (const std::vector<GlobalRank>& ranks :
+       {std::vector<GlobalRank>{{kMost}}, {{3}, {kMost - 1}, {kMost}}}) {
+    const Group members(ranks);
+    const auto mesh =
+        std::make_shared<const Mesh>(std::vector<Axis>{{"dp", members.size()}}, members);
+    LocalPlan plan = four_ranks()[1];
+    PlacedOffers offers = *plan.placed;
+    offers.placements.at(0) = {mesh, Placement()};
+    plan.placed = std::make_shared<const PlacedOffers>(offers);
+    const LocalPlan received = decode_local_plan(encode(plan));
+    EXPECT_EQ(received.placed->placements.at(0).mesh->members().members(), members.members());
+  }
+}
+
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
   const Bytes bytes = encode(four_ranks()[1]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
@@ -362,6 +397,15 @@ TEST(LocalPlan, leaves_that_cannot_be_planned_are_refused) {
   StateDict twice;
   twice.tensors.resize(2);
   EXPECT_THROW(local_plan(twice, {0}), Error);
+  twice.tensors.resize(2000);
+  EXPECT_THROW(local_plan(twice, {0}), Error);
+  StateDict both_ways;
+  for (const char* key : {"a", "m", "z"}) {
+    both_ways.tensors.push_back(leaf_at(key, {4, 6}, tp2_dp2(), Placement({{"tp", 0}}), {0}));
+  }
+  both_ways.tensors.push_back(both_ways.tensors[1]);
+  both_ways.tensors.back().placed.reset();
+  EXPECT_EQ(contracts::code_of([&] { local_plan(both_ways, {0}); }), Code::kMultiWriter);
   StateDict object;
   object.objects = {{"a/b", {1}, {0}, 0, {}}};
   EXPECT_THROW(local_plan(object, {0}), Error);

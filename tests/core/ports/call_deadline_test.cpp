@@ -117,6 +117,21 @@ TEST(CallDeadline, end_of_this_rank_or_of_one_outside_the_group_is_nothing) {
   }
 }
 
+TEST(CallDeadline, members_are_looked_at_every_20_ms_however_often_it_asks) {
+  struct Counting final : PeerWatch {
+    bool has_ended(GlobalRank asked) override {
+      looks += asked == GlobalRank{2} ? 1 : 0;
+      return false;
+    }
+    int looks = 0;
+  };
+  CountingClock clock;
+  Counting watch;
+  CallDeadline deadline = deadline_of(clock, 60'000 * kMs, &watch);
+  deadline.until([&] { return clock.now >= 210 * kMs; });
+  EXPECT_EQ(watch.looks, 10);
+}
+
 TEST(CallDeadline, what_is_thrown_by_what_it_asks_passes) {
   CountingClock clock;
   CallDeadline deadline = deadline_of(clock, 50 * kMs);

@@ -266,6 +266,15 @@ TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
     EXPECT_EQ(code, Code::kIo) << name;
     EXPECT_FALSE(store_.stat("out")) << name;
   }
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  write_durably(copy.store, "ckpt/notes.pt", as_bytes("beside the payload"));
+  ShortStore store(store_, "notes.pt");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  EXPECT_EQ(contracts::code_of([&] {
+              reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
+                      {store, device_, tasks_, trace_, progress_});
+            }),
+            Code::kIo);
 }
 
 /// Sets the checksums in each archive's directory to 0, as torch does when checksums are switched

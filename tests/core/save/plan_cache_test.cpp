@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "tests/fixtures/cache_world.hpp"
 
@@ -331,6 +333,9 @@ TEST(PlanCache, a_rank_that_lost_its_cache_makes_all_plan_again) {
     const auto all = world.run(directory.path(), saves);
     expect_bytes_of_fresh_plans(directory.path(), world, saves);
     EXPECT_EQ(all[3].reused, Kinds{});
+    EXPECT_EQ(std::count(all[3].log.begin(), all[3].log.end(),
+                         "ranks do not remember the same saves, or do not share one common state"),
+              1);
     EXPECT_TRUE(all[4].used(CacheKind::kLocal));
   }
 }
@@ -608,6 +613,7 @@ TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan)
 struct Loads {
   std::vector<std::size_t> reused;  ///< indices of the loads that used the cached metadata
   std::vector<std::size_t> wrong;   ///< for each load: number of wrong elements
+  std::vector<std::string> log;     ///< log lines of all loads that tell what was reused
   std::optional<Error> error;
 };
 
@@ -650,6 +656,8 @@ Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful =
         if (ports.fabric.rank() != GlobalRank{1}) continue;
         if (!report.reused.empty()) loads.reused.push_back(l);
         loads.wrong.push_back(testing_job::wrong_elements(kit.state));
+        std::copy_if(report.log.begin(), report.log.end(), std::back_inserter(loads.log),
+                     [](const std::string& line) { return line.starts_with("reused"); });
       }
     });
     if (ports.fabric.rank() == GlobalRank{1}) loads.error = failed;
@@ -661,6 +669,7 @@ TEST(MetadataCache, serves_the_same_checkpoint_again_and_no_other_one_at_its_pat
   const Loads loads = load_three_times({});
   EXPECT_FALSE(loads.error) << loads.error->what();
   EXPECT_EQ(loads.reused, std::vector<std::size_t>{1});
+  EXPECT_EQ(loads.log, std::vector<std::string>{"reused: metadata"});
   EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
 }
 

@@ -84,6 +84,29 @@ TEST(RankWrite, a_plan_of_another_state_is_refused) {
   EXPECT_EQ(code_of([&] { share_of(plan, {0}, without_object.state); }), Code::kStalePlan);
 }
 
+TEST(RankWrite, the_bound_of_a_rank_without_larger_tensors_counts_what_it_writes) {
+  const TemporaryDirectory directory;
+  run_ranks(1, directory.path(), [&](const Ports& ports) {
+    const auto costs_of = [&](std::vector<ImageItem> items) {
+      RankWrite write(ports, SaveSeams{});
+      WriteShare share;
+      share.origins.resize(items.size());
+      share.items = std::move(items);
+      write.snapshot(std::move(share), "file", {});
+      write.wait();
+      return write.costs();
+    };
+    const auto object = [](std::size_t size) {
+      return ImageItem{.key = "notes", .extent = {}, .content = Bytes(size)};
+    };
+    const auto nothing = costs_of({});
+    EXPECT_EQ(nothing.bound_staging, 0U);
+    const auto small = costs_of({object(5'000'000)});
+    EXPECT_GE(small.bound_staging, 5'000'000U);
+    EXPECT_EQ(small.bound_empty, nothing.bound_empty + small.bound_staging);
+  });
+}
+
 TEST(RankWrite, the_votes_say_where_the_plan_stands) {
   const GlobalPlan plan = plan_of_both();
   const TemporaryDirectory directory;

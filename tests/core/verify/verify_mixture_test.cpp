@@ -58,6 +58,15 @@ TEST(CheckTimes, ThoseNewerThanTheMetadataByMoreThanASaveOrACopyTakesAreNamed) {
   }
 }
 
+TEST(CheckTimes, OfTwoOfTheSameTimeTheFirstIsTakenForTheOneThatWasCopied) {
+  const std::int64_t later = 9000 * kSecond;
+  EXPECT_TRUE(check_times({{{"ckpt/a", 10, -kSecond},
+                            {"ckpt/large", 100'000'000'000, later},
+                            {"ckpt/small", 10, later}}},
+                          0)
+                  .empty());
+}
+
 TEST(CheckTimes, WhatHasNoTimeSaysNothing) {
   EXPECT_TRUE(
       check_times({{{"ckpt/a", 10, std::nullopt}, {"ckpt/b", 10, std::nullopt}}}, 0).empty());

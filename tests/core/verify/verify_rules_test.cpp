@@ -61,6 +61,10 @@ TEST(CheckCover, AnItemWithoutStorageIsAGap) {
   const auto findings = check_cover(catalog);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, Code::kCoverageGap);
+  EXPECT_EQ(findings[0].message, "the metadata lists it but names no bytes for it");
+  catalog.tensors = {tensor("w", {2}, {{{{0}, {1}}, kNoFile, {}}, {{{1}, {1}}, kNoFile, {}}})};
+  EXPECT_EQ(check_cover(catalog).at(0).message,
+            "the metadata lists 2 of its chunks but names no bytes for them");
 }
 
 TEST(CheckStorage, FilesAreThereAndItemsLieInThemWithoutOverlap) {

@@ -1,6 +1,7 @@
 // Tests the store on real directories: the contract of all stores, and features that only a real
 // file system has.
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/ports/passing_store.hpp"
 #include "core/ports/whole_file.hpp"
 
 #include <fcntl.h>
@@ -27,6 +28,26 @@ struct PosixStores {
   std::unique_ptr<Store> make() { return std::make_unique<PosixStore>(directory.path()); }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Posix, StoreContract, PosixStores);
+
+/// A store that has no remove_empty() of its own.
+struct PlainStore final : PassingStore {
+  using PassingStore::PassingStore;
+  bool remove_empty(const std::string& directory) override {
+    return Store::remove_empty(directory);
+  }
+};
+
+TEST(Store, that_says_nothing_else_of_empty_directories_removes_those_alone) {
+  const TemporaryDirectory directory;
+  PosixStore inner(directory.path());
+  PlainStore store(inner);
+  store.make_directory("d/e");
+  EXPECT_FALSE(store.remove_empty("d"));
+  EXPECT_TRUE(store.remove_empty("d/e"));
+  EXPECT_FALSE(store.stat("d/e"));
+  EXPECT_TRUE(store.stat("d"));
+  EXPECT_TRUE(store.remove_empty("d/e")) << "it is gone";
+}
 
 struct PosixStoreTest : testing::Test {
   TemporaryDirectory directory;
