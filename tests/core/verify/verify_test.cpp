@@ -14,6 +14,7 @@
 #include "core/save/image_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
+#include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise {
 namespace {
@@ -113,6 +114,23 @@ TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
   const VerifyReport zero = replace([](char) { return '\0'; });
   EXPECT_TRUE(zero.whole()) << words_of(zero.findings);
   EXPECT_THAT(words_of(zero.findings), HasSubstr("switched off"));
+}
+
+/// Items that only touch share no bytes.
+TEST(Verify, ItemsInBytesOfOthersAreReadUntilAsMuchIsReadAgainAsTheFileHas) {
+  test::WrittenCheckpoint written;
+  Metadata metadata =
+      Checkpoint::open(written.object("a", 1).object("b", 2).store(), "ckpt").metadata();
+  auto& objects = metadata.catalog.objects;
+  ASSERT_EQ(objects[0].range.size, objects[1].range.size);
+  for (const std::string key : {"c", "d", "e"}) {
+    objects.push_back({.key = key, .file = 0, .range = objects[1].range});
+    written.write("ckpt/.metadata", write_metadata(metadata));
+    PosixStore store(written.path());
+    const std::string words = words_of(verify_at(store, "ckpt").findings);
+    EXPECT_EQ(words.find("1 items in bytes of others were not read") != words.npos, key == "e")
+        << words;
+  }
 }
 
 TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
