@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/plan/save_plan.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
@@ -298,6 +299,18 @@ TEST(LocalPlanOnTheWire, a_tensor_without_its_placement_is_refused) {
   offers.tensors.at(0).placed = 1;
   plan.placed = std::make_shared<const PlacedOffers>(offers);
   EXPECT_THROW(decode_local_plan(encode(plan)), Error);
+}
+
+TEST(LocalPlanOnTheWire, a_denied_box_that_ends_beyond_all_numbers_is_refused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t extent : {kMost - 1, kMost}) {
+    TensorOffer offer{.form = {"w", DType::kFloat32, {4}}, .boxes = {}, .replica = 0};
+    offer.denied = Box{{1}, {extent}};
+    LocalPlan plan;
+    plan.given = GivenOffers({offer});
+    EXPECT_EQ(contracts::code_of([&] { decode_local_plan(encode(plan)); }) == Code::kTornFile,
+              extent == kMost);
+  }
 }
 
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {

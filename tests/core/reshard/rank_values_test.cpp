@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/diff/diff.hpp"
@@ -76,6 +78,7 @@ void save(Store& store, const std::string& directory, const std::vector<SavedRan
          .shape = {2 * count},
          .chunks = {{part, 0, payload.tensor({2}, static_cast<float>(rank))}}}};
     metadata.catalog.objects = {{"rng", 0, payload.object(state.rng)}};
+    metadata.planner_data = {{"b", {"model", "b"}}, {"rng", {"rng"}}, {"w", {"model", "w"}}};
     write_durably(store, join_path(directory, metadata.catalog.files[0]), payload.bytes());
     write_durably(store, join_path(directory, "__" + std::to_string(rank) + ".metadata"),
                   write_metadata(metadata));
@@ -111,6 +114,15 @@ class RankValues : public test::StoreTest {
     };
     return reshard(source, {"out"}, {.rule = rule, .writers = 2, .ranks = choice},
                    {store_, device_, tasks_, trace_, progress_});
+  }
+  /// Returns for each key the first step of its path in the nested state dict.
+  std::map<std::string, std::string> paths_of(const std::string& path) {
+    std::map<std::string, std::string> paths;
+    const Checkpoint checkpoint = Checkpoint::open(store_, path);
+    for (const auto& entry : checkpoint.metadata().planner_data) {
+      paths[entry.key] = std::get<std::string>(entry.path.at(0));
+    }
+    return paths;
   }
   std::vector<std::string> keys_of(const std::string& path) {
     std::vector<std::string> keys;
@@ -160,9 +172,12 @@ TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for)
   EXPECT_THAT(first.of_first, UnorderedElementsAre("b", "rng"));
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
+  using Paths = std::map<std::string, std::string>;
+  EXPECT_EQ(paths_of("out"), (Paths{{"b", "model"}, {"rng", "rng"}, {"w", "model"}}));
   const ReshardReport dropped = run("a", {.per_rank = PerRank::kDrop});
   EXPECT_THAT(dropped.dropped, ElementsAre("rng"));
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b must be the same on both ranks";
+  EXPECT_EQ(paths_of("out"), (Paths{{"b", "model"}, {"w", "model"}}));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank0", "rng@rank1"));
 }
 

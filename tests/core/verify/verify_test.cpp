@@ -11,6 +11,7 @@
 
 #include "core/checkpoint/set_aside.hpp"
 #include "core/format/zip/archive.hpp"
+#include "core/ports/whole_file.hpp"
 #include "core/save/image_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
@@ -114,6 +115,18 @@ TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
   const VerifyReport zero = replace([](char) { return '\0'; });
   EXPECT_TRUE(zero.whole()) << words_of(zero.findings);
   EXPECT_THAT(words_of(zero.findings), HasSubstr("switched off"));
+}
+
+TEST(Verify, AnObjectOfAnUnknownClassIsANote) {
+  test::WrittenCheckpoint written;
+  written.bytes("w", 4, 1)
+      .object("known", 1)
+      .item("foreign",
+            read_all(test::data_store(), "torch_2.15.0/objects/foreign_class.pt", 1U << 20U));
+  const VerifyReport report = verify_at(written.store(), "ckpt");
+  EXPECT_TRUE(report.whole()) << words_of(report.findings);
+  EXPECT_EQ(report.opaque, std::vector<std::string>{"foreign"});
+  EXPECT_THAT(words_of(report.findings), HasSubstr("opaque, kept as bytes"));
 }
 
 /// Items that only touch share no bytes.
