@@ -39,5 +39,20 @@ TEST(Sweep, the_union_of_boxes_has_as_many_elements_as_are_in_one_of_them) {
   }
 }
 
+/// Slices of a dimension are told apart at once along that dimension, and along no other.
+TEST(Sweep, goes_along_the_dimension_that_tells_the_boxes_apart) {
+  constexpr std::int64_t kBoxes = 1000;
+  for (const std::size_t dim : {0U, 1U, 2U}) {
+    std::vector<Box> boxes(kBoxes, Box::whole({kBoxes, kBoxes, kBoxes}));
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      boxes[i].offset[dim] = static_cast<std::int64_t>(i);
+      boxes[i].extent[dim] = 1;
+    }
+    const OverlapSearch search = search_overlap(boxes, 20 * kBoxes);
+    EXPECT_TRUE(search.finished) << dim;
+    EXPECT_FALSE(search.pair) << dim;
+  }
+}
+
 }  // namespace
 }  // namespace reprise

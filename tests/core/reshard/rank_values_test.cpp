@@ -15,9 +15,11 @@
 #include "core/diff/diff.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/load/load.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"
 #include "tests/contracts/error_of.hpp"
+#include "tests/contracts/thread_world.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
 
 namespace reprise {
@@ -179,6 +181,27 @@ TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for)
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b must be the same on both ranks";
   EXPECT_EQ(paths_of("out"), (Paths{{"b", "model"}, {"w", "model"}}));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank0", "rng@rank1"));
+}
+
+TEST_F(RankValues, that_are_equal_need_no_choice) {
+  save(store_, "equal", {{1, 10}, {1, 10}});
+  const ReshardReport report = run("equal", {.ranks = 3});
+  EXPECT_THAT(report.of_first, IsEmpty());
+  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
+  save(store_, "longer", {{1, 10}, {1, 1000000}});
+  EXPECT_EQ(contracts::code_of([&] { run("longer", {.ranks = 3}); }), Code::kUsage);
+}
+
+TEST_F(RankValues, are_not_loaded_by_another_number_of_ranks) {
+  contracts::run_ranks(1, directory_.path(), [](const Ports& ports) {
+    StateDict nothing;
+    const auto group = ports.fabric.communicator(Group::world(1));
+    const auto error = contracts::error_of(
+        [&] { load(ports, *group, nothing, {.path = "a", .strictness = Strictness::kIgnoreAll}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kUnsupported);
+    EXPECT_EQ(error->place().key, "b@rank0");
+  });
 }
 
 TEST_F(RankValues, are_not_there_to_choose_from_in_one_metadata_for_all) {
