@@ -305,7 +305,6 @@ TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call)
     EXPECT_EQ(code_of([&] { store.remove(path); }), Code::kPathEscape) << path;
     EXPECT_EQ(code_of([&] { store.remove_empty(path); }), Code::kPathEscape) << path;
     EXPECT_EQ(code_of([&] { store.sync_directory(path); }), Code::kPathEscape) << path;
-    EXPECT_EQ(code_of([&] { store.free_bytes(path); }), Code::kPathEscape) << path;
   }
 }
 
