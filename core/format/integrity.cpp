@@ -85,10 +85,9 @@ IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place) {
                 "algorithm '" + algorithm->get<std::string>() + "'; only sha256 is known", place);
   }
   IntegrityManifest manifest;
-  for (const auto& [name, value] : files->items()) {
+  for (const auto& [name, value] : files->items()) {  // in the order of names
     manifest.files.push_back(read_entry(name, value, place));
   }
-  std::ranges::sort(manifest.files, {}, &FileDigest::name);
   return manifest;
 }
 

@@ -49,7 +49,7 @@ struct DimCut {
 };
 
 bool before(Interval a, Interval b) {
-  return a.begin == b.begin ? a.end < b.end : a.begin < b.begin;
+  return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
 }
 
 DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkRule rule) {

@@ -29,7 +29,8 @@ TEST(Printable, writes_out_what_a_terminal_obeys_and_nothing_else) {
        "\\x9b2K"},  // a C1 code as UTF-8
       {"\x9b"
        "2K",
-       "\\x9b2K"},                                     // the same C1 code as a single byte
+       "\\x9b2K"},                            // the same C1 code as a single byte
+      {"\xc2\x9f\xc2\xa0", "\\x9f\xc2\xa0"},  // the last C1 code, and the character behind it
       {"\xe2\x80\xae\xe2\x81\xa6", "\\u202e\\u2066"},  // marks for text from right to left
       {"\xe2\x80\xa8", "\\u2028"},                     // a line separator
       {"\xed\xb2\x80", "\\udc80"},                     // half a character

@@ -163,6 +163,22 @@ TEST_F(SetAside, what_a_dropped_save_wrote_goes_with_the_next_one_that_keeps_few
                                         "latest_checkpointed_iteration.txt"));
 }
 
+/// Otherwise a power cut could bring back an old name, and what it names would be half removed.
+TEST_F(SetAside, names_are_durable_before_retention_clears_what_a_dropped_save_left) {
+  save(7, options_of(1));
+  copy(".replaced", kA, true);
+  std::vector<std::string> calls;
+  save(9, options_of(4, 2), [&](Store&, const std::string& call, const std::string& path) {
+    if (call == "publish" && path.ends_with("iteration.txt")) calls = {"tracker"};
+    if (call == "sync_directory" && path == "run") calls.emplace_back("sync");
+    if (call == "remove" && path.find(kReplacedSuffix) != std::string::npos &&
+        calls.back() != "remove") {
+      calls.emplace_back("remove");
+    }
+  });
+  EXPECT_THAT(calls, ElementsAre("tracker", "sync", "sync", "remove"));
+}
+
 TEST_F(SetAside, what_was_exchanged_goes_with_its_iteration) {
   save(7, options_of(1));
   copy(".saving", kA, true);

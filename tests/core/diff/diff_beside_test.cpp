@@ -119,6 +119,11 @@ TEST_F(DiffBeside, large_files_are_compared_as_bytes) {
   std::filesystem::resize_file(path(b_, "loader.pt"), kLarge + 1);
   EXPECT_EQ(file(report()).verdict, DiffVerdict::kNotKnown);
   EXPECT_THAT(file(report()).reason, HasSubstr("larger than 16"));
+  for (auto* side : {&a_, &b_}) {
+    put(*side, "loader.pt", write_bytes_item(Value(side == &a_ ? 1 : 2)));
+    std::filesystem::resize_file(path(*side, "loader.pt"), std::uint64_t{16} << 20U);
+  }
+  EXPECT_THAT(file(report()).reason, testing::Not(HasSubstr("larger than")));
 }
 
 Bytes concatenated(const Value& one, const Value& other) {

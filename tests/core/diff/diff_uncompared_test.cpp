@@ -230,6 +230,10 @@ TEST(DiffUncompared, what_is_left_out_is_counted) {
   const auto nothing = diff_of(a, b, {.wanted = [](std::string_view) { return false; }});
   EXPECT_EQ(nothing.outcome(), DiffOutcome::kNothingCompared);
   EXPECT_EQ(nothing.ignored_keys, 4U);
+  WrittenCheckpoint bare;
+  bare.bytes("w", 4, 1);
+  const auto no_state = diff_of(bare, bare, {.wanted = [](std::string_view) { return false; }});
+  EXPECT_EQ(no_state.ignored_keys, 1U) << "there is no common state to leave out";
 }
 
 TEST(DiffUncompared, keys_that_name_the_common_state_alone_compare_all_of_it) {

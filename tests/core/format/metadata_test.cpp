@@ -437,6 +437,24 @@ TEST(Metadata, the_file_of_a_rank_has_what_that_rank_knows_and_nothing_else) {
   EXPECT_EQ(catalog_of(files[1]).objects.size(), 1U);
 }
 
+TEST(Metadata, a_rank_sees_its_own_items_under_their_plain_keys_and_those_of_no_other_rank) {
+  Metadata metadata = small();
+  StoredTensor own = metadata.catalog.tensors[0];
+  for (const std::int32_t rank : {0, 1}) {
+    own.key = "v@rank" + std::to_string(rank);
+    own.shape = {2, 3 + rank};
+    own.known_by = {.ranks = {rank}, .own = true};
+    metadata.catalog.tensors.insert(metadata.catalog.tensors.begin() + rank, own);
+  }
+  for (const std::int32_t rank : {0, 1}) {
+    const auto tensors = seen_by(metadata, rank).catalog.tensors;
+    ASSERT_EQ(tensors.size(), 2U);
+    EXPECT_EQ(tensors[0].key, "v");
+    EXPECT_EQ(tensors[0].shape, (Dims{2, 3 + rank}));
+    EXPECT_EQ(tensors[1].key, "w");
+  }
+}
+
 /// Makes the tables of one tensor "w" with 8 elements. Each pair gives a chunk's first element and
 /// the number of its file (-1: none).
 MetadataTables tables_with(const std::vector<std::pair<std::int64_t, int>>& chunks) {

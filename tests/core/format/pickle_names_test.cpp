@@ -380,6 +380,12 @@ TEST(PickleNames, those_of_python_2_are_told_as_python_3_reads_them) {
             (std::vector<std::string>{"exceptions.ValueError"}));
 }
 
+TEST(PickleNames, plain_data_is_plain_data_where_another_module_passes_it_on) {
+  EXPECT_FALSE(pickle::always_refused("http", "HTTPStatus"));
+  EXPECT_FALSE(pickle::always_refused("mine", "web.http.HTTPStatus"));
+  EXPECT_TRUE(pickle::always_refused("mine", "web.http.HTTPConnection"));
+}
+
 TEST(PickleNames, the_list_is_sorted_and_holds_nothing_that_is_always_refused) {
   for (const pickle::NameRule& rule : pickle::all_names()) {
     EXPECT_EQ(pickle::rule_of(rule.module, rule.name), &rule);

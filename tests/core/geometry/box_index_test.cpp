@@ -136,6 +136,18 @@ TEST(BoxIndex, visits_of_many_slabs_those_that_it_meets_alone) {
   EXPECT_TRUE(visited.empty());
 }
 
+TEST(BoxIndex, visits_of_many_slabs_in_no_grid_those_that_it_meets_alone) {
+  std::vector<Box> slabs;
+  for (std::int64_t i = 0; i < 1000; ++i) slabs.push_back({{3 * i, i % 2}, {2, 4}});
+  const BoxIndex index(slabs);
+  for (const std::uint32_t slab : {0U, 1U, 500U, 999U}) {
+    std::vector<std::uint32_t> visited;
+    index.meet({{3 * static_cast<std::int64_t>(slab), 1}, {2, 1}},
+               [&](std::uint32_t at) { visited.push_back(at); });
+    EXPECT_EQ(visited, std::vector<std::uint32_t>{slab});
+  }
+}
+
 TEST(BoxGrid, counts_what_region_and_box_have_in_common) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Stream random(seed);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "reprise/error.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
@@ -75,6 +76,17 @@ TEST(Placement, empty_tails_begin_at_the_end_of_the_dimension) {
   const Placement placement({{"dp", 0}});
   EXPECT_EQ(placement.box({512}, mesh, {28}), (Box{{504}, {8}}));
   EXPECT_EQ(placement.box({512}, mesh, {29}), (Box{{512}, {0}}));
+}
+
+TEST(Placement, is_said_in_the_order_of_its_splits) {
+  const auto text = [](const Placement& placement) {
+    std::ostringstream out;
+    out << placement;
+    return out.str();
+  };
+  EXPECT_EQ(text({}), "replicated");
+  EXPECT_EQ(text(Placement({{"tp", 1}})), "tp/1");
+  EXPECT_EQ(text(Placement({{"tp", 1}, {"dp", 0}})), "tp/1 dp/0");
 }
 
 TEST(Placement, what_is_no_placement_of_the_shape_is_refused) {

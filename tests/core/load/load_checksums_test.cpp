@@ -261,6 +261,28 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
   }
 }
 
+TEST(LoadChecksums, a_changed_identity_of_an_item_is_an_error_too) {
+  const Saved saved(kFew, 1);
+  const Bytes right = content_of(saved.path("__0_0.distcp"));
+  PosixStore store(saved.directory.path());
+  Checkpoint checkpoint = Checkpoint::open(store, "ckpt");
+  for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
+    const StoredChunk& chunk = tensor.chunks.front();
+    const auto slice = checkpoint.slice(tensor.key, chunk.file, chunk.range);
+    Archive archive(*slice);
+    const auto* record = archive.find(".data/serialization_id");
+    ASSERT_NE(record, nullptr);
+    Bytes content = right;
+    content[chunk.range.offset + archive.content_range(*record).offset] ^= std::byte{1};
+    put(saved.path("__0_0.distcp"), content);
+    for (const RankLoad& outcome : load_by(saved, kFew, 1)) {
+      ASSERT_TRUE(outcome.failed) << tensor.key;
+      EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
+      EXPECT_EQ(outcome.failed->place().key, tensor.key);
+    }
+  }
+}
+
 // --- files of a writer without checksums --------------------------------------------------------
 
 /// Sets the checksums of all records to 0 in the central directories of the archives.

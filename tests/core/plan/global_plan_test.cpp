@@ -335,6 +335,18 @@ TEST(LocalPlanOnTheWire, keeps_the_numbers_of_the_ranks_of_a_mesh_up_to_the_larg
   }
 }
 
+TEST(LocalPlanOnTheWire, a_denied_box_that_ends_beyond_all_numbers_is_refused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t extent : {kMost - 1, kMost}) {
+    TensorOffer offer{.form = {"w", DType::kFloat32, {4}}, .boxes = {}, .replica = 0};
+    offer.denied = Box{{1}, {extent}};
+    LocalPlan plan;
+    plan.given = GivenOffers({offer});
+    EXPECT_EQ(contracts::code_of([&] { decode_local_plan(encode(plan)); }) == Code::kTornFile,
+              extent == kMost);
+  }
+}
+
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
   const Bytes bytes = encode(four_ranks()[1]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {

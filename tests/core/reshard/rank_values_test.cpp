@@ -8,14 +8,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/diff/diff.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/load/load.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"
 #include "tests/contracts/error_of.hpp"
+#include "tests/contracts/thread_world.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
 
 namespace reprise {
@@ -76,6 +80,7 @@ void save(Store& store, const std::string& directory, const std::vector<SavedRan
          .shape = {2 * count},
          .chunks = {{part, 0, payload.tensor({2}, static_cast<float>(rank))}}}};
     metadata.catalog.objects = {{"rng", 0, payload.object(state.rng)}};
+    metadata.planner_data = {{"b", {"model", "b"}}, {"rng", {"rng"}}, {"w", {"model", "w"}}};
     write_durably(store, join_path(directory, metadata.catalog.files[0]), payload.bytes());
     write_durably(store, join_path(directory, "__" + std::to_string(rank) + ".metadata"),
                   write_metadata(metadata));
@@ -111,6 +116,15 @@ class RankValues : public test::StoreTest {
     };
     return reshard(source, {"out"}, {.rule = rule, .writers = 2, .ranks = choice},
                    {store_, device_, tasks_, trace_, progress_});
+  }
+  /// Returns for each key the first step of its path in the nested state dict.
+  std::map<std::string, std::string> paths_of(const std::string& path) {
+    std::map<std::string, std::string> paths;
+    const Checkpoint checkpoint = Checkpoint::open(store_, path);
+    for (const auto& entry : checkpoint.metadata().planner_data) {
+      paths[entry.key] = std::get<std::string>(entry.path.at(0));
+    }
+    return paths;
   }
   std::vector<std::string> keys_of(const std::string& path) {
     std::vector<std::string> keys;
@@ -160,10 +174,34 @@ TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for)
   EXPECT_THAT(first.of_first, UnorderedElementsAre("b", "rng"));
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
+  using Paths = std::map<std::string, std::string>;
+  EXPECT_EQ(paths_of("out"), (Paths{{"b", "model"}, {"rng", "rng"}, {"w", "model"}}));
   const ReshardReport dropped = run("a", {.per_rank = PerRank::kDrop});
   EXPECT_THAT(dropped.dropped, ElementsAre("rng"));
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b must be the same on both ranks";
+  EXPECT_EQ(paths_of("out"), (Paths{{"b", "model"}, {"w", "model"}}));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank0", "rng@rank1"));
+}
+
+TEST_F(RankValues, that_are_equal_need_no_choice) {
+  save(store_, "equal", {{1, 10}, {1, 10}});
+  const ReshardReport report = run("equal", {.ranks = 3});
+  EXPECT_THAT(report.of_first, IsEmpty());
+  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
+  save(store_, "longer", {{1, 10}, {1, 1000000}});
+  EXPECT_EQ(contracts::code_of([&] { run("longer", {.ranks = 3}); }), Code::kUsage);
+}
+
+TEST_F(RankValues, are_not_loaded_by_another_number_of_ranks) {
+  contracts::run_ranks(1, directory_.path(), [](const Ports& ports) {
+    StateDict nothing;
+    const auto group = ports.fabric.communicator(Group::world(1));
+    const auto error = contracts::error_of(
+        [&] { load(ports, *group, nothing, {.path = "a", .strictness = Strictness::kIgnoreAll}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kUnsupported);
+    EXPECT_EQ(error->place().key, "b@rank0");
+  });
 }
 
 TEST_F(RankValues, are_not_there_to_choose_from_in_one_metadata_for_all) {

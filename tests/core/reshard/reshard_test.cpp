@@ -356,6 +356,26 @@ TEST_F(Reshard, CarriesAlongWhatStandsBesideThePayload) {
   EXPECT_FALSE(store_.stat("out/__7_0.distcp"));
 }
 
+TEST_F(Reshard, ListsInItsManifestAllFilesButThoseInFolders) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  copy.store.make_directory("ckpt/modelopt_state");
+  write_durably(copy.store, "ckpt/meta.pt", as_bytes("m"));
+  write_durably(copy.store, "ckpt/modelopt_state/own", as_bytes("o"));
+  const Bytes metadata = read_all(copy.store, "ckpt/.metadata", 1U << 30U);
+  write_durably(copy.store, "ckpt/integrity.json",
+                write_integrity({{{".metadata", sha256_of(metadata)}}}));
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
+          {store_, device_, tasks_, trace_, progress_});
+  std::vector<std::string> names;
+  for (const auto& file : read_integrity(read_all(store_, "out/integrity.json", 1U << 20U)).files) {
+    names.push_back(file.name);
+    EXPECT_EQ(file.digest, sha256_of(read_all(store_, "out/" + file.name, 1U << 30U))) << file.name;
+  }
+  EXPECT_THAT(names, ElementsAre(".metadata", "__0_0.distcp", "__0_1.distcp", "__1_0.distcp",
+                                 "__1_1.distcp", "meta.pt"));
+}
+
 TEST_F(Reshard, CarriesAlongAUsersOwnCommonFile) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   const Bytes pickle = to_bytes("\x80\x02}.");

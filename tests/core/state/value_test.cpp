@@ -28,6 +28,8 @@ std::vector<Value> different_values() {
   Object call{{"builtins", "list"}, Object::How::kCall, {}, {}, {}, {}};
   Object made = call;
   made.how = Object::How::kNew;
+  Object of_type = call;
+  of_type.type.name = "set";
   Object with_state = made;
   with_state.state = {Dict{{"x", 1}}};
   Object with_items = made;
@@ -79,6 +81,7 @@ std::vector<Value> different_values() {
           Name{"", "torch.float32"},
           call,
           made,
+          of_type,
           with_state,
           with_items,
           with_entries,
@@ -367,6 +370,17 @@ TEST(Value, differences_name_the_path_and_both_sides) {
   EXPECT_EQ(found[2].path, "['new']");
   EXPECT_EQ(found[2].left, "(absent)");
   EXPECT_EQ(differences(left, right, 2).size(), 2U);
+}
+
+TEST(Value, differences_of_objects_are_named_where_they_are) {
+  Object left{{"m", "C"}, Object::How::kCall, {1, 2}, {}, {3, 4}, {{"k", 5}}};
+  Object right = left;
+  right.args[1] = 0;
+  right.list_items[0] = 0;
+  right.dict_items[0].second = 0;
+  std::vector<std::string> paths;
+  for (const auto& found : differences(left, right, 9)) paths.push_back(found.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{".args[1]", "[0]", "['k']"}));
 }
 
 TEST(Value, the_order_of_an_ordered_dict_is_a_difference_beside_those_of_its_entries) {

@@ -213,6 +213,18 @@ TEST(Verify, AFileThatCantBeOpenedIsOneFindingWithItsCause) {
   }
 }
 
+TEST(Verify, EachFileThatCantBeOpenedIsAFinding) {
+  test::FixtureCopy copy(kPlain);
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(copy.path("ckpt"))) {
+    if (entry.path().extension() == ".distcp") ++files;
+  }
+  ASSERT_GT(files, 1U);
+  LockedStore store(copy.store, ".distcp");
+  const VerifyReport report = verify_in(store);
+  EXPECT_EQ(count_of(report.findings, Severity::kError), files) << words_of(report);
+}
+
 /// Returns the message for a directory without a checkpoint.
 std::string words_without(Store& store, const std::string& path) {
   const auto error = contracts::error_of([&] { locate(store, path); });

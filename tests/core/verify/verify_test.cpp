@@ -11,9 +11,11 @@
 
 #include "core/checkpoint/set_aside.hpp"
 #include "core/format/zip/archive.hpp"
+#include "core/ports/whole_file.hpp"
 #include "core/save/image_writer.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
+#include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise {
 namespace {
@@ -113,6 +115,35 @@ TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
   const VerifyReport zero = replace([](char) { return '\0'; });
   EXPECT_TRUE(zero.whole()) << words_of(zero.findings);
   EXPECT_THAT(words_of(zero.findings), HasSubstr("switched off"));
+}
+
+TEST(Verify, AnObjectOfAnUnknownClassIsANote) {
+  test::WrittenCheckpoint written;
+  written.bytes("w", 4, 1)
+      .object("known", 1)
+      .item("foreign",
+            read_all(test::data_store(), "torch_2.15.0/objects/foreign_class.pt", 1U << 20U));
+  const VerifyReport report = verify_at(written.store(), "ckpt");
+  EXPECT_TRUE(report.whole()) << words_of(report.findings);
+  EXPECT_EQ(report.opaque, std::vector<std::string>{"foreign"});
+  EXPECT_THAT(words_of(report.findings), HasSubstr("opaque, kept as bytes"));
+}
+
+/// Items that only touch share no bytes.
+TEST(Verify, ItemsInBytesOfOthersAreReadUntilAsMuchIsReadAgainAsTheFileHas) {
+  test::WrittenCheckpoint written;
+  Metadata metadata =
+      Checkpoint::open(written.object("a", 1).object("b", 2).store(), "ckpt").metadata();
+  auto& objects = metadata.catalog.objects;
+  ASSERT_EQ(objects[0].range.size, objects[1].range.size);
+  for (const std::string key : {"c", "d", "e"}) {
+    objects.push_back({.key = key, .file = 0, .range = objects[1].range});
+    written.write("ckpt/.metadata", write_metadata(metadata));
+    PosixStore store(written.path());
+    const std::string words = words_of(verify_at(store, "ckpt").findings);
+    EXPECT_EQ(words.find("1 items in bytes of others were not read") != words.npos, key == "e")
+        << words;
+  }
 }
 
 TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {

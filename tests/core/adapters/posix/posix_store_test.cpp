@@ -66,6 +66,13 @@ TEST_F(PosixStoreTest, links_to_files_are_read_through_and_not_written_through) 
   EXPECT_EQ(as_text(read_all(other, "secret", 100)), "keep");
 }
 
+TEST_F(PosixStoreTest, free_space_is_told_of_directories_below_the_root_alone) {
+  store.make_directory("d");
+  EXPECT_TRUE(store.free_bytes("d"));
+  EXPECT_FALSE(store.free_bytes("absent"));
+  EXPECT_EQ(code_of([&] { store.free_bytes(".."); }), Code::kPathEscape);
+}
+
 TEST_F(PosixStoreTest, links_that_lead_to_no_file_are_told_apart) {
   ASSERT_EQ(::mkfifo((directory.path() + "/pipe").c_str(), 0600), 0);
   for (const auto& [name, target] :
