@@ -37,7 +37,7 @@ TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
   const Error failed(Code::kNoSpace, "the disk is full",
                      {.rank = GlobalRank{9}, .key = "w", .file = "f", .offset = 12});
   const Bytes message = message_of({{}, failed});
-  ToldCommunicator group([&](const Bytes&) { return message; });
+  ToldCommunicator group([&](const Bytes&) { return Bytes(message); });
   const auto heard = hear(group, {to_bytes("mine"), {}});
   ASSERT_EQ(heard.size(), 2U);
   EXPECT_FALSE(heard[0].error);
@@ -53,7 +53,7 @@ TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
 
 TEST(Agreement, an_error_without_rank_is_that_of_its_sender) {
   const Bytes message = message_of({{}, Error(Code::kNoSpace, "full")});
-  ToldCommunicator group([&](const Bytes&) { return message; });
+  ToldCommunicator group([&](const Bytes&) { return Bytes(message); });
   const auto error = error_of([&] { agree(group, {to_bytes("mine"), {}}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->place().rank, GlobalRank{7});

@@ -6,6 +6,7 @@
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/memory_store.hpp"

@@ -17,7 +17,6 @@ namespace reprise {
 namespace {
 
 using test::WrittenCheckpoint;
-using ::testing::HasSubstr;
 
 const std::string kBucket =
     "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(bf16).bucket_idx_0.exp_avg";

@@ -82,7 +82,7 @@ class PlainStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;
   bool remove_empty(const std::string& directory) override {
-    return Store::remove_empty(directory);
+    return Store::remove_empty(directory);  // NOLINT(bugprone-parent-virtual-call): on purpose
   }
 };
 
