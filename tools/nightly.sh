@@ -17,7 +17,6 @@ readonly week_steps=(
   "${night_steps[@]}"
   "hsdp         3600 the pairs with dp cut into replicate x shard, too"
   "shardings    3600 the pairs with each other sharding of the optimizer"
-  "mpi_all      3600 every row of every scenario on MPI processes, each twice"
   "machine      5400 mutants of the engine that a machine made"
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
@@ -69,14 +68,9 @@ stage_night_shardings() {
   done
   return "$rc"
 }
-# night_mpi FOLDER [ARGUMENT...]: the gate judges the sample, whose skipped scenarios are known.
-night_mpi() {
-  local folder="$night_report/$1"
-  shift
-  each_of "$night_program run scenarios --lane mpi --double --jobs $jobs --quiet --report $folder $*"
+stage_night_mpi() {
+  each_of "$night_program run scenarios --lane mpi --rows 1 --double --jobs $jobs --quiet --report $night_report/mpi"
 }
-stage_night_mpi() { night_mpi mpi --rows 1; }
-stage_night_mpi_all() { night_mpi mpi-all; }
 # The matrix has a report of its own: a mutant that one row of each file misses is no failure of
 # the catalogue, which is what the gate judges.
 stage_night_matrix() {
@@ -247,7 +241,7 @@ verb_nightly() {
   verb_setup && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then
-    rm -f "$night_report"/{sim,mpi,mpi-all,matrix}/{report.json,junit.xml} \
+    rm -f "$night_report"/{sim,mpi,matrix}/{report.json,junit.xml} \
       "$night_report"/{gate.txt,steps.txt,matrix.md,teeth.json} "$night_report"/sim/explored-*.yaml
     rm -rf "$night_report"/{found,passed}/*
   fi

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,22 +76,26 @@ class Runner:
         self.left_out = []  # tests that do not pass with all switches off
 
     def run(self, tests, limit, **variables):
-        """Returns "passed", "failed", "crashed" or "hung", and the seconds that it took."""
+        """Returns "passed", "failed", "crashed" or "hung", and the seconds that it took. `limit` is in
+        seconds of the processor, so a busy machine makes no test look hung; a test that only waits is
+        hung after three times as long."""
         environment = dict(os.environ, RC_PARAMS="seed=1", **variables)
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             os.chmod(scratch, 0o1777)  # some tests go on as another user
             environment["TMPDIR"] = scratch
-            process = subprocess.Popen(command(tests), cwd=self.tree, env=environment,
+            process = subprocess.Popen(["prlimit", f"--cpu={int(limit)}:{int(limit) + 2}"] + command(tests),
+                                       cwd=self.tree, env=environment,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        start_new_session=True)
             try:
-                code = process.wait(timeout=limit)
+                code = process.wait(timeout=3 * limit)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, 9)
                 process.wait()
                 return "hung", time.monotonic() - begun
-        ended = "passed" if code == 0 else "crashed" if code < 0 else "failed"
+        names = {0: "passed", -signal.SIGXCPU: "hung"}
+        ended = names.get(code, "crashed" if code < 0 else "failed")
         return ended, time.monotonic() - begun
 
     def look_at(self, test):
