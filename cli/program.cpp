@@ -148,7 +148,6 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& ver
   app.get_formatter()->column_width(34);
   for (const auto& verb : verbs) {
     CLI::App* parser = app.add_subcommand(std::string(verb->name()), std::string(verb->summary()));
-    if (verb->summary().empty()) parser->group("");
     parser->footer(fmt::format("Examples:\n{}", verb->examples()));
     Options options(*parser);
     verb->declare(options);

@@ -15,7 +15,7 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual std::string_view name() const = 0;
-  /// Returns text for the help. If it is empty, the verb is internal, and the help leaves it out.
+  /// Returns text for the help.
   virtual std::string_view summary() const = 0;
   /// Returns examples for the end of the help, as lines indented by two spaces.
   virtual std::string_view examples() const = 0;
@@ -41,7 +41,6 @@ std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_resume_proof();
-std::unique_ptr<Verb> make_rank();
 
 /// Returns the verbs in the order in which the help lists them.
 Verbs all_verbs();

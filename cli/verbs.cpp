@@ -18,7 +18,6 @@ Verbs all_verbs() {
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_resume_proof());
-  verbs.push_back(make_rank());
   return verbs;
 }
 

@@ -10,6 +10,7 @@ readonly bundle_no_plugin='((ucx|ofi|psm2?|openib|flux|romio321|jsm|gridengine|d
 # Lists the programs for the bundle that the tree has.
 bundle_programs() {
   say reprise
+  say reprise-ranks
   grep -xE 'test_(gpu|nccl|mpi)' build/gpu/tests.txt
   [[ ! -f tests/bench/gpu_bench.cpp ]] || say bench_gpu
 }

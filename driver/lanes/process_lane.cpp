@@ -14,9 +14,10 @@
 #include "core/base/codes.hpp"
 #include "driver/lanes/lane.hpp"
 #include "driver/lanes/process.hpp"
-#include "driver/lanes/process_rank.hpp"
 #include "driver/lanes/process_table.hpp"
 #include "driver/lanes/rank_liveness.hpp"
+#include "driver/lanes/rank_task.hpp"
+#include "driver/lanes/ranks_program.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/language/scenario_writer.hpp"
@@ -171,7 +172,8 @@ class ProcessLane final : public Lane {
   std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
                                    const fs::path& records) const {
     std::vector<std::string> words = launch_words(options_.launcher, work_);
-    words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
+    words.insert(words.end(),
+                 {"-n", std::to_string(ranks), ranks_program(options_.executable), "rank"});
     words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
     words.insert(words.end(), {"--ranks", std::to_string(ranks)});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});

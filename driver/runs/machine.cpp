@@ -6,9 +6,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "core/adapters/cuda/cuda_device.hpp"
-#include "core/adapters/mpi/mpi_session.hpp"
-#include "core/adapters/nccl/nccl_version.hpp"
+#include "core/adapters/cuda/cuda_info.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -31,8 +29,6 @@ reports::Machine this_machine() {
   machine.memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                    static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
   machine.gpus = cuda_devices();
-  machine.mpi = mpi_version();
-  machine.nccl = nccl_version();
   machine.cuda = cuda_version();
   return machine;
 }

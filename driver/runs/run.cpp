@@ -6,7 +6,6 @@
 #include <mutex>
 #include <sstream>
 
-#include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/sha256.hpp"
 #include "core/ports/whole_file.hpp"
@@ -14,7 +13,8 @@
 #include "driver/judges/store_judge.hpp"
 #include "driver/judges/verdict.hpp"
 #include "driver/lanes/foreign_life.hpp"
-#include "driver/lanes/rank_hardware.hpp"
+#include "driver/lanes/gpu_room.hpp"
+#include "driver/lanes/ranks_program.hpp"
 #include "driver/programs/program_run.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/record/judgement.hpp"
@@ -215,7 +215,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
     return scenario.lanes_reason;
   }
   if (lane == LaneKind::kSim || lane == LaneKind::kProgram) return std::nullopt;
-  if (!build_info().has_mpi) return "this program was built without MPI";
+  if (const auto reason = why_no_ranks(options.executable)) return reason;
   return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
                                 : std::nullopt;
 }
@@ -258,6 +258,11 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
   reports::Report report = empty_report(report_lane_of(request.lane));
+  if (request.lane == LaneKind::kMpi || request.lane == LaneKind::kGpu) {
+    const RankLibraries libraries = libraries_of_ranks(request.options.executable);
+    report.machine.mpi = libraries.mpi;
+    report.machine.nccl = libraries.nccl;
+  }
   report.mutant = request.options.mutant;
   report.seed = request.options.seed;
   report.planned = scenarios.size();

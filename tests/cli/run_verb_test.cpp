@@ -299,6 +299,7 @@ TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) 
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const auto on_sim = report_of(sim)["scenarios"][0];
   const auto on_mpi = report_of(mpi)["scenarios"][0];
+  EXPECT_NE(report_of(mpi)["machine"]["mpi"], "") << "the ranks' program says it";
   EXPECT_EQ(on_mpi["world"], 4);
   EXPECT_EQ(on_mpi["content_digest"], on_sim["content_digest"]);
   EXPECT_EQ(on_mpi["trajectory"], on_sim["trajectory"]);

@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "driver/judges/verdict.hpp"
-#include "driver/lanes/rank_hardware.hpp"
+#include "driver/lanes/gpu_room.hpp"
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/mutant_runs.hpp"

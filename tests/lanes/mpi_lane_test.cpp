@@ -14,9 +14,10 @@
 #include <thread>
 
 #include "driver/lanes/process_table.hpp"
-#include "driver/lanes/rank_start.hpp"
+#include "driver/lanes/ranks_program.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/random/generator.hpp"
+#include "driver/ranks/rank_start.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/run.hpp"
@@ -113,7 +114,7 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   std::vector<std::int64_t> ranks = started_with(store);
   std::erase_if(ranks, [](std::int64_t process) {
     const std::filesystem::path entry = "/proc/" + std::to_string(process);
-    return !text_of(entry / "cmdline").starts_with(std::string(REPRISE_EXE) + '\0' + "rank");
+    return !text_of(entry / "cmdline").starts_with(ranks_program(REPRISE_EXE) + '\0' + "rank");
   });
   return ranks;
 }
@@ -291,8 +292,10 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
 }
 
 TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
+  const TemporaryDirectory place;
+  std::filesystem::create_symlink("/bin/false", ranks_program(place.path() + "/reprise"));
   LaneOptions wrong = lane_options();
-  wrong.executable = "/bin/false";
+  wrong.executable = place.path() + "/reprise";
   const auto result =
       run_scenario(with_fault("{kind: crash, rank: 1, fires: maybe}"), LaneKind::kMpi, wrong);
   EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive) << result.reason;

@@ -1,4 +1,4 @@
-#include "driver/lanes/process_rank.hpp"
+#include "driver/ranks/process_rank.hpp"
 
 #include <unistd.h>
 
@@ -18,10 +18,10 @@
 #include "core/base/caught.hpp"
 #include "driver/lanes/lane.hpp"
 #include "driver/lanes/life_faults.hpp"
-#include "driver/lanes/rank_hardware.hpp"
+#include "driver/ranks/rank_hardware.hpp"
 #include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/rank_program.hpp"
-#include "driver/lanes/rank_start.hpp"
+#include "driver/ranks/rank_start.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/asked.hpp"
@@ -230,10 +230,6 @@ class ProcessRank {
 };
 
 }  // namespace
-
-std::string record_file(const std::string& records, std::int32_t rank) {
-  return records + "/rank" + std::to_string(rank) + ".json";
-}
 
 int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank) {
   Entry entry(task, rank);

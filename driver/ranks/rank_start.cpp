@@ -1,4 +1,4 @@
-#include "driver/lanes/rank_start.hpp"
+#include "driver/ranks/rank_start.hpp"
 
 #include <string>
 #include <utility>

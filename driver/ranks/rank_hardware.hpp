@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
@@ -45,17 +43,5 @@ struct RankBase {
 /// consists of one of the node's devices and of NCCL, which is set up over MPI. Collective over the
 /// world. Throws UNSUPPORTED if the program was built without that lane or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
-
-/// The GPUs that a machine offers to ranks.
-struct GpuRoom {
-  std::size_t devices = 0;
-  std::string why_none;  ///< reason why there are no devices; empty if there are some
-  std::int32_t ranks_per_gpu = 1;
-};
-
-/// Both functions return the reason why a job of `ranks` ranks can't run, on this machine or with
-/// the devices in `room`; nothing if it can.
-std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
-std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 
 }  // namespace reprise::driver

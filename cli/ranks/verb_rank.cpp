@@ -1,15 +1,15 @@
-#include "cli/verb.hpp"
-#include "driver/lanes/process_rank.hpp"
+#include "cli/ranks/rank_verbs.hpp"
+#include "driver/ranks/process_rank.hpp"
 
 namespace reprise::cli {
 namespace {
 
 /// Runs one rank of a job in the lane mpi or gpu. The launcher of these lanes starts this verb;
-/// users do not, so the help leaves it out.
+/// users do not.
 class RankVerb final : public Verb {
  public:
   std::string_view name() const override { return "rank"; }
-  std::string_view summary() const override { return ""; }
+  std::string_view summary() const override { return "Run one rank; reprise starts it"; }
   std::string_view examples() const override { return ""; }
   void declare(Options& options) override {
     options.text(lane_, "--lane", "mpi|gpu", "lane of the rank")

@@ -1,8 +1,8 @@
 #pragma once
-// Runs a rank of a lane with real processes. The launcher starts each rank as `reprise rank ...`.
+// Defines what the driver tells a rank of a lane with real processes, and the files by which the
+// rank answers.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "driver/language/scenario.hpp"
@@ -24,13 +24,7 @@ struct RankTask {
 
 /// Name of the file in RankTask::records that describes earlier lives.
 inline constexpr const char* kPastFile = "past.json";
+/// Returns the path of the file in which a rank leaves its record.
 std::string record_file(const std::string& records, std::int32_t rank);
-
-/// Runs this process as a rank: takes the rank's lock, starts MPI, runs the incarnation and writes
-/// the record. Returns the exit code. `rank` is the rank's index in the launch, if the launcher
-/// passes it; ranks can then watch each other even before MPI starts. If some rank does not finish,
-/// this rank calls _Exit and the function does not return. If a crash is planned for this rank, the
-/// rank first writes its record so far and then kills itself.
-int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank);
 
 }  // namespace reprise::driver

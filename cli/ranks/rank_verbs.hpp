@@ -1,0 +1,13 @@
+#pragma once
+// Declares the verbs of the program reprise-ranks.
+
+#include "cli/verb.hpp"
+
+namespace reprise::cli {
+
+std::unique_ptr<Verb> make_rank();
+std::unique_ptr<Verb> make_libraries();
+
+Verbs rank_verbs();
+
+}  // namespace reprise::cli
