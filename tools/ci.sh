@@ -10,6 +10,7 @@ readonly stages=(
   "fuzz    900 each fuzz target for 20 s under AddressSanitizer and UBSan"
   "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
   "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
+  "package 600 what others install, tried in an empty environment: a tarball and a wheel"
   "interop 900 real torch and Megatron-Core write and read, where they can be had"
   "trainers 360 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
   "lint    560 format, clang-tidy, the rules of the tree"
@@ -128,6 +129,19 @@ stage_bundle() {
     return 0
   fi
   checked "$self" bundle
+}
+
+stage_package() {
+  local rc
+  step "./dev package"
+  verb_package
+  rc=$?
+  case "$rc" in
+    0) record 2 0 0 ;;
+    "$interop_not_run") record 1 0 1 ;;
+    *) record 0 1 0 ;;
+  esac
+  ((rc == 0 || rc == interop_not_run))
 }
 
 stage_lint() { lint_within 90 || { record 0 1 0; return 1; }; }

@@ -14,16 +14,21 @@ package_libraries() {
   awk '$2 == "=>" { print $1, $3 }' <<<"$needs" | sort -u | grep -vE "$package_foreign"
 }
 
-# package_glibc FILE...: prints the newest version of the C library that the files ask for.
+# package_glibc FILE...: prints the oldest C library that has all that the files ask for.
 package_glibc() {
   objdump -T "$@" 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1 | cut -d _ -f 2
 }
 
-# package_licences LIBRARY FOLDER: copies the licence of the Debian package that brought the library.
-package_licences() {
-  local package
-  package="$(dpkg-query -S "$(readlink -f "$1")" 2>/dev/null | head -n 1 | cut -d : -f 1)"
-  [[ -n "$package" && -f "/usr/share/doc/$package/copyright" ]] || { say "no licence found for $1"; return 1; }
+# package_licence LIBRARY FOLDER: copies the licence of the Debian package that brought the library.
+package_licence() {
+  local path package
+  path="$(readlink -f "$1")"
+  # Where /lib is /usr/lib, a package may have registered either name.
+  package="$(dpkg-query -S "$path" "${path#/usr}" "/usr$path" 2>/dev/null | head -n 1 | cut -d : -f 1)"
+  if [[ -z "$package" || ! -f "/usr/share/doc/$package/copyright" ]]; then
+    say "no licence was found for $path"
+    return 1
+  fi
   cp -L "/usr/share/doc/$package/copyright" "$2/$package"
 }
 
@@ -35,9 +40,10 @@ package_fill() {
   strip -o "$folder/bin/reprise" build/package/reprise || return 1
   package_libraries "$folder/bin/reprise" >"$folder/libraries" || return 1
   while read -r name path; do
-    cp -L "$path" "$folder/lib/$name" && package_licences "$path" "$folder/licences" || return 1
+    cp -L "$path" "$folder/lib/$name" && package_licence "$path" "$folder/licences" || return 1
   done <"$folder/libraries"
   rm "$folder/libraries"
+  package_glibc "$folder"/bin/* "$folder"/lib/* >"$folder/glibc"
   cp LICENSE README.md "$folder/"
   find scenarios -name '*.yaml' ! -path 'scenarios/trainers/*' -exec cp --parents -t "$folder" {} +
 }
@@ -83,18 +89,20 @@ package_try_tarball() {
   return "$rc"
 }
 
+# package_environment: installs the tools that make a wheel. Status as interop_install.
+package_environment() {
+  mkdir -p build
+  printf '%s\n' "${package_tools[@]}" >build/package-requirements.txt
+  interop_install build/package-env build/package-requirements.txt
+}
+
 # Builds the wheel with scikit-build-core, and auditwheel puts the libraries into it.
 package_wheel() {
   local env=build/package-env raw=build/package-raw
-  if [[ ! -f "$env/complete" ]]; then
-    rm -rf "$env"
-    python3 -m venv "$env" && "$env/bin/python" -m pip install --quiet --disable-pip-version-check \
-      "${package_tools[@]}" || return 1
-    touch "$env/complete"
-  fi
   rm -rf "$raw" "$package_dir"/*.whl
-  PATH="$PWD/$env/bin:$PATH" "$env/bin/python" -m build --wheel --no-isolation --outdir "$raw" \
-    -C build-dir=build/package-wheel . &&
+  # The compiler by its usual name, under which the compiler cache knows the objects.
+  CC=cc CXX=c++ PATH="$PWD/$env/bin:$PATH" "$env/bin/python" -m build --wheel --no-isolation \
+    --outdir "$raw" -C build-dir=build/package-wheel . &&
     PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair --strip -w "$package_dir" "$raw"/*.whl
 }
 
@@ -120,10 +128,10 @@ verb_package() {
   mkdir -p "$package_dir"
   step_timed "packing $package_dir/$name.tar.gz" build/log/package-tarball.log package_tarball "$name" &&
     step_timed "trying it elsewhere" build/log/package-try.log package_try_tarball "$name" || return 1
-  say "    needs glibc $(package_glibc build/package/reprise) or newer"
-  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-    say "wheel: not made: python3-venv is missing"
-    return 3
+  say "    needs glibc $(tar -xOzf "$package_dir/$name.tar.gz" "$name/glibc") or newer"
+  if ! package_environment; then
+    say "wheel: not made: $interop_why"
+    return "$interop_not_run"
   fi
   step_timed "making the wheel" build/log/package-wheel.log package_wheel &&
     step_timed "trying it in an empty environment" build/log/package-try-wheel.log package_try_wheel || rc=1
