@@ -46,8 +46,8 @@ TEST(RanksProgram, is_missed_where_it_does_not_stand_beside_the_program) {
   if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
   const TemporaryDirectory place;
   const std::string alone = place.path() + "/reprise";
-  EXPECT_EQ(why_no_ranks(alone), "the program of the ranks is not there: " + place.path() +
-                                     "/reprise-ranks");
+  EXPECT_EQ(why_no_ranks(alone),
+            "the program of the ranks is not there: " + place.path() + "/reprise-ranks");
   EXPECT_EQ(libraries_of_ranks(alone).mpi, "");
   std::filesystem::create_symlink(REPRISE_EXE, ranks_program(alone));
   EXPECT_EQ(why_no_ranks(alone), std::nullopt);
