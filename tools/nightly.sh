@@ -12,15 +12,15 @@ readonly night_steps=(
   "matrix       1500 every mutant in one row of each scenario file"
   "explore      1500 random scenarios for 20 minutes"
 )
-# A weekly run begins with the steps of a nightly one.
+# A weekly run has what a nightly one has no time for.
 readonly week_steps=(
-  "${night_steps[@]}"
-  "hsdp         3600 the pairs with dp cut into replicate x shard, too"
-  "shardings    3600 the pairs with each other sharding of the optimizer"
+  "build         900 the program"
+  "hsdp         2400 the pairs with dp cut into replicate x shard, too"
+  "shardings    2400 the pairs with each other sharding of the optimizer"
   "machine      5400 mutants of the engine that a machine made"
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
-readonly night_seconds=3600 week_seconds=14400
+readonly night_seconds=3600 week_seconds=9000
 readonly explore_minutes=20
 readonly teeth_least=95  # percent of the machine-made mutants that are not known to be equivalent
 
@@ -49,7 +49,7 @@ each_of() {
 stage_night_build() { build release reprise; }
 # Begins the report of lane sim anew, so the steps that add to it have to run again.
 stage_night_catalogue() {
-  rm -f "$night_report"/passed/{exhaust,hsdp,shardings,explore}
+  rm -f "$night_report"/passed/{exhaust,explore}
   each_of "$night_program run scenarios --jobs $jobs --double --quiet --report $night_report/sim" \
     "$night_program properties --jobs $jobs --quiet --out $night_report/found --report $night_report/sim" \
     "$night_program mutants --jobs $jobs --quiet --report $night_report/sim"
@@ -80,7 +80,7 @@ stage_night_explore() {
   each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
 stage_night_machine() {
-  verb_teeth --seconds 4800 --least "$teeth_least" --out "$night_report/teeth.json"
+  verb_teeth --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
 }
 # Ends the running step; the steps after it are not run.
 stop_night() {
@@ -152,13 +152,11 @@ run_night_step() {
   return "$rc"
 }
 
-# night_gate POLICY...: judges the reports of all lanes.
+# night_gate POLICY: judges the reports of all lanes that the run has.
 night_gate() {
-  local policies=() policy
-  for policy in "$@"; do policies+=(--policy "$policy"); done
   [[ -x "$night_program" ]] || { say "not run: there is no program to judge with"; return "$not_run"; }
   step "judging $night_report"
-  "$night_program" gate "$night_report/sim" "$night_report/mpi" "${policies[@]}" | tee "$night_report/gate.txt"
+  "$night_program" gate "${night_lanes[@]}" --policy "$1" | tee "$night_report/gate.txt"
 }
 
 # run_night SECONDS STEP...: runs one step after another; sets night_rc and night_table.
@@ -167,7 +165,7 @@ run_night() {
   shift
   for line in "$@"; do
     read -r name limit what <<<"$line"
-    run_night_step "$name" "$limit" $((seconds - night_taken)) "$what"
+    run_night_step "$name" $((limit * night_slow)) $((seconds - night_taken)) "$what"
     night_rc="$(worse "$night_rc" $?)"
     [[ "$name" != build || "$night_rc" == 0 ]] || night_stopped=1  # an older program is no evidence
   done
@@ -178,8 +176,7 @@ run_night() {
 night_publish() {
   local kind="$1" folder=reports/release
   mkdir -p "$folder"
-  "$night_program" gate "$night_report/sim" "$night_report/mpi" --write-baseline "$folder/$kind.json" \
-    >/dev/null || return 1
+  "$night_program" gate "${night_lanes[@]}" --write-baseline "$folder/$kind.json" >/dev/null || return 1
   {
     say "# What the $kind run of a release showed"
     printf '\n`./dev nightly%s --publish` wrote this page, and `%s.json` as its baseline.\n\n' \
@@ -195,22 +192,28 @@ night_publish() {
     cat "$night_report/gate.txt"
     say '```'
   } >"$folder/$kind.md"
-  cp "$night_report/matrix.md" "$folder/matrix.md" || return 1
-  [[ "$kind" != weekly ]] || cp "$night_report/teeth.json" "$folder/teeth.json" || return 1
+  case "$kind" in
+    nightly) cp "$night_report/matrix.md" "$folder/matrix.md" || return 1 ;;
+    weekly) cp "$night_report/teeth.json" "$folder/teeth.json" || return 1 ;;
+  esac
   say "wrote $folder/$kind.md, $folder/$kind.json and what belongs to them"
 }
 
-# verb_nightly [--weekly] [--report DIR] [--resume] [--publish] [STEP...]: exit codes 0 accepted, 1
+# verb_nightly [--weekly] [--report DIR] [--resume] [--slow N] [--publish] [STEP...]: exit codes 0 accepted, 1
 # something failed or the gate refused, 2 wrong usage, 3 nothing failed and something was not run.
 verb_nightly() {
-  local seconds=$night_seconds all=("${night_steps[@]}") steps=() policies=(reports/release-policy.yaml)
+  local seconds=$night_seconds all=("${night_steps[@]}") steps=() policy=reports/release-policy.yaml
   local names=() name line rc gate kind=nightly publish=0
-  night_report=build/nightly night_stopped=0 night_rc=0 night_table="" night_resumed=0 night_taken=0
+  night_report="" night_slow=1 night_stopped=0 night_rc=0 night_table="" night_resumed=0 night_taken=0
   while (($# > 0)); do
     case "$1" in
       --weekly)
-        kind=weekly seconds=$week_seconds all=("${week_steps[@]}")
-        policies+=(reports/weekly-policy.yaml)
+        kind=weekly seconds=$week_seconds all=("${week_steps[@]}") policy=reports/weekly-policy.yaml
+        ;;
+      --slow)
+        night_slow="${2:-}"
+        [[ "$night_slow" =~ ^[1-9][0-9]?$ ]] || night_usage "--slow wants a number from 1 to 99"
+        shift
         ;;
       --resume) night_resumed=1 ;;
       --publish) publish=1 ;;
@@ -219,11 +222,14 @@ verb_nightly() {
         [[ -n "$night_report" && "$night_report" != *[[:space:]]* ]] || night_usage "--report wants a directory without blanks"
         shift
         ;;
-      -*) night_usage "nightly knows --weekly, --report DIR, --resume and --publish, not $1" ;;
+      -*) night_usage "nightly knows --weekly, --report DIR, --resume, --slow N and --publish, not $1" ;;
       *) names+=("$1") ;;
     esac
     shift
   done
+  night_report="${night_report:-build/$kind}"
+  night_lanes=("$night_report/sim")
+  [[ "$kind" == weekly ]] || night_lanes+=("$night_report/mpi")
   for name in "${names[@]}"; do
     line="$(printf '%s\n' "${all[@]}" | awk -v name="$name" '$1 == name')"
     [[ -n "$line" ]] || night_usage "no step $name; there are: $(printf '%s\n' "${all[@]}" | awk '{ print $1 }' | xargs)"
@@ -237,7 +243,7 @@ verb_nightly() {
     ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"
     night_commit+="+changes"
   fi
-  export night_report
+  export night_report night_slow
   verb_setup && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then
@@ -247,12 +253,12 @@ verb_nightly() {
   fi
   begin_results
   trap stop_night INT TERM
-  run_night "$seconds" "${steps[@]}"
+  run_night $((seconds * night_slow)) "${steps[@]}"
   rc=$not_run gate="not run: only some steps were named"
   if ((night_stopped)); then
     gate="not run: interrupted"
   elif ((${#names[@]} == 0)); then
-    night_gate "${policies[@]}"
+    night_gate "$policy"
     rc=$?
     gate="refused or not run: see $night_report/gate.txt"
     ((rc != 0)) || gate=accepted
