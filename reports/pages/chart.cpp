@@ -52,8 +52,9 @@ class Plot {
     for (const auto& curve : chart_.curves) {
       draw_curve(curve);
       picture_.line({left, 14}, {left + 22, 14}, curve.look);
+      picture_.dot({left + 11, 14}, curve.look);
       picture_.text({left + 27, 18}, curve.name);
-      left += 45 + 6.2 * static_cast<double>(curve.name.size());
+      left += 45 + width_of(curve.name);
     }
     return picture_.svg(kWidth, kHeight);
   }

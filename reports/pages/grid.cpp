@@ -9,14 +9,13 @@ namespace reprise::reports {
 namespace {
 
 constexpr double kRowHeight = 16;
-constexpr double kLetter = 6.4;  ///< width of a letter, about
 constexpr std::size_t kNameMax = 40;
 
 /// Returns the room that the longest name needs, in pixels.
 double room_for(const std::vector<std::string>& names) {
-  std::size_t longest = 0;
-  for (const auto& name : names) longest = std::max(longest, std::min(name.size(), kNameMax));
-  return kLetter * static_cast<double>(longest) + 10;
+  double longest = 0;
+  for (const auto& name : names) longest = std::max(longest, width_of(clipped(name, kNameMax)));
+  return longest + 10;
 }
 
 }  // namespace

@@ -83,14 +83,14 @@ void put_evidence(const Report& report, bool open, std::string& out) {
   out += "<section id=\"evidence\"><h2>What it shows, and what not</h2>\n<p>" +
          std::string(absent.empty() ? "Every kind of evidence was run."
                                     : "Not run: " + in_html(join(absent, ", ")) + ".") +
-         "</p>\n<details" + (open ? " open" : "") + "><summary>Kinds of evidence</summary>" +
-         table_head({"kind", "in this report"});
+         "</p>\n<details" + (open ? " open" : "") +
+         "><summary>Kinds of evidence</summary><dl class=\"prose\">\n";
   for (const auto& evidence : evidence_of(report)) {
-    out += "<tr" + std::string(evidence.shown.empty() ? " class=\"flagged\"" : "") + ">" +
-           cell_html(evidence.kind) +
-           cell_html(evidence.shown.empty() ? evidence.absence : evidence.shown) + "</tr>\n";
+    const bool shown = !evidence.shown.empty();
+    out += "<dt>" + in_html(evidence.kind) + "</dt><dd" + (shown ? "" : " class=\"flagged\"") +
+           ">" + in_html(shown ? evidence.shown : evidence.absence) + "</dd>\n";
   }
-  out += std::string(kTableEnd) + "</details>\n";
+  out += "</dl></details>\n";
   if (!report.not_claimed.empty()) {
     out += "<details" + std::string(open ? " open" : "") +
            "><summary>Not claimed: " + counted(report.not_claimed.size(), "line") +

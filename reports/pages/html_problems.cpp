@@ -105,12 +105,14 @@ void put_problems(const Report& report, const std::vector<Problem>& problems, st
   for (const auto& problem : problems) {
     if (problem.scenario == nullptr) plain.push_back(&problem);
   }
-  if (!plain.empty()) out += table_head({"what", "reason", "fix"});
+  if (!plain.empty()) out += "<ul>\n";
   for (const auto* problem : plain) {
-    out += "<tr>" + cell_html(problem->subject) + cell_html(problem->reason) +
-           cell_html(problem->fix) + "</tr>\n";
+    out += "<li><strong>" + in_html(problem->subject) + "</strong>: " + in_html(problem->reason);
+    if (!problem->fix.empty())
+      out += "<br><span class=\"quiet\">" + in_html(problem->fix) + "</span>";
+    out += "</li>\n";
   }
-  if (!plain.empty()) out += kTableEnd;
+  if (!plain.empty()) out += "</ul>\n";
   for (const auto& problem : problems) {
     if (problem.scenario == nullptr) continue;
     if (blocks == kBlocksMax) {

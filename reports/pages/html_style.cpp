@@ -8,20 +8,19 @@ std::string_view page_style() {
   return R"css(
 :root { color-scheme: light dark; --page: #fff; --card: #f5f6f8; --ink: #1a1c20; --quiet: #565c66;
   --rule: #d3d7de; --good: #00694e; --bad: #b3300c; --unsure: #7a5800; --a: #0067a8; --b: #b35c00;
-  --heat: #d55e00; --caught: #0072b2; --ran: #56b4e9; --continued: #009e73; --fell: #cc79a7;
+  --heat: #e8772a; --caught: #56b4e9; --ran: #56b4e9; --continued: #009e73; --fell: #cc79a7;
   --refused: #e69f00; --cut: #8a8f98; --failed: #d03a1a; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #14161a; --card: #1e2127; --ink: #e8eaee; --quiet: #a5acb8; --rule: #3a404a;
-    --good: #4fd1a5; --bad: #ff8a66; --unsure: #f0c04a; --a: #6cbcf5; --b: #f0a04b; --heat: #f0793a;
-    --caught: #5aaee8; --failed: #ff6a4a; } }
+    --good: #4fd1a5; --bad: #ff8a66; --unsure: #f0c04a; --a: #6cbcf5; --b: #f0a04b; --heat: #a8481a;
+    --caught: #1f6ea8; --failed: #ff6a4a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 78rem; padding: 1rem; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 2rem 0 .5rem; padding-top: .5rem; border-top: 1px solid var(--rule); }
 h3 { font-size: 1.05rem; margin: 1rem 0 .25rem; }
 h4 { font-size: .95rem; margin: .75rem 0 .25rem; }
-h1, h3, p, li, td, th, dd, summary, code, figcaption { overflow-wrap: anywhere; }
 p { margin: .25rem 0 .5rem; }
 a { color: var(--a); }
 nav a { margin-right: .75rem; display: inline-block; padding: .15rem 0; }
@@ -32,6 +31,7 @@ td pre, .reason, dd { white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem 1rem; margin: .25rem 0; }
 dt { color: var(--quiet); }
 dd { margin: 0; }
+.prose dd { font: inherit; }
 .v { font-weight: 600; white-space: nowrap; }
 .v.pass { color: var(--good); }
 .v.fail, .v.survived, .v.unsupported { color: var(--bad); }
@@ -50,7 +50,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .75rem .2rem 0; b
 th { font-weight: 600; color: var(--quiet); white-space: nowrap; }
 td { min-width: 3.5rem; overflow-wrap: break-word; max-width: 36rem; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr.flagged td { color: var(--unsure); }
+tr.flagged td, .flagged { color: var(--unsure); }
 .flaws li { color: var(--bad); }
 .replay { display: flex; gap: .5rem; align-items: start; flex-wrap: wrap; }
 .replay code { background: var(--page); border: 1px solid var(--rule); padding: .3rem .5rem; flex: 1 1 16rem; }
@@ -58,9 +58,10 @@ button, input, select { font: inherit; color: inherit; background: var(--page); 
   border-radius: .25rem; padding: .25rem .6rem; max-width: 100%; }
 .tools { display: flex; gap: .5rem 1rem; flex-wrap: wrap; align-items: center; }
 [hidden] { display: none; }
-figure { margin: .75rem 0; }
-figcaption { font-size: .85rem; color: var(--quiet); max-width: 48rem; }
-svg { display: block; font: 11px system-ui, sans-serif; }
+figure { display: inline-block; vertical-align: top; margin: .75rem 0; padding-right: 1.5rem; max-width: 100%; }
+figcaption { font-size: .85rem; color: var(--quiet); max-width: 24rem; }
+svg { display: block; font: 11px system-ui, sans-serif; max-width: 100%; height: auto; }
+svg.wide { max-width: none; }
 svg text { fill: var(--ink); }
 svg .quiet { fill: var(--quiet); }
 svg .end { text-anchor: end; }
@@ -72,6 +73,8 @@ polyline.a { stroke: var(--a); stroke-width: 2; }
 polyline.b { stroke: var(--b); stroke-width: 2; stroke-dasharray: 6 3; }
 circle.a { fill: var(--a); }
 circle.b { fill: var(--page); stroke: var(--b); stroke-width: 1.5; }
+polyline.mark { stroke: none; }
+circle.mark { fill: none; stroke: var(--failed); stroke-width: 2; r: 6px; }
 circle.lost, circle.fault { fill: var(--failed); stroke: none; }
 circle.idle { fill: none; stroke: var(--quiet); }
 svg text.fault { fill: var(--bad); }
@@ -89,7 +92,7 @@ rect.cut_short { fill: var(--cut); stroke-dasharray: 3 2; stroke-width: 1.5; }
 rect.failed { fill: var(--failed); stroke-width: 1.5; }
 footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem; font-size: .85rem; color: var(--quiet); }
 @media (max-width: 40rem) { body { padding: .75rem; } article { padding: .5rem .6rem .75rem; }
-  td { max-width: 16rem; } }
+  td { max-width: 16rem; } figure { padding-right: 0; } }
 @media print { :root { --page: #fff; --card: #fff; --ink: #000; --quiet: #444; --rule: #999; --good: #00543e;
     --bad: #a02000; --unsure: #5c4200; } body { max-width: none; font-size: 10pt; }
   nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; } }

@@ -43,6 +43,15 @@ std::string fixed(double value, int digits) {
   return {text.data(), end.ptr};
 }
 
+double width_of(std::string_view text) {
+  double width = 0;
+  for (const char letter : text) {
+    const bool wide = (letter >= 'A' && letter <= 'Z') || letter == '_' || letter == 'm';
+    width += wide ? 8.4 : 6.6;
+  }
+  return width;
+}
+
 Picture::Picture(std::string_view title, std::string_view description)
     : title_(in_html(title)), description_(in_html(description)) {}
 
@@ -87,10 +96,13 @@ void Picture::upright(Point at, std::string_view words) {
 }
 
 std::string Picture::svg(double width, double height) const {
-  const std::string size = fixed(std::ceil(width), 0) + " " + fixed(std::ceil(height), 0);
-  return "<svg role=\"img\" aria-label=\"" + title_ + "\" viewBox=\"0 0 " + size + "\" width=\"" +
-         fixed(std::ceil(width), 0) + "\" height=\"" + fixed(std::ceil(height), 0) + "\"><title>" +
-         title_ + "</title><desc>" + description_ + "</desc>" + shapes_ + "</svg>\n";
+  constexpr double kNarrow =
+      420;  // a picture that shrinks to a phone's width and can still be read
+  const std::string wide = fixed(std::ceil(width), 0);
+  const std::string high = fixed(std::ceil(height), 0);
+  return "<svg role=\"img\"" + look_of(width > kNarrow ? "wide" : "") + " aria-label=\"" + title_ +
+         "\" viewBox=\"0 0 " + wide + " " + high + "\" width=\"" + wide + "\" height=\"" + high +
+         "\"><title>" + title_ + "</title><desc>" + description_ + "</desc>" + shapes_ + "</svg>\n";
 }
 
 std::string figure(const std::string& svg, std::string_view caption) {

@@ -21,6 +21,9 @@ std::string brief(double value);
 /// Returns the number with that many digits after the point.
 std::string fixed(double value, int digits);
 
+/// Returns about how wide a text is in a picture, in pixels. Fonts differ, so it is a little more.
+double width_of(std::string_view text);
+
 class Picture {
  public:
   struct Box {

@@ -5,6 +5,7 @@
 
 #include "core/base/print.hpp"
 #include "reports/pages/chart.hpp"
+#include "reports/pages/escape.hpp"
 #include "reports/pages/facts.hpp"
 #include "reports/pages/grid.hpp"
 #include "reports/pages/picture.hpp"
@@ -62,29 +63,27 @@ class Lives {
     for (std::size_t i = 0; i < shown_; ++i) {
       const Incarnation& life = result_.incarnations[i];
       const std::string line = life_line(life, i + 1);
-      widest_ = std::max(widest_, line.size());
-      picture_.text({kEdge, y}, line);
+      write({kEdge, y}, line, "");
       const double begin = x_of(static_cast<double>(life.first_step));
       const double end = std::max(x_of(static_cast<double>(life.last_step)), begin + 6);
       picture_.box({{begin, y + 5}, end - begin, 11}, "life " + name_of(life.outcome), 1, line);
       y += 34;
     }
     draw_steps(y);
-    y += 34;
+    y += 24;
     for (const auto& fault : result_.faults) {
       const std::string line = fault_line(fault);
-      widest_ = std::max(widest_, line.size() + 2);
       picture_.dot({kEdge + 4, y - 4}, fault.fired ? "fault" : "fault idle", line);
-      picture_.text({kEdge + 14, y}, line, fault.fired ? "fault" : "");
+      write({kEdge + 14, y}, line, fault.fired ? "fault" : "");
       y += 16;
     }
-    const double room = 6.4 * static_cast<double>(std::min<std::size_t>(widest_, 100)) + 2 * kEdge;
-    return picture_.svg(std::max(kWidth, room), y);
+    return picture_.svg(width_, y);
   }
 
  private:
   static constexpr double kWidth = 340;
   static constexpr double kEdge = 8;
+  static constexpr std::size_t kLineMax = 160;
 
   std::string description() const {
     std::vector<std::string> lines;
@@ -93,6 +92,12 @@ class Lives {
     }
     for (const auto& fault : result_.faults) lines.push_back(fault_line(fault));
     return join(lines, "; ");
+  }
+
+  void write(Point at, const std::string& line, std::string_view look) {
+    const std::string words = clipped(line, kLineMax);
+    width_ = std::max(width_, at.x + width_of(words) + kEdge);
+    picture_.text(at, words, look);
   }
 
   double x_of(double step) const {
@@ -114,7 +119,7 @@ class Lives {
   Picture picture_;
   double first_ = std::numeric_limits<double>::infinity();
   double last_ = -std::numeric_limits<double>::infinity();
-  std::size_t widest_ = 0;
+  double width_ = kWidth;  ///< grows with the longest line
 };
 
 constexpr std::array kTroubles = {"other bits", "not stored", "not asked", "shape", "dtype"};
@@ -217,16 +222,18 @@ std::string loss_figure(const ScenarioResult& result) {
   if (std::ranges::none_of(result.trajectory, differs)) return "";
   Curve own{.name = "this run", .look = "a", .points = {}};
   Curve other{.name = "uninterrupted", .look = "b", .points = {}};
+  Curve apart{.name = "differs", .look = "mark", .points = {}};
   for (const auto& point : result.trajectory) {
     const auto step = static_cast<double>(point.step);
     own.points.push_back({step, point.loss});
+    if (differs(point)) apart.points.push_back({step, point.loss});
     if (point.uninterrupted_loss) other.points.push_back({step, *point.uninterrupted_loss});
   }
   const Chart chart{.title = "Loss of " + result.name,
                     .description = loss_sentence(result),
                     .x_name = "step",
                     .y_name = "loss",
-                    .curves = {own, other}};
+                    .curves = {own, other, apart}};
   const std::string svg = draw(chart);
   return svg.empty() ? "" : figure(svg, loss_sentence(result));
 }

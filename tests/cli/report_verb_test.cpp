@@ -41,8 +41,8 @@ reports::Report whole_report() {
 
 /// Returns a Python that has the modules; empty if there is none.
 std::string python_with(const std::string& modules) {
-  for (const std::string python : {"/usr/bin/python3", "python3"}) {
-    const std::string command = python + " -c 'import " + modules + "' 2>/dev/null";
+  for (const char* python : {"/usr/bin/python3", "python3"}) {
+    const std::string command = std::string(python) + " -c 'import " + modules + "' 2>/dev/null";
     if (std::system(command.c_str()) == 0) return python;
   }
   return "";
