@@ -1,3 +1,6 @@
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
 
@@ -14,26 +17,39 @@ void set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
 }
 
-/// Writes results and counts them. Every result except a pass is written as a failure or as
-/// skipped.
+/// Sets the attribute `time`. Jenkins accepts at most three digits after the point.
+void set_time(pugi::xml_node node, double seconds) {
+  std::array<char, 400> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size() - 1,
+                                 std::isfinite(seconds) ? seconds : 0, std::chars_format::fixed, 3);
+  *end.ptr = '\0';
+  node.append_attribute("time") = text.data();
+}
+
+/// Writes results and counts them. Every result except a pass is written as a failure, as an error
+/// or as skipped.
 class Suite {
  public:
   explicit Suite(pugi::xml_node node) : node_(node) {}
 
-  pugi::xml_node add(const std::string& group, const std::string& name) {
+  pugi::xml_node add(const std::string& group, const std::string& name, double seconds = 0) {
     ++tests_;
     auto test = node_.append_child("testcase");
     set(test, "classname", group);
     set(test, "name", name);
+    set_time(test, seconds);
     return test;
   }
   void fail(pugi::xml_node test, const std::string& code, const std::string& reason,
             const std::string& text) {
     ++failures_;
-    auto failure = test.append_child("failure");
-    set(failure, "type", code);
-    set(failure, "message", reason);
-    failure.append_child(pugi::node_pcdata).set_value(printable(text, LineBreaks::kKept).c_str());
+    explain(test.append_child("failure"), code.empty() ? name_of(Verdict::kFail) : code, reason,
+            text);
+  }
+  /// Says that something kept the test from coming to a verdict.
+  void error(pugi::xml_node test, const std::string& type, const std::string& reason) {
+    ++errors_;
+    explain(test.append_child("error"), type, reason, "");
   }
   void skip(pugi::xml_node test, Verdict verdict, const std::string& reason) {
     ++skipped_;
@@ -42,19 +58,27 @@ class Suite {
   void write_counts() {
     node_.append_attribute("tests") = tests_;
     node_.append_attribute("failures") = failures_;
+    node_.append_attribute("errors") = errors_;
     node_.append_attribute("skipped") = skipped_;
   }
 
  private:
+  static void explain(pugi::xml_node node, const std::string& type, const std::string& reason,
+                      const std::string& text) {
+    set(node, "type", type);
+    set(node, "message", reason);
+    node.append_child(pugi::node_pcdata).set_value(printable(text, LineBreaks::kKept).c_str());
+  }
+
   pugi::xml_node node_;
   unsigned tests_ = 0;
   unsigned failures_ = 0;
+  unsigned errors_ = 0;
   unsigned skipped_ = 0;
 };
 
 void add_scenario(const ScenarioResult& result, Suite& suite) {
-  auto test = suite.add(result.file, result.name);
-  test.append_attribute("time") = result.seconds;
+  const auto test = suite.add(result.file, result.name, result.seconds);
   if (result.verdict == Verdict::kFail) {
     suite.fail(test, result.code, result.reason, result.replay);
   } else if (result.verdict != Verdict::kPass) {
@@ -74,7 +98,9 @@ void add_property(const PropertyResult& property, Suite& suite) {
 }
 
 void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
-  const auto test = suite.add("exhaustive", exhaustive.space());
+  double seconds = 0;
+  for (const auto& part : exhaustive.parts) seconds += part.seconds;
+  const auto test = suite.add("exhaustive", exhaustive.space(), seconds);
   const auto flaws = flaws_of(exhaustive);
   if (flaws.empty()) return;
   if (is_wrong(exhaustive)) {
@@ -116,6 +142,22 @@ void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   }
 }
 
+/// Adds what turns a report red although each of its entries may be green.
+void add_course(const Report& report, Suite& suite) {
+  if (report.runs_doubled > 0 || report.determinism_mismatches > 0) {
+    const auto test = suite.add("determinism", "doubled runs");
+    const std::string reason = std::to_string(report.determinism_mismatches) + " of " +
+                               std::to_string(report.runs_doubled) +
+                               " doubled runs took another course";
+    if (report.determinism_mismatches > 0) {
+      suite.fail(test, std::string(reprise::name_of(judged::kNotDeterministic)), reason, "");
+    }
+  }
+  if (report.interrupted) {
+    suite.error(suite.add("run", "to its end"), "interrupted", "the run was interrupted");
+  }
+}
+
 }  // namespace
 
 std::string to_junit(const Report& report, const std::string& report_sha256) {
@@ -123,7 +165,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   auto node = document.append_child("testsuites").append_child("testsuite");
   set(node, "name", "reprise." + name_of(report.lane));
   set(node, "timestamp", report.started);
-  node.append_attribute("time") = report.seconds;
+  set_time(node, report.seconds);
   auto digest = node.append_child("properties").append_child("property");
   digest.append_attribute("name") = "report_sha256";
   digest.append_attribute("value") = report_sha256.c_str();
@@ -134,6 +176,7 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   if (report.matrix) add_matrix(*report.matrix, suite);
   for (const auto& tried : report.exhaustive) add_exhaustive(tried, suite);
   if (report.coverage) add_coverage(*report.coverage, suite);
+  add_course(report, suite);
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");

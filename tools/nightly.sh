@@ -247,7 +247,7 @@ verb_nightly() {
   verb_setup && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then
-    rm -f "$night_report"/{sim,mpi,matrix}/{report.json,junit.xml} \
+    rm -f "$night_report"/{sim,mpi,matrix}/{report.json,junit.xml,report.html,summary.md} \
       "$night_report"/{gate.txt,steps.txt,matrix.md,teeth.json} "$night_report"/sim/explored-*.yaml
     rm -rf "$night_report"/{found,passed}/*
   fi

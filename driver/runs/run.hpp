@@ -68,8 +68,12 @@ reports::Report empty_report(reports::ReportLane lane);
 reports::Report report_to_add_to(const std::string& directory, reports::ReportLane lane);
 /// Creates the directory. Throws IO, naming the directory, if no file can be written there.
 void require_writable(const std::string& directory);
-/// Creates the directory and writes report.json and junit.xml there. Lists in `not_claimed` the
-/// evidence that the report lacks.
+/// Creates the directory and writes report.json, junit.xml and the pages there. Lists in
+/// `not_claimed` the evidence that the report lacks.
 void write_report(const reports::Report& report, const std::string& directory);
+/// Creates the directory and writes report.html and summary.md there. The SHA-256 is that of the
+/// report.json with the same content.
+void write_pages(const reports::Report& report, const std::string& report_sha256,
+                 const std::string& directory);
 
 }  // namespace reprise::driver

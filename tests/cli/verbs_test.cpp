@@ -37,7 +37,7 @@ TEST(CommandLine, EveryVerbHasHelpWithExamples) {
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"},   {"replay", "--record"}, {"mutants", "--json"}, {"shrink", "--out"},
       {"gate", "--json"},    {"inspect", "--json"},  {"verify", "--json"},  {"diff", "--json"},
-      {"reshard", "--json"}, {"plan", "--json"}};
+      {"reshard", "--json"}, {"plan", "--json"},     {"report", "--out"}};
   const auto program = run_program({"--help"});
   EXPECT_EQ(program.exit_code, 0);
   EXPECT_THAT(program.out, HasSubstr("Exit codes"));

@@ -1,0 +1,42 @@
+#include "core/base/print.hpp"
+#include "reports/pages/escape.hpp"
+#include "reports/pages/facts.hpp"
+#include "reports/pages/pages.hpp"
+
+namespace reprise::reports {
+namespace {
+
+constexpr std::size_t kMessageBytesMax = 4000;
+
+std::string annotation_of(const Problem& problem, const Report& report) {
+  std::string place;
+  if (problem.scenario != nullptr && !problem.scenario->file.empty()) {
+    place = "file=" + in_annotation_property(problem.scenario->file) + ",line=1,";
+  }
+  std::string message = clipped(problem.reason, kMessageBytesMax);
+  if (!problem.fix.empty()) {
+    message += (problem.scenario == nullptr ? "\nfix: " : "\nsee it again: ") + problem.fix;
+  }
+  const std::string title = name_of(report.lane) + ": " + name_of(problem.verdict) + ": " +
+                            clipped(problem.subject, kMessageBytesMax);
+  return "::error " + place + "title=" + in_annotation_property(title) +
+         "::" + in_annotation(message);
+}
+
+}  // namespace
+
+std::vector<std::string> annotations_of(const Report& report) {
+  const auto problems = problems_of(report);
+  std::vector<std::string> lines;
+  for (const auto& problem : problems) {
+    if (lines.size() + 1 == kAnnotationsMax) break;
+    lines.push_back(annotation_of(problem, report));
+  }
+  if (const auto more = problems.size() - lines.size(); more > 0) {
+    lines.push_back("::error title=" + in_annotation_property(with_commas(more) + " more") +
+                    "::" + in_annotation(with_commas(more) + " more problems are in report.html"));
+  }
+  return lines;
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,216 @@
+#include "reports/pages/facts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/base/check.hpp"
+#include "core/base/print.hpp"
+#include "reports/evidence.hpp"
+#include "reports/pages/picture.hpp"
+
+namespace reprise::reports {
+namespace {
+
+bool is_judged(const ScenarioResult& result) {
+  return result.verdict == Verdict::kFail || result.verdict == Verdict::kInconclusive;
+}
+
+Problem problem_of(const ScenarioResult& result) {
+  const std::string between = result.code.empty() || result.reason.empty() ? "" : ": ";
+  std::string reason = result.code + between + result.reason;
+  if (reason.empty()) reason = "no reason is given";
+  return {&result, result.verdict, result.name, std::move(reason), result.replay};
+}
+
+/// True if the refusal repeats the verdict of a scenario that is a problem of its own.
+bool repeats_verdict(const Refusal& refusal, const std::set<std::string>& judged) {
+  return judged.contains(refusal.subject) &&
+         (refusal.reason.starts_with(name_of(Verdict::kFail)) ||
+          refusal.reason.starts_with(name_of(Verdict::kInconclusive)));
+}
+
+/// Returns "5 pass, 1 fail".
+std::string by_verdict(const Report& report) {
+  std::string text;
+  for (const auto verdict :
+       {Verdict::kPass, Verdict::kFail, Verdict::kInconclusive, Verdict::kNotRun}) {
+    const auto count = std::ranges::count(report.scenarios, verdict, &ScenarioResult::verdict);
+    if (count == 0) continue;
+    text += (text.empty() ? "" : ", ") + with_commas(static_cast<std::uint64_t>(count)) + " " +
+            (verdict == Verdict::kNotRun ? "not run" : name_of(verdict));
+  }
+  return text;
+}
+
+std::string shown_of_scenarios(const Report& report) {
+  if (report.scenarios.empty()) return "";
+  return counted(report.scenarios.size(), "scenario") + ": " + by_verdict(report);
+}
+
+std::string shown_of_doubled(const Report& report) {
+  if (report.runs_doubled == 0) return "";
+  return counted(report.runs_doubled, "scenario") + " ran twice, " +
+         with_commas(report.determinism_mismatches) + " took another course";
+}
+
+std::string shown_of_properties(const Report& report) {
+  if (report.properties.empty()) return "";
+  std::uint64_t cases = 0;
+  for (const auto& property : report.properties) cases = saturating_sum(cases, property.cases);
+  const auto passed =
+      std::ranges::count(report.properties, Verdict::kPass, &PropertyResult::verdict);
+  return with_commas(static_cast<std::uint64_t>(passed)) + " of " +
+         with_commas(report.properties.size()) + " pass, with " + counted(cases, "random case");
+}
+
+std::string shown_of_mutants(const Report& report) {
+  if (report.mutants.empty()) return "";
+  const auto caught = std::ranges::count(report.mutants, true, &MutantResult::caught);
+  return with_commas(static_cast<std::uint64_t>(caught)) + " of " +
+         counted(report.mutants.size(), "mutant") + " caught";
+}
+
+std::string shown_of_matrix(const Report& report) {
+  if (!report.matrix) return "";
+  return with_commas(report.matrix->caught()) + " of " + counted(report.matrix->mutants, "mutant") +
+         " caught in " + counted(report.matrix->scenarios.size(), "scenario");
+}
+
+std::string shown_of_pairs(const Report& report) {
+  std::string text;
+  for (const auto& tried : report.exhaustive) {
+    text += (text.empty() ? "" : "; ") + with_commas(tried.passed()) + " of " +
+            counted(tried.pairs, "pair") + " of layouts pass (" + tried.space() + ")";
+  }
+  return text;
+}
+
+std::string shown_of_search(const Report& report) {
+  if (!report.coverage) return "";
+  const Coverage& coverage = *report.coverage;
+  const auto open = std::ranges::count_if(
+      coverage.findings, [](const auto& finding) { return finding.status != "resolved"; });
+  return counted(coverage.runs, "random timeline") + ", " +
+         counted(static_cast<std::uint64_t>(open), "open finding");
+}
+
+std::string shown_of_trainers(const Report& report) {
+  return report.lane == ReportLane::kProgram ? shown_of_scenarios(report) : "";
+}
+
+/// A kind of evidence, and how a report of the lane sim comes to have it.
+struct Kind {
+  const char* name;
+  std::string (*shown)(const Report& report);
+  const char* command;
+};
+constexpr std::array kKinds = {
+    Kind{"scenarios", shown_of_scenarios, "reprise run scenarios --report DIR"},
+    Kind{"doubled runs", shown_of_doubled, "reprise run scenarios --double --report DIR"},
+    Kind{"properties", shown_of_properties, "reprise properties --report DIR"},
+    Kind{"pairs of layouts", shown_of_pairs, "reprise exhaust --report DIR"},
+    Kind{"mutants", shown_of_mutants, "reprise mutants --report DIR"},
+    Kind{"matrix of mutants", shown_of_matrix, "reprise mutants --matrix --report DIR"},
+    Kind{"random timelines", shown_of_search, "reprise explore --report DIR"},
+    Kind{"trainers", shown_of_trainers,
+         "reprise run scenarios/trainers --lane program --report DIR"}};
+
+std::string absence_of(const Kind& kind, const Report& report) {
+  const std::string command = "'" + std::string(kind.command) + "'";
+  if (report.lane == ReportLane::kFiles) {
+    return "not run: this report is about stored checkpoints, and no job ran";
+  }
+  if (std::string_view(kind.name) == "trainers") {
+    return "not run: " + command + " makes a report of their own";
+  }
+  const bool every_lane = kind.shown == shown_of_scenarios || kind.shown == shown_of_doubled;
+  if (report.lane != ReportLane::kSim && !every_lane) {
+    return "not run: the report of the lane sim has them, from " + command;
+  }
+  return "not run: " + command + " adds them";
+}
+
+}  // namespace
+
+std::vector<Problem> problems_of(const Report& report) {
+  std::vector<Problem> failed;
+  std::vector<Problem> undecided;
+  std::set<std::string> judged;
+  for (const auto& result : report.scenarios) {
+    if (!is_judged(result)) continue;
+    judged.insert(result.name);
+    (result.verdict == Verdict::kFail ? failed : undecided).push_back(problem_of(result));
+  }
+  std::vector<Problem> others;
+  std::vector<Problem> summary;  // says only that there are problems
+  for (const auto& refusal : weigh(report)) {
+    if (repeats_verdict(refusal, judged)) continue;
+    const bool whole = refusal.subject.empty();
+    auto& list = whole && report.verdict != Verdict::kPass ? summary : others;
+    list.push_back({nullptr, Verdict::kFail, whole ? "the report" : refusal.subject, refusal.reason,
+                    refusal.fix});
+  }
+  std::vector<Problem> problems = std::move(failed);
+  problems.insert(problems.end(), others.begin(), others.end());
+  problems.insert(problems.end(), undecided.begin(), undecided.end());
+  return problems.empty() ? summary : problems;
+}
+
+std::vector<Evidence> evidence_of(const Report& report) {
+  std::vector<Evidence> all;
+  for (const auto& kind : kKinds) {
+    Evidence evidence{kind.name, kind.shown(report), {}};
+    if (evidence.shown.empty()) evidence.absence = absence_of(kind, report);
+    all.push_back(std::move(evidence));
+  }
+  return all;
+}
+
+Evidence evidence_named(const Report& report, std::string_view kind) {
+  for (auto& evidence : evidence_of(report)) {
+    if (evidence.kind == kind) return evidence;
+  }
+  CHECK(false, kind);
+  return {};
+}
+
+std::map<std::string, std::vector<std::string>> not_run_of(const Report& report) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  std::set<std::string> listed;
+  for (const auto& skipped : report.skipped) {
+    by_reason[skipped.reason].push_back(skipped.scenario);
+    listed.insert(skipped.scenario);
+  }
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kNotRun || listed.contains(result.name)) continue;
+    by_reason[result.reason].push_back(result.name);
+  }
+  return by_reason;
+}
+
+std::string verdict_word(const Report& report, const std::vector<Problem>& problems) {
+  if (report.verdict == Verdict::kPass && !problems.empty()) return "unsupported";
+  return report.verdict == Verdict::kNotRun ? "not run" : name_of(report.verdict);
+}
+
+std::string outline_of(const Report& report) {
+  const std::string subjects = report.lane == ReportLane::kFiles
+                                   ? counted(report.scenarios.size(), "result")
+                                   : counted(report.scenarios.size(), "scenario");
+  const std::string verdicts = by_verdict(report);
+  return subjects + " on lane " + name_of(report.lane) + " in " + fixed(report.seconds, 1) + " s" +
+         (verdicts.empty() ? "" : ": " + verdicts);
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return with_commas(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string layouts_of(const ScenarioResult& result) { return join(result.layouts, " -> "); }
+
+std::string commit_of(const Report& report) {
+  return report.project.commit + (report.project.dirty ? " with uncommitted changes" : "");
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,53 @@
+#pragma once
+// What every page says of a report: what speaks against it, and which kinds of evidence it has.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+
+/// Something that speaks against a report.
+struct Problem {
+  const ScenarioResult* scenario = nullptr;  ///< in the report; null if no scenario is concerned
+  Verdict verdict = Verdict::kFail;
+  std::string subject;  ///< name of the scenario, of the property or of a part of the report
+  std::string reason;
+  std::string fix = {};
+};
+/// Returns all problems, the worst first: scenarios that failed, then whatever else contradicts a
+/// pass, then scenarios that were inconclusive. Empty only for a report that supports a pass, apart
+/// from what was not run. The report must outlive the result.
+std::vector<Problem> problems_of(const Report& report);
+
+/// A kind of evidence, whether or not the report has it.
+struct Evidence {
+  std::string kind;
+  std::string shown;    ///< what the report has of it; empty if it has none
+  std::string absence;  ///< if it has none: why, or how to add it
+};
+/// Returns every kind of evidence, in a fixed order.
+std::vector<Evidence> evidence_of(const Report& report);
+/// Returns the evidence of that kind.
+Evidence evidence_named(const Report& report, std::string_view kind);
+
+/// Returns the names of what was not run, by reason.
+std::map<std::string, std::vector<std::string>> not_run_of(const Report& report);
+
+/// Returns the verdict in a word of a title. A report that says pass and contradicts it is called
+/// "unsupported".
+std::string verdict_word(const Report& report, const std::vector<Problem>& problems);
+/// Returns a sentence such as "12 scenarios on lane sim in 3.5 s: 11 pass, 1 fail".
+std::string outline_of(const Report& report);
+
+/// Returns "1 scenario" or "2,000 scenarios".
+std::string counted(std::uint64_t count, std::string_view noun);
+/// Returns "tp2 -> tp4".
+std::string layouts_of(const ScenarioResult& result);
+/// Returns the commit, with what must be known about it.
+std::string commit_of(const Report& report);
+
+}  // namespace reprise::reports

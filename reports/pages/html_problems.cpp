@@ -1,0 +1,138 @@
+#include <algorithm>
+
+#include "core/base/print.hpp"
+#include "reports/pages/escape.hpp"
+#include "reports/pages/html_sections.hpp"
+#include "reports/pages/pictures.hpp"
+
+namespace reprise::reports {
+namespace {
+
+/// Scenarios that get a block with pictures. Further ones get a line.
+constexpr std::size_t kBlocksMax = 60;
+
+std::string fact(std::string_view name, std::string_view value) {
+  return "<dt>" + in_html(name) + "</dt><dd>" + in_html(value) + "</dd>";
+}
+
+void put_first_difference(const FirstDifference& first, std::string& out) {
+  out += "<h4>First difference</h4><dl>" + fact("rank", std::to_string(first.rank)) +
+         fact("key", first.key) + fact("index", "[" + join(first.index, ", ") + "]") +
+         fact("saved", first.saved) + fact("loaded", first.loaded);
+  if (!first.comes_from.empty()) out += fact("comes from", first.comes_from);
+  out += "</dl>\n";
+}
+
+/// Keys that are wrong on some rank, with the kind of trouble and the ranks.
+void put_keys(const ScenarioResult& result, std::string& out) {
+  constexpr std::size_t kKeysMax = 100;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> ranks;
+  for (const auto& rank : result.ranks) {
+    const std::pair<const std::vector<std::string>&, const char*> lists[] = {
+        {rank.not_stored, "not stored"},
+        {rank.not_requested, "stored, not asked for"},
+        {rank.shape_mismatches, "other shape"},
+        {rank.dtype_mismatches, "other dtype"}};
+    for (const auto& [keys, trouble] : lists) {
+      for (const auto& key : keys) {
+        if (std::ranges::find(rank.excused, key) != rank.excused.end()) continue;
+        ranks[{key, trouble}].push_back(std::to_string(rank.rank));
+      }
+    }
+  }
+  if (ranks.empty()) return;
+  out += "<details><summary>" + counted(ranks.size(), "wrong key") + "</summary>" +
+         table_head({"key", "trouble", "ranks"});
+  std::size_t rows = 0;
+  for (const auto& [what, on] : ranks) {
+    if (++rows > kKeysMax) break;
+    out += "<tr>" + cell_html(what.first) + cell_html(what.second) + cell_html(join_first(on, 16)) +
+           "</tr>\n";
+  }
+  out += kTableEnd;
+  if (ranks.size() > kKeysMax) {
+    out += "<p>" + counted(ranks.size() - kKeysMax, "more key") + ": see report.json.</p>";
+  }
+  out += "</details>\n";
+}
+
+void put_rank_table(const ScenarioResult& result, std::string& out) {
+  if (result.ranks.empty()) return;
+  out += "<details><summary>What each rank compared</summary><pre>" +
+         in_html(to_rank_table(result)) + "</pre></details>\n";
+}
+
+void put_replay(const std::string& replay, std::string& out) {
+  if (replay.empty()) return;
+  out += "<h4>See it again</h4><p class=\"replay\"><code>" + in_html(replay) +
+         "</code><button type=\"button\" class=\"copy scripted\" hidden>Copy</button></p>\n";
+}
+
+void put_block(const Problem& problem, std::string& out) {
+  const ScenarioResult& result = *problem.scenario;
+  out += "<article class=\"" + name_of(result.verdict) + "\"><h3>" +
+         verdict_html(name_of(result.verdict)) + " " + in_html(result.name) + "</h3>\n<p>";
+  if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
+  out += "<span class=\"reason\">" +
+         in_html(result.reason.empty() ? "no reason is given" : result.reason) + "</span></p>\n";
+  put_replay(result.replay, out);
+  if (result.first_difference) put_first_difference(*result.first_difference, out);
+  out += lives_figure(result) + ranks_figure(result);
+  put_keys(result, out);
+  put_rank_table(result, out);
+  const std::string loss = loss_figure(result);
+  out += loss.empty() ? "<p class=\"quiet\">" + in_html(loss_sentence(result)) + "</p>\n" : loss;
+  out += "<details><summary>More about this scenario</summary><dl>" +
+         fact("proves", result.proves) + fact("file", result.file) +
+         fact("layouts", layouts_of(result)) + fact("world", std::to_string(result.world)) +
+         fact("seconds", std::to_string(result.seconds)) + fact("diagnosis", result.diagnosis) +
+         fact("event hash", result.event_hash) + fact("content digest", result.content_digest) +
+         "</dl></details>\n</article>\n";
+}
+
+}  // namespace
+
+void put_problems(const Report& report, const std::vector<Problem>& problems, std::string& out) {
+  out += "<section id=\"problems\"><h2>What speaks against it</h2>\n";
+  if (problems.empty()) {
+    const bool passes = report.verdict == Verdict::kPass;
+    out += std::string("<p>") + (passes ? "Nothing of what was run." : "Nothing was run.") +
+           " The section above says what was not run.</p>\n";
+  }
+  std::vector<const Problem*> plain;
+  std::vector<const Problem*> further;
+  std::size_t blocks = 0;
+  for (const auto& problem : problems) {
+    if (problem.scenario == nullptr) plain.push_back(&problem);
+  }
+  if (!plain.empty()) out += "<ul>\n";
+  for (const auto* problem : plain) {
+    out += "<li><strong>" + in_html(problem->subject) + "</strong>: " + in_html(problem->reason);
+    if (!problem->fix.empty())
+      out += "<br><span class=\"quiet\">" + in_html(problem->fix) + "</span>";
+    out += "</li>\n";
+  }
+  if (!plain.empty()) out += "</ul>\n";
+  for (const auto& problem : problems) {
+    if (problem.scenario == nullptr) continue;
+    if (blocks == kBlocksMax) {
+      further.push_back(&problem);
+    } else {
+      ++blocks;
+      put_block(problem, out);
+    }
+  }
+  if (!further.empty()) {
+    out += "<h3>" + counted(further.size(), "more scenario") + "</h3>\n" +
+           table_head({"verdict", "scenario", "reason", "see it again"});
+    for (const auto* problem : further) {
+      out += "<tr><td>" + verdict_html(name_of(problem->verdict)) + "</td>" +
+             cell_html(problem->subject) + cell_html(problem->reason) + cell_html(problem->fix) +
+             "</tr>\n";
+    }
+    out += kTableEnd;
+  }
+  out += "</section>\n";
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,190 @@
+// Tests of what readers get of a report: the pages, and the schema of report.json. Where Python
+// lacks a module, or there is no Chromium, what needs them is skipped.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/bytes.hpp"
+#include "core/base/sha256.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+const std::string kOther = REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml";
+
+std::string digest_of(const std::string& file) { return hex(sha256_of(as_bytes(text_of(file)))); }
+
+void write_text(const std::string& file, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  std::ofstream(file) << text;
+}
+
+/// Returns a report that has every field at least once.
+reports::Report whole_report() {
+  reports::Report report = reports::sample_report();
+  report.scenarios[1].first_difference = reports::FirstDifference{
+      .rank = 1, .key = "<img src=x>", .index = {0}, .saved = "1", .loaded = "2", .comes_from = ""};
+  return report;
+}
+
+/// Returns a Python that has the modules; empty if there is none.
+std::string python_with(const std::string& modules) {
+  for (const char* python : {"/usr/bin/python3", "python3"}) {
+    const std::string command = std::string(python) + " -c 'import " + modules + "' 2>/dev/null";
+    if (std::system(command.c_str()) == 0) return python;
+  }
+  return "";
+}
+
+bool is_installed(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+}
+
+/// Runs a command, and returns what it printed if it failed.
+testing::AssertionResult succeeds(const std::string& command) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log";
+  if (std::system((command + " >" + log + " 2>&1").c_str()) == 0) {
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << command << "\n" << text_of(log);
+}
+
+/// Expects the pages of the report.json in the directory to be there and made from it.
+void expect_pages(const std::string& directory) {
+  const std::string digest = digest_of(directory + "/report.json");
+  EXPECT_THAT(text_of(directory + "/report.html"), HasSubstr(digest));
+  EXPECT_THAT(text_of(directory + "/summary.md"), HasSubstr(digest));
+  EXPECT_THAT(text_of(directory + "/junit.xml"), HasSubstr(digest));
+}
+
+TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
+  const TemporaryDirectory out;
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", kScenario},
+      {"properties", "continuity", "--cases", "1"},
+      {"mutants", kScenario, "--only", "floor-vs-ceil-chunk"},
+      {"exhaust", "--max-world", "1"}};
+  std::string before;
+  for (auto command : commands) {
+    command.insert(command.end(), {"--report", out.path()});
+    const auto result = run_program(command);
+    ASSERT_EQ(result.exit_code, 0) << result.all();
+    expect_pages(out.path());
+    const std::string page = text_of(out.path() + "/report.html");
+    EXPECT_NE(page, before) << command.front();
+    before = page;
+  }
+  EXPECT_THAT(before, HasSubstr("floor-vs-ceil-chunk"));
+}
+
+TEST(ReportVerb, makes_the_same_pages_from_report_json) {
+  const TemporaryDirectory out;
+  const TemporaryDirectory other;
+  ASSERT_EQ(run_program({"run", kScenario, "--report", out.path()}).exit_code, 0);
+  const auto result = run_program({"report", out.path(), "--out", other.path() + "/deep/down"});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.out, "page: " + other.path() + "/deep/down/report.html\nsummary: " +
+                            other.path() + "/deep/down/summary.md\n");
+  for (const char* file : {"/report.html", "/summary.md"}) {
+    EXPECT_EQ(text_of(other.path() + "/deep/down" + file), text_of(out.path() + file));
+    std::filesystem::remove(out.path() + file);
+  }
+  EXPECT_EQ(run_program({"report", out.path()}).exit_code, 0);
+  expect_pages(out.path());
+}
+
+TEST(ReportVerb, annotates_a_failure_and_no_pass) {
+  const TemporaryDirectory out;
+  ASSERT_EQ(run_program({"run", kScenario, "--report", out.path()}).exit_code, 0);
+  const auto pass = run_program({"report", out.path(), "--annotate"});
+  EXPECT_EQ(pass.exit_code, 0) << pass.all();
+  EXPECT_THAT(pass.out, Not(HasSubstr("::error")));
+  const std::vector<std::string> failing = {
+      "run", kScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path()};
+  ASSERT_EQ(run_program(failing).exit_code, 1);
+  const auto fail = run_program({"report", out.path(), "--annotate"});
+  EXPECT_EQ(fail.exit_code, 0) << "the pages are written, whatever the verdict is: " << fail.all();
+  EXPECT_THAT(fail.out, testing::StartsWith("::error file="));
+  EXPECT_THAT(fail.out, HasSubstr("CHUNK_OVERLAP"));
+  EXPECT_THAT(run_program({"report", out.path()}).out, Not(HasSubstr("::error")));
+}
+
+TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
+  const TemporaryDirectory out;
+  write_text(out.path() + "/torn/report.json", to_json(whole_report()).substr(0, 1000));
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {out.path(), "report.json"},
+      {out.path() + "/nowhere", "nowhere"},
+      {out.path() + "/torn", "report.json: is cut off"},
+      {out.path() + "/torn/report.json", "name the directory"}};
+  for (const auto& [directory, says] : rows) {
+    const auto result = run_program({"report", directory});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_FALSE(std::filesystem::exists(directory + "/report.html"));
+  }
+}
+
+TEST(ReportSchema, has_each_field_that_the_program_writes_and_no_other) {
+  const std::string python = python_with("jsonschema");
+  if (python.empty())
+    GTEST_SKIP() << "no jsonschema for Python: apt-get install python3-jsonschema";
+  const TemporaryDirectory out;
+  const std::string whole = out.path() + "/whole.json";
+  write_text(whole, to_json(whole_report()));
+  const std::string full = out.path() + "/full";
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", kScenario, "--double", "--report", full},
+      {"properties", "continuity", "--cases", "2", "--report", full},
+      {"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--report", full},
+      {"exhaust", "--max-world", "2", "--report", full},
+      {"explore", "--runs", "3", "--quiet", "--report", full},
+      {"run", kScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path() + "/fail"},
+      {"verify", REPRISE_TEST_DATA "/mcore_0.16.1_gpt_tp2_pp2", "--report", out.path() + "/files"}};
+  for (const auto& command : commands) run_program(command);
+  EXPECT_TRUE(succeeds(python + " " REPRISE_SOURCE_DIR "/tests/pages/check_schema.py " +
+                       REPRISE_SOURCE_DIR "/docs/report.schema.json " + whole + " " + full +
+                       "/report.json " + out.path() + "/fail/report.json " + out.path() +
+                       "/files/report.json"));
+  const std::string text = text_of(full + "/report.json");
+  for (const char* part : {"\"exhaustive\": {", "\"coverage\": {", "\"caught_by\": [\n"}) {
+    EXPECT_THAT(text, HasSubstr(part)) << "the report must have this part";
+  }
+}
+
+TEST(ReportPage, works_in_a_browser) {
+  const std::string python = python_with("selenium.webdriver");
+  if (python.empty()) GTEST_SKIP() << "no selenium for Python: apt-get install python3-selenium";
+  for (const char* program : {"chromium", "chromedriver"}) {
+    if (is_installed(program)) continue;
+    GTEST_SKIP() << "no " << program << ": apt-get install chromium chromium-driver";
+  }
+  const TemporaryDirectory out;
+  const auto report = [&](const std::string& name) { return out.path() + "/" + name; };
+  run_program({"run", kScenario, kOther, "--report", report("pass")});
+  run_program({"run", kScenario, kOther, "--mutant", "compute-weights-not-installed", "--report",
+               report("fail")});
+  EXPECT_THAT(text_of(report("pass/report.html")), HasSubstr("\"v pass\""));
+  EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("First difference"));
+  write_text(report("whole/report.json"), to_json(whole_report()));
+  ASSERT_EQ(run_program({"report", report("whole")}).exit_code, 0);
+  const char* shots = std::getenv("REPRISE_SHOTS");
+  EXPECT_TRUE(succeeds(python + " " REPRISE_SOURCE_DIR "/tests/pages/check_page.py " + out.path() +
+                       " " + (shots == nullptr ? "" : shots)));
+}
+
+}  // namespace
+}  // namespace reprise::test

@@ -1,0 +1,119 @@
+#pragma once
+// Makes a report that fails in every way that a page shows, with a text of the caller's choice in
+// every field that holds text.
+
+#include <limits>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+
+inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict) {
+  RankResult good{.rank = 0, .loaded_step = 2, .compared = 3, .elements = 10};
+  RankResult bad{.rank = 1,
+                 .loaded_step = 2,
+                 .compared = 3,
+                 .elements = 10,
+                 .max_delta = 0.5,
+                 .bit_mismatches = 7,
+                 .not_stored = {text, text + " excused"},
+                 .not_requested = {text},
+                 .excused = {text + " excused"},
+                 .shape_mismatches = {text},
+                 .dtype_mismatches = {text}};
+  return {.name = text,
+          .file = text,
+          .proves = text,
+          .verdict = verdict,
+          .code = text,
+          .reason = text,
+          .seconds = 0.5,
+          .event_hash = text,
+          .world = 2,
+          .layouts = {text, text},
+          .ranks = {good, bad},
+          .incarnations = {{.layout = text, .last_step = 2},
+                           {.layout = text,
+                            .outcome = LifeOutcome::kFailed,
+                            .code = text,
+                            .exit_code = 1,
+                            .first_step = 2,
+                            .last_step = 4}},
+          .diagnosis = text,
+          .content_digest = text,
+          .trajectory = {{.step = 1, .loss = 2, .uninterrupted_loss = 2},
+                         {.step = 2, .loss = 2.5, .uninterrupted_loss = 2.25},
+                         {.step = 3,
+                          .loss = std::numeric_limits<double>::quiet_NaN(),
+                          .uninterrupted_loss = 2.125}},
+          .first_difference = FirstDifference{.rank = 1,
+                                              .key = text,
+                                              .index = {2, 3},
+                                              .saved = text,
+                                              .loaded = text,
+                                              .comes_from = text},
+          .faults = {{.kind = text, .rank = 1, .armed = true, .reached = true, .fired = true},
+                     {.kind = text, .rank = 0}},
+          .replay = text};
+}
+
+/// Returns a report whose texts are all equal, so names that should differ do not.
+inline Report failing_report(const std::string& text) {
+  ScenarioResult not_run{.name = text, .file = text, .verdict = Verdict::kNotRun, .reason = text};
+  return {
+      .project = {.commit = text, .dirty = true, .build = text},
+      .lane = ReportLane::kSim,
+      .machine = {.cpu = text, .gpus = {text}, .mpi = text, .nccl = text, .cuda = text},
+      .started = text,
+      .seconds = 3,
+      .mutant = text,
+      .interrupted = true,
+      .verdict = Verdict::kFail,
+      .scenarios = {failing_scenario(text, Verdict::kInconclusive),
+                    failing_scenario(text, Verdict::kFail), not_run},
+      .planned = 3,
+      .skipped = {{.scenario = text, .reason = text}},
+      .properties = {{.name = text, .verdict = Verdict::kFail, .counterexample = text}},
+      .mutants = {{.name = text, .defect = text},
+                  {.name = text,
+                   .defect = text,
+                   .caught = true,
+                   .caught_by = {{.scenario = text, .verdict = text, .reason = text},
+                                 {.verdict = text, .reason = text, .property = text}}}},
+      .matrix = Matrix{.mutants = 2,
+                       .scenarios = {"a/" + text, "b/" + text},
+                       .rows = {{.mutant = text, .cells = "Cp", .caught = {{"a/" + text, {text}}}},
+                                {.mutant = text, .cells = "np"}},
+                       .left_out = {{text, text}},
+                       .codes = {text}},
+      .exhaustive = {Exhaustive{.model = text,
+                                .sharding = text,
+                                .max_world = 2,
+                                .layouts = 2,
+                                .pairs = 4,
+                                .parts = {{.pairs = 4,
+                                           .passed = 3,
+                                           .refused = {{text, 1}},
+                                           .wrong = 1,
+                                           .first_wrong = text}}}},
+      .coverage = Coverage{.runs = 20,
+                           .marks = {{text, 20}, {text, 2}, {text, 0}},
+                           .curve = {{1, 1, 2}, {20, 2, 9}},
+                           .findings = {{.signature = text,
+                                         .code = text,
+                                         .reason = text,
+                                         .count = 1,
+                                         .at_run = 3,
+                                         .recipe = text,
+                                         .file = text,
+                                         .status = text}}},
+      .runs_doubled = 2,
+      .determinism_mismatches = 1,
+      .not_claimed = {text}};
+}
+
+/// What a key of a checkpoint may look like if somebody means harm.
+inline const char* const kAwkward =
+    "<b onclick=\"x\">'&|`*_[a](b)\\ ::error::\r%0A ]]> --> </script></svg>{{x}}~#@~$1$\x1b\xff";
+
+}  // namespace reprise::reports

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "reports/pages/pages.hpp"
+#include "tests/reports/pages/failing_report.hpp"
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::int64_t count_of(const std::string& text, const std::string& part) {
+  std::int64_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Summary, begins_with_the_verdict_and_folds_the_rest) {
+  const std::string text = to_summary(sample_report(), "abc");
+  EXPECT_THAT(text, testing::StartsWith("### Reprise: pass\n\n"));
+  EXPECT_THAT(text, HasSubstr(kSampleCommit));
+  EXPECT_THAT(text, Not(HasSubstr("\n## ")));
+  EXPECT_THAT(text, HasSubstr("<details><summary>Scenarios: 4 rows</summary>\n\n| scenario |"));
+  EXPECT_EQ(count_of(text, "<details>"), count_of(text, "</details>"));
+  EXPECT_THAT(text, Not(HasSubstr("Cut for want of room")));
+  Report bare = sample_report();
+  bare.coverage.reset();
+  EXPECT_THAT(to_summary(bare, ""), HasSubstr("| random timelines | not run"));
+}
+
+TEST(Summary, text_of_a_report_never_becomes_markdown_or_html) {
+  const std::string plain = to_summary(failing_report("x"), "");
+  const std::string awkward = to_summary(failing_report(kAwkward), "");
+  for (const char* sign : {"|", "`", "*", "<", ">", "\n", "[", "]", "(", ")", "~"}) {
+    EXPECT_EQ(count_of(awkward, sign), count_of(plain, sign)) << sign;
+  }
+  EXPECT_THAT(plain, HasSubstr("First difference: rank 1"));
+}
+
+TEST(Summary, whole_rows_are_cut_and_counted) {
+  Report report = sample_report();
+  const ScenarioResult one = report.scenarios[0];
+  report.scenarios.clear();
+  for (int i = 0; i < 20'000; ++i) {
+    report.scenarios.push_back(one);
+    report.scenarios.back().name = "row-" + std::to_string(i) + "-";
+  }
+  report.planned = report.scenarios.size();
+  report.skipped.clear();
+  const std::string text = to_summary(report, "");
+  EXPECT_LE(text.size(), kSummaryBytesMax);
+  EXPECT_GT(text.size(), kSummaryBytesMax - 4096);
+  std::smatch cut;
+  ASSERT_TRUE(std::regex_search(text, cut, std::regex("Cut for want of room: ([0-9,]+) rows")));
+  std::string digits = cut[1];
+  std::erase(digits, ',');
+  EXPECT_EQ(count_of(text, "| row-") + std::stoll(digits), 20'000);
+  EXPECT_EQ(count_of(text, "<details>"), count_of(text, "</details>"));
+}
+
+TEST(Summary, is_never_longer_than_asked_and_never_cuts_in_silence) {
+  Report report = failing_report(std::string(5000, 'x'));
+  const auto whole = to_summary(report, "");
+  EXPECT_THAT(whole, Not(HasSubstr("Cut for")));
+  for (std::size_t most = 1024; most < whole.size(); most += 997) {
+    const std::string text = to_summary(report, "", most);
+    EXPECT_LE(text.size(), most);
+    EXPECT_THAT(text, HasSubstr("Cut for want of room"));
+    EXPECT_EQ(count_of(text, "<details>"), count_of(text, "</details>")) << most;
+  }
+}
+
+TEST(Annotations, name_file_line_and_title_and_escape_them) {
+  Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
+  report.scenarios = {{.name = "a: b, c",
+                       .file = "f,g:h%.yaml",
+                       .verdict = Verdict::kFail,
+                       .code = "ZERO_FILL",
+                       .reason = "100% zeros\r\nin a",
+                       .replay = "reprise run x"}};
+  report.planned = 1;
+  EXPECT_THAT(
+      annotations_of(report),
+      testing::ElementsAre("::error file=f%2Cg%3Ah%25.yaml,line=1,title=sim%3A fail%3A a%3A "
+                           "b%2C c::ZERO_FILL: 100%25 zeros%0D%0Ain a%0Asee it again: "
+                           "reprise run x"));
+}
+
+TEST(Annotations, nine_are_shown_and_the_rest_is_counted) {
+  Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
+  for (int i = 0; i < 30; ++i) {
+    report.scenarios.push_back({.name = "s" + std::to_string(i),
+                                .verdict = i < 25 ? Verdict::kInconclusive : Verdict::kFail});
+  }
+  report.planned = 30;
+  const auto lines = annotations_of(report);
+  ASSERT_EQ(lines.size(), 10U);
+  EXPECT_THAT(lines[0], HasSubstr("fail%3A s25"));
+  EXPECT_THAT(lines[5], HasSubstr("inconclusive%3A s0"));
+  EXPECT_EQ(lines[9], "::error title=21 more::21 more problems are in report.html");
+}
+
+TEST(Annotations, a_pass_has_none_and_whatever_is_no_pass_has_one) {
+  EXPECT_THAT(annotations_of(sample_report()), testing::IsEmpty());
+  Report empty;
+  EXPECT_EQ(annotations_of(empty).size(), 1U);
+  Report doubled = sample_report();
+  doubled.determinism_mismatches = 1;
+  EXPECT_THAT(annotations_of(doubled), Not(testing::IsEmpty()));
+  for (const auto& line : annotations_of(failing_report(kAwkward))) {
+    EXPECT_TRUE(line.starts_with("::error ")) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::reports
