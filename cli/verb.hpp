@@ -40,6 +40,7 @@ std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
+std::unique_ptr<Verb> make_compare_reports();
 std::unique_ptr<Verb> make_resume_proof();
 std::unique_ptr<Verb> make_rank();
 
