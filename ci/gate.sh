@@ -3,8 +3,8 @@
 # tries the properties and the mutants, and asks the gate. The recipes beside this file call it, and
 # so does ./dev gate.
 set -u -o pipefail
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)" || exit 1
-readonly here
+tree="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)" || exit 1
+readonly tree
 
 usage() {
   cat <<'EOF'
@@ -71,8 +71,8 @@ main() {
     shift
   done
   if [[ -z "$program" ]]; then
-    "$here/../dev" build release reprise || exit 1
-    program="$here/../build/release/reprise"
+    "$tree/dev" build release reprise || exit 1
+    program="$tree/build/release/reprise"
   fi
   [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
   # What an earlier run showed is no evidence of this one.
