@@ -40,7 +40,8 @@ class CompareReportsVerb : public testing::Test {
     document["scenarios"][0]["code"] = "HANG";
   }
 
-  ProgramResult compare(std::vector<std::string> names, std::vector<std::string> more = {}) const {
+  ProgramResult compare(const std::vector<std::string>& names,
+                        const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"compare-reports"};
     for (const auto& name : names) words.push_back(path(name));
     words.insert(words.end(), more.begin(), more.end());
