@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/release_policy.hpp"
+#include "cli/arguments/report_argument.hpp"
 #include "cli/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
-#include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/record/build_info.hpp"
+#include "driver/runs/machine.hpp"
 #include "driver/runs/property.hpp"
 #include "reports/gate.hpp"
 #include "reports/read_error.hpp"
@@ -17,40 +21,9 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
-
-/// Reads a file. If the argument is a directory, reads report.json there.
-std::string text_at(const std::string& argument) {
-  const StoredPath stored = stored_path(argument);
-  const auto entry = stored.store->stat(stored.path);
-  const bool directory = entry && entry->directory;
-  const std::string path = directory ? join_path(stored.path, "report.json") : stored.path;
-  return std::string(as_text(read_all(*stored.store, path, kFileBytesMax)));
-}
-
-/// Removes the file's name and the colon after it from the start of the text, because the caller
-/// prints the name itself.
-std::string without_file(const std::string& text, const std::string& file) {
-  return text.starts_with(file + ": ") ? text.substr(file.size() + 2) : text;
-}
-
-reports::Submission submission_of(const std::string& argument) {
-  reports::Submission submission{.file = argument};
-  try {
-    submission.report = reports::parse_report(text_at(argument), argument);
-  } catch (const reports::ReadError& error) {
-    submission.unreadable = without_file(error.what(), argument);
-  } catch (const Error& error) {
-    submission.unreadable = error.code() == Code::kNotFound
-                                ? "is absent: there is no such file, nor a report.json in it"
-                                : "can't be read: " + error.message();
-  }
-  return submission;
-}
-
 reports::Baseline baseline_at(const std::string& file) {
   try {
-    return reports::parse_baseline(text_at(file), file);
+    return reports::parse_baseline(report_text(file), file);
   } catch (const reports::ReadError& error) {
     throw Error(Code::kTornFile, "the baseline is unusable: " + without_file(error.what(), file),
                 {.file = file});
@@ -70,6 +43,22 @@ std::string summary_line(const reports::LaneSummary& lane) {
                      beside(&LaneTotals::skipped));
 }
 
+std::string known_failure_line(const reports::AcceptedFailure& accepted) {
+  const auto& known = accepted.failure;
+  return fmt::format("{}: known failure: {} {}: {}: {}; owner {}, accepted until {}", accepted.file,
+                     name_of(known.kind), known.name, known.code, known.reason, known.owner,
+                     reports::to_text(known.expires));
+}
+
+/// Returns how to call this program from the working directory: by a path below it, or else by the
+/// absolute path.
+std::string program_called(const std::string& executable) {
+  std::error_code failed;
+  const auto here = std::filesystem::current_path(failed);
+  const auto below = std::filesystem::path(executable).lexically_relative(here).string();
+  return failed || below.empty() || below.starts_with("..") ? executable : below;
+}
+
 std::string refusal_line(const reports::Refusal& refusal) {
   std::string place = refusal.file;
   if (!refusal.subject.empty()) place += (place.empty() ? "" : ": ") + refusal.subject;
@@ -86,6 +75,9 @@ class GateVerb final : public Verb {
            "  reprise gate out/sim out/mpi --baseline accepted/report.json --lane sim --lane mpi\n"
            "  reprise gate out/sim --baseline b.json --commit 3f1c9a2    not this program's own\n"
            "  reprise gate out/sim out/mpi --write-baseline reports/baseline.json\n"
+           "  reprise gate out/sim --baseline b.json --policy known.yaml --today 2026-01-31\n"
+           "\n"
+           "A policy says what reports must show, and which failures are known until a date.\n"
            "\n"
            "Exit codes: 0 accepted, 1 refused (an absent or unreadable report, too), 2 wrong "
            "usage\n"
@@ -96,7 +88,11 @@ class GateVerb final : public Verb {
         .text(baseline_, "--baseline", "FILE",
               "what reports must show at least: a file from --write-baseline, or a report.json")
         .texts(policies_, "--policy", "FILE",
-               "what a release must show, lane by lane; more than one: all of them")
+               "what a release must show, lane by lane, and its known failures; more than one: all "
+               "of them")
+        .text(today_, "--today", "DATE",
+              "day that decides which known failures have expired, such as 2026-01-31; default: "
+              "today, in UTC")
         .text(commit_, "--commit", "SHA",
               "commit that the reports must be from; default: this program's own")
         .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; default: all")
@@ -112,27 +108,31 @@ class GateVerb final : public Verb {
                   "name a --baseline, a --policy, or a file to write a baseline to: "
                   "--write-baseline");
     }
-    if (!policies_.empty() && !lanes_.empty()) {
-      throw Error(Code::kUsage, "a policy names its lanes itself: leave out --lane");
-    }
-    const reports::GateOptions options{
-        .commit = checked_commit(), .allow_dirty = allow_dirty_, .lanes = lanes()};
+    const auto policies = read_policies();
+    const reports::GateOptions options{.commit = checked_commit(),
+                                       .allow_dirty = allow_dirty_,
+                                       .lanes = lanes(),
+                                       .known_failures = known_failures_of(policies),
+                                       .today = today(),
+                                       .program = program_called(console.executable)};
     std::vector<reports::Submission> submissions;
-    for (const auto& argument : reports_) submissions.push_back(submission_of(argument));
-    const auto shown = baseline_of_submitted(submissions);
-    auto ruling =
-        judge_gate(submissions, baseline_.empty() ? shown : baseline_at(baseline_), options);
+    for (const auto& argument : reports_) {
+      submissions.push_back(read_submission(argument, console.err));
+    }
+    auto ruling = judge_gate(
+        submissions,
+        baseline_.empty() ? baseline_of_submitted(submissions) : baseline_at(baseline_), options);
     if (baseline_.empty()) {
       for (auto& lane : ruling.lanes) lane.demanded.reset();
     }
-    add_policies(submissions, ruling);
+    add_policies(submissions, policies, ruling);
     if (json_) {
       console.out << to_json(ruling, options.commit);
     } else {
       print(ruling, console);
     }
     if (!ruling.accepted()) return ExitCode::kFail;
-    if (!written_.empty()) write_baseline(shown, console);
+    if (!written_.empty()) write_baseline(ruling.shown, console);
     return ExitCode::kPass;
   }
 
@@ -157,13 +157,52 @@ class GateVerb final : public Verb {
                     commit, reports::kCommitDigitsMin));
   }
 
-  void add_policies(const std::vector<reports::Submission>& submissions,
-                    reports::GateRuling& ruling) const {
+  /// Throws USAGE if a policy names lanes and `--lane` is given, too, or if nothing at all is
+  /// demanded of the reports.
+  std::vector<ReleasePolicy> read_policies() const {
+    std::vector<ReleasePolicy> policies;
+    for (const auto& file : policies_) policies.push_back(read_policy(file));
+    const bool demands = std::any_of(policies.begin(), policies.end(),
+                                     [](const auto& policy) { return !policy.lanes.empty(); });
+    if (demands && !lanes_.empty()) {
+      throw Error(Code::kUsage, "a policy names its lanes itself: leave out --lane");
+    }
+    if (!demands && baseline_.empty() && written_.empty()) {
+      throw Error(Code::kUsage,
+                  "the policy has known failures alone, so it demands nothing: name a --baseline, "
+                  "or write 'lanes:' in it");
+    }
+    return policies;
+  }
+
+  static std::vector<reports::KnownFailure> known_failures_of(
+      const std::vector<ReleasePolicy>& policies) {
+    std::vector<reports::KnownFailure> all;
+    for (const auto& policy : policies) {
+      all.insert(all.end(), policy.known_failures.begin(), policy.known_failures.end());
+    }
+    return all;
+  }
+
+  reports::Date today() const {
+    const std::string day = today_.empty() ? driver::utc_now().substr(0, 10) : today_;
+    const auto date = reports::date_named(day);
+    if (date) return *date;
+    throw Error(Code::kUsage, "--today: '" + day + "' is no date such as 2026-01-31");
+  }
+
+  static void add_policies(const std::vector<reports::Submission>& submissions,
+                           const std::vector<ReleasePolicy>& policies,
+                           reports::GateRuling& ruling) {
     reports::Known known;
     for (const auto& mutant : sim::mutants()) known.mutants.emplace_back(mutant.name);
     for (const auto& property : driver::properties()) known.properties.emplace_back(property.name);
-    for (const auto& file : policies_) {
-      const auto lacking = judge_policy(submissions, read_policy(file), known);
+    for (const auto& accepted : ruling.accepted_failures) {
+      if (accepted.failure.kind != reports::KnownFailure::Kind::kMutant) continue;
+      std::erase(known.mutants, accepted.failure.name);
+    }
+    for (const auto& policy : policies) {
+      const auto lacking = judge_policy(submissions, policy.lanes, known);
       ruling.refusals.insert(ruling.refusals.end(), lacking.begin(), lacking.end());
     }
   }
@@ -179,10 +218,16 @@ class GateVerb final : public Verb {
 
   static void print(const reports::GateRuling& ruling, const Console& console) {
     for (const auto& refusal : ruling.refusals) console.out << refusal_line(refusal) << '\n';
+    for (const auto& known : ruling.accepted_failures) {
+      console.out << known_failure_line(known) << '\n';
+    }
     for (const auto& lane : ruling.lanes) console.out << summary_line(lane) << '\n';
     const auto count = ruling.refusals.size();
+    const auto known = ruling.accepted_failures.size();
+    const std::string with =
+        known == 0 ? "" : fmt::format(" with {} known failure{}", known, known == 1 ? "" : "s");
     console.out << (count == 0
-                        ? std::string("accepted\n")
+                        ? "accepted" + with + '\n'
                         : fmt::format("refused: {} reason{}\n", count, count == 1 ? "" : "s"));
   }
 
@@ -198,6 +243,7 @@ class GateVerb final : public Verb {
   std::string baseline_;
   std::string commit_;
   std::string written_;
+  std::string today_;
   bool allow_dirty_ = false;
   bool json_ = false;
 };

@@ -3,6 +3,7 @@
 // trust the summary. Reads no files.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,23 @@ struct Refusal {
   std::string reason;
   std::string fix;
 };
+
+/// A report that was submitted; it may be unreadable.
+struct Submission {
+  std::string file;
+  std::optional<Report> report = {};
+  std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
+};
+
+/// A field of a report.json that this program does not know.
+struct UnknownField {
+  std::string path;         ///< without positions in lists, such as "scenarios[].later"
+  std::uint64_t count = 0;  ///< number of times that it occurs
+};
+/// Returns the fields of the document that parse_report() ignored, sorted by path. `report` is what
+/// parse_report() returned for the same text.
+std::vector<UnknownField> unknown_fields(const std::string& text, const std::string& file,
+                                         const Report& report);
 
 /// What a scenario compared, summed over all ranks. Sums stop at 2^64 - 1.
 struct Compared {

@@ -125,34 +125,43 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
   }
 }
 
-void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
-  const LaneTotals now = totals_of(shown);
-  const LaneTotals before = totals_of(floor);
-  if (now.scenarios < before.scenarios) {
-    refusals.refuse("scenarios", than(now.scenarios, "run", before.scenarios), kShowAgain);
-  }
-  if (now.elements < before.elements) {
-    refusals.refuse("elements", than(now.elements, "compared in all", before.elements), kShowAgain);
-  }
-  if (now.skipped > before.skipped) {
-    refusals.refuse("skipped", than(now.skipped, "skipped", before.skipped), kShowAgain);
-  }
-}
-
 /// Says which kinds of evidence are in the baseline but entirely missing in the report. `reprise
 /// run` without options produces none of these kinds.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
   bool doubled = false;
+  /// Number of scenarios of the baseline that the report lacks. Counted only if nothing was run
+  /// twice: everything has to run again then, so they need no reasons of their own.
+  std::uint64_t scenarios = 0;
 
   bool any() const { return properties || mutants || doubled; }
 };
 
 LeftOut left_out(const LaneFloor& shown, const LaneFloor& floor) {
-  return {.properties = shown.properties.empty() && !floor.properties.empty(),
-          .mutants = shown.mutants.empty() && !floor.mutants.empty(),
-          .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
+  LeftOut lacks{.properties = shown.properties.empty() && !floor.properties.empty(),
+                .mutants = shown.mutants.empty() && !floor.mutants.empty(),
+                .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
+  for (const auto& [name, before] : floor.scenarios) {
+    if (lacks.doubled && !shown.scenarios.contains(name)) ++lacks.scenarios;
+  }
+  return lacks;
+}
+
+void check_totals(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& lacks,
+                  RefusalCollector& refusals) {
+  const LaneTotals now = totals_of(shown);
+  const LaneTotals before = totals_of(floor);
+  const bool sample = lacks.scenarios > 0;  // check_full reports it
+  if (!sample && now.scenarios < before.scenarios) {
+    refusals.refuse("scenarios", than(now.scenarios, "run", before.scenarios), kShowAgain);
+  }
+  if (!sample && now.elements < before.elements) {
+    refusals.refuse("elements", than(now.elements, "compared in all", before.elements), kShowAgain);
+  }
+  if (now.skipped > before.skipped) {
+    refusals.refuse("skipped", than(now.skipped, "skipped", before.skipped), kShowAgain);
+  }
 }
 
 /// Returns the directory of a report. The argument is that directory or a file in it.
@@ -164,27 +173,34 @@ std::string directory_of(const std::string& file) {
 
 /// If the report lacks some kinds of evidence, adds one refusal that names all of them and the
 /// command that produces them.
-void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
-                RefusalCollector& refusals) {
-  const LeftOut lacks = left_out(shown, floor);
+void check_full(const Submission& submission, const LeftOut& lacks, const LaneFloor& floor,
+                const std::string& program, RefusalCollector& refusals) {
   if (!lacks.any()) return;
   std::string text;
   const auto add = [&text](const std::string& what, std::uint64_t before) {
     text +=
         (text.empty() ? "" : ", ") + what + " (the baseline has " + std::to_string(before) + ")";
   };
+  if (lacks.scenarios > 0) {
+    const bool one = lacks.scenarios == 1;
+    add(std::to_string(lacks.scenarios) + (one ? " scenario is" : " scenarios are") + " not there",
+        floor.scenarios.size());
+  }
   if (lacks.doubled) add("nothing was run twice", floor.runs_doubled);
   if (lacks.properties) add("no property", floor.properties.size());
   if (lacks.mutants) add("no mutant", floor.mutants.size());
   const Report& report = *submission.report;
   refusals.refuse("evidence", "is not full: " + text,
                   report.lane == ReportLane::kSim
-                      ? "make it full: " + command_for_full(report, directory_of(submission.file))
+                      ? "make it full: " +
+                            command_for_full(report, {.program = program,
+                                                      .directory = directory_of(submission.file)})
                       : "run the lane again with --double");
 }
 
-void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
-  const LeftOut lacks = left_out(shown, floor);  // check_full reports these kinds of evidence
+/// check_full reports the kinds of evidence that are left out.
+void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& lacks,
+                  RefusalCollector& refusals) {
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
@@ -228,16 +244,18 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-void check_floor(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
+void check_floor(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& lacks,
+                 RefusalCollector& refusals) {
   for (const auto& [name, now] : shown.scenarios) {
     if (!now.skipped.empty()) check_skipped(name, now, floor, refusals);
   }
   const Comparable with = comparable(shown, floor);
   for (const auto& [name, before] : floor.scenarios) {
+    if (lacks.scenarios > 0 && !shown.scenarios.contains(name)) continue;
     check_scenario(name, before, shown, with, refusals);
   }
-  check_totals(shown, floor, refusals);
-  check_others(shown, floor, refusals);
+  check_totals(shown, floor, lacks, refusals);
+  check_others(shown, floor, lacks, refusals);
 }
 
 bool wanted(ReportLane lane, const GateOptions& options) {
@@ -262,8 +280,9 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
     return;
   }
   const LaneFloor shown = floor_of(report);
-  check_full(submission, shown, floor->second, refusals);
-  check_floor(shown, floor->second, refusals);
+  const LeftOut lacks = left_out(shown, floor->second);
+  check_full(submission, lacks, floor->second, options.program, refusals);
+  check_floor(shown, floor->second, lacks, refusals);
   ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
 }
 
@@ -283,8 +302,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
   if (demanded.empty()) {
     for (const auto& [lane, floor] : baseline) demanded.push_back(lane);
   }
-  for (const ReportLane lane : demanded) {
-    if (seen.contains(lane)) continue;
+  for (const ReportLane lane : lanes_without_report(submissions, demanded)) {
     RefusalCollector("", ruling.refusals)
         .refuse("lane " + name_of(lane), "no report of it was given",
                 "give one, or name the lanes to judge with --lane");
@@ -303,13 +321,42 @@ Json to_json_value(const LaneTotals& totals) {
       {"scenarios", totals.scenarios}, {"skipped", totals.skipped}, {"elements", totals.elements}};
 }
 
+Json to_json_value(const AcceptedFailure& accepted) {
+  const KnownFailure& known = accepted.failure;
+  return {{"file", accepted.file},       {"lane", name_of(known.lane)},
+          {"kind", name_of(known.kind)}, {"name", known.name},
+          {"code", known.code},          {"reason", known.reason},
+          {"owner", known.owner},        {"expires", to_text(known.expires)}};
+}
+
 }  // namespace
+
+std::vector<ReportLane> lanes_without_report(std::span<const Submission> submissions,
+                                             std::span<const ReportLane> lanes) {
+  std::vector<ReportLane> lacking;
+  for (const ReportLane lane : lanes) {
+    const bool there = std::any_of(submissions.begin(), submissions.end(), [lane](const auto& one) {
+      return one.report && one.report->lane == lane;
+    });
+    if (!there) lacking.push_back(lane);
+  }
+  const auto unreadable = std::count_if(submissions.begin(), submissions.end(),
+                                        [](const auto& one) { return !one.report; });
+  if (lacking.size() <= static_cast<std::size_t>(unreadable)) lacking.clear();
+  return lacking;
+}
 
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options) {
   GateRuling ruling;
-  for (const auto& submission : submissions) judge_one(submission, baseline, options, ruling);
-  check_lanes(submissions, baseline, options, ruling);
+  Settled settled = settle(submissions, baseline, options.known_failures, options.today);
+  for (const auto& one : settled.submissions) {
+    judge_one(one, settled.baseline, options, ruling);
+    if (one.report) ruling.shown[one.report->lane] = floor_of(*one.report);
+  }
+  check_lanes(settled.submissions, settled.baseline, options, ruling);
+  ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
+  ruling.accepted_failures = std::move(settled.accepted);
   for (auto& refusal : ruling.refusals) {
     for (auto* text : {&refusal.file, &refusal.subject, &refusal.reason, &refusal.fix}) {
       make_one_line(*text);
@@ -332,8 +379,11 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
     if (lane.demanded) summary["demanded"] = to_json_value(*lane.demanded);
     lanes.push_back(std::move(summary));
   }
+  Json known_failures = Json::array();
+  for (const auto& known : ruling.accepted_failures) known_failures.push_back(to_json_value(known));
   return text_of({{"accepted", ruling.accepted()},
                   {"commit", commit},
+                  {"known_failures", known_failures},
                   {"lanes", lanes},
                   {"refusals", refusals}});
 }

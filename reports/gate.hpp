@@ -9,21 +9,18 @@
 
 #include "reports/baseline.hpp"
 #include "reports/evidence.hpp"
+#include "reports/known_failures.hpp"
 
 namespace reprise::reports {
-
-/// A report that was submitted; it may be unreadable.
-struct Submission {
-  std::string file;
-  std::optional<Report> report = {};
-  std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
-};
 
 struct GateOptions {
   /// The commit to judge: its hash, or at least the first kCommitDigitsMin digits of the hash.
   std::string commit;
   bool allow_dirty = false;
   std::vector<ReportLane> lanes = {};  ///< lanes of the baseline to judge; empty means all
+  std::vector<KnownFailure> known_failures = {};
+  Date today = {};                  ///< the day that decides whether a known failure has expired
+  std::string program = "reprise";  ///< how to call this program in the commands of a remedy
 };
 
 inline constexpr std::size_t kCommitDigitsMin = 7;
@@ -38,6 +35,8 @@ struct LaneSummary {
 struct GateRuling {
   std::vector<Refusal> refusals;
   std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
+  std::vector<AcceptedFailure> accepted_failures = {};
+  Baseline shown = {};  ///< what the readable reports show, without the accepted failures
 
   bool accepted() const { return refusals.empty(); }
 };
@@ -53,11 +52,19 @@ struct GateRuling {
 /// hashes must be equal. Whenever the seeds are equal, each scenario must have ended as in the
 /// baseline (see course_of) and with the same content.
 ///
+/// Known failures are settled first (see settle), so each is either listed as accepted or refused.
+///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options);
 
-/// Returns canonical JSON: {"accepted", "commit", "lanes": [...], "refusals": [...]}.
+/// Returns those of the lanes that have no report. A report that can't be read may be of any lane
+/// and is refused itself, so none is returned if there are at least as many of those.
+std::vector<ReportLane> lanes_without_report(std::span<const Submission> submissions,
+                                             std::span<const ReportLane> lanes);
+
+/// Returns canonical JSON: {"accepted", "commit", "known_failures": [...], "lanes": [...],
+/// "refusals": [...]}.
 std::string to_json(const GateRuling& ruling, const std::string& commit);
 
 }  // namespace reprise::reports

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/shell_word.hpp"
+
 namespace reprise::reports {
 namespace {
 
@@ -18,6 +20,22 @@ constexpr const char* kNoMutants =
     "mutants: none was switched on, so nothing shows that a wrong engine would have failed; "
     "'reprise mutants --report DIR' adds them";
 constexpr std::array kAll = {kGoodFor, kNotDoubled, kNoProperties, kNoMutants};
+
+constexpr const char* kCatalogue = "scenarios";
+
+/// Returns the folder that was run: what stands before the scenarios' names in the paths of their
+/// files. If they do not agree on it, returns the name of the usual one.
+std::string catalogue_of(const Report& report) {
+  std::string folder;
+  for (const auto& result : report.scenarios) {
+    const std::string below = "/" + result.name.substr(0, result.name.find('[')) + ".yaml";
+    if (!result.file.ends_with(below)) continue;  // the file gives its scenario another name
+    const std::string found = result.file.substr(0, result.file.size() - below.size());
+    if (found.empty() || (!folder.empty() && folder != found)) return kCatalogue;
+    folder = found;
+  }
+  return folder.empty() ? kCatalogue : folder;
+}
 
 }  // namespace
 
@@ -40,15 +58,17 @@ void restate_lacks(Report& report) {
   report.not_claimed.insert(report.not_claimed.end(), lacks.begin(), lacks.end());
 }
 
-std::string command_for_full(const Report& report, const std::string& directory) {
+std::string command_for_full(const Report& report, const Invocation& invocation) {
   std::string commands;
   const auto add = [&](const std::string& words) {
-    commands += (commands.empty() ? "reprise " : " && reprise ") + words + " --report " + directory;
+    commands += (commands.empty() ? "" : " && ") + shell_word(invocation.program) + " " + words +
+                " --report " + shell_word(invocation.directory);
   };
+  const std::string catalogue = shell_word(catalogue_of(report));
   const bool anew = report.runs_doubled == 0;  // a new run replaces the whole report
-  if (anew) add("run scenarios --double");
+  if (anew) add("run " + catalogue + " --double");
   if (anew || report.properties.empty()) add("properties");
-  if (anew || report.mutants.empty()) add("mutants");
+  if (anew || report.mutants.empty()) add("mutants " + catalogue);
   return commands;
 }
 

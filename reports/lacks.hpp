@@ -18,8 +18,16 @@ std::vector<std::string> lacks_of(const Report& report);
 /// content.
 void restate_lacks(Report& report);
 
-/// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in
-/// `directory`, or that add the missing parts to the report there.
-std::string command_for_full(const Report& report, const std::string& directory);
+/// How to call the program, and where the report is.
+struct Invocation {
+  std::string program;
+  std::string directory;
+};
+
+/// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in the
+/// directory, or that add the missing parts to the report there. A shell can run them from the
+/// directory in which the report was made. They name the catalogue that the report's scenarios are
+/// from.
+std::string command_for_full(const Report& report, const Invocation& invocation);
 
 }  // namespace reprise::reports

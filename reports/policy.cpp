@@ -110,15 +110,16 @@ void judge_lane(const Report& report, const LanePolicy& policy, const Known& kno
 std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
                                   const Known& known) {
   std::vector<Refusal> refusals;
+  std::vector<ReportLane> lanes;
   for (const auto& [lane, demanded] : policy) {
-    bool there = false;
+    lanes.push_back(lane);
     for (const auto& submission : submissions) {
       if (!submission.report || submission.report->lane != lane) continue;
-      there = true;
       Demands demands(submission.file, refusals);
       judge_lane(*submission.report, demanded, known, demands);
     }
-    if (there) continue;
+  }
+  for (const ReportLane lane : lanes_without_report(submissions, lanes)) {
     Demands("", refusals)
         .refuse("lane " + name_of(lane), "the policy demands a report of it, and none was given",
                 "run the lane with --report");

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 
 #include "reports/document.hpp"
+#include "reports/evidence.hpp"
 #include "reports/renamed.hpp"
 #include "reports/report.hpp"
 
@@ -319,6 +321,39 @@ Machine machine_at(const JsonField& node) {
           .cuda = node.at("cuda").text()};
 }
 
+/// Throws unless this program reads reports of that version.
+void check_version(const JsonField& version) {
+  const std::int64_t number = version.integer();
+  if (number == kSchemaVersion) return;
+  const std::string reads =
+      "; this program reads 1 and " + std::to_string(kSchemaVersion);  // see bring_up_to_date()
+  version.refuse("is " + std::to_string(number) + reads +
+                 (number > kSchemaVersion ? "; a newer reprise wrote the report: read it with that "
+                                            "one, or run the lane again with this one"
+                                          : ""));
+}
+
+/// Counts the fields of `found` that `known` lacks. Lists of equal length are compared item by
+/// item; all others hold no objects.
+void count_unknown(const nlohmann::json& found, const nlohmann::json& known,
+                   const std::string& path, std::map<std::string, std::uint64_t>& counts) {
+  if (found.is_array() && known.is_array()) {
+    for (std::size_t i = 0; i < std::min(found.size(), known.size()); ++i) {
+      count_unknown(found[i], known[i], path + "[]", counts);
+    }
+  }
+  if (!found.is_object() || !known.is_object()) return;
+  for (const auto& [key, value] : found.items()) {
+    const std::string name = path.empty() ? key : path + "." + key;
+    const auto at = known.find(key);
+    if (at == known.end()) {
+      ++counts[name];
+    } else {
+      count_unknown(value, *at, name, counts);
+    }
+  }
+}
+
 /// Throws unless the stated number of scenarios that ran equals their number in the list. No other
 /// count can be checked against the rest of the document.
 void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
@@ -336,10 +371,7 @@ Report parse_report(const std::string& text, const std::string& file) {
   auto document = parse_document(text, file);
   bring_up_to_date(document);
   const JsonField root(document, file, "");
-  if (const JsonField version = root.at("schema_version"); version.integer() != kSchemaVersion) {
-    version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
-                   std::to_string(kSchemaVersion));
-  }
+  check_version(root.at("schema_version"));
   const JsonField lanes = root.at("lanes");
   const JsonField determinism = root.at("determinism");
   Report report{.project = project_at(root.at("project")),
@@ -364,6 +396,18 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .not_claimed = root.at("not_claimed").texts()};
   check_run(lanes.at("run"), report.scenarios);
   return report;
+}
+
+std::vector<UnknownField> unknown_fields(const std::string& text, const std::string& file,
+                                         const Report& report) {
+  auto document = parse_document(text, file);
+  bring_up_to_date(document);
+  std::map<std::string, std::uint64_t> counts;
+  // The writer writes every field that the reader knows.
+  count_unknown(document, nlohmann::json::parse(to_json(report)), "", counts);
+  std::vector<UnknownField> fields;
+  for (const auto& [path, count] : counts) fields.push_back({path, count});
+  return fields;
 }
 
 }  // namespace reprise::reports

@@ -51,8 +51,9 @@ build() {
   say "    done in $((SECONDS - began)) s"
 }
 
+# verb_build [PRESET [TARGET...]]: builds everything of the preset, or only the targets.
 verb_build() {
   local preset="${1:-release}"
   verb_setup || return 1
-  build "$preset"
+  build "$preset" "${@:2}"
 }

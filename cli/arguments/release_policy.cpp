@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "driver/yaml/yaml_map.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/optimizer/sharding.hpp"
 
@@ -54,19 +55,88 @@ reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
   return lane;
 }
 
-}  // namespace
+reports::ReportLane lane_at(YamlMap& map, const std::string& name, const YAML::Node& node) {
+  const auto lane = reports::report_lane_named(name);
+  if (!lane) map.fail(node, "has an unknown lane: " + reports::no_lane(name));
+  return *lane;
+}
 
-reports::Policy read_policy(const std::string& file) {
-  YamlMap root(driver::load_yaml(driver::read_yaml_text(file), file), file, "the policy");
-  YamlMap lanes = root.map("lanes");
-  root.refuse_unknown();
+reports::Policy read_lanes(YamlMap lanes, const YAML::Node& node) {
   reports::Policy policy;
   for (const auto& name : lanes.keys()) {
-    const auto lane = reports::report_lane_named(name);
-    if (!lane) lanes.fail(lanes.node(name), "has an unknown lane: " + reports::no_lane(name));
-    policy[*lane] = read_lane(lanes.map(name), lanes.node(name));
+    policy[lane_at(lanes, name, lanes.node(name))] = read_lane(lanes.map(name), lanes.node(name));
   }
-  if (policy.empty()) lanes.fail(root.node("lanes"), "names no lane, so it demands nothing");
+  if (policy.empty()) lanes.fail(node, "names no lane, so it demands nothing");
+  return policy;
+}
+
+std::string some_text(YamlMap& map, std::string_view key) {
+  std::string text = map.required(key);
+  if (text.empty()) map.fail(map.node(key), "says nothing under '" + std::string(key) + "'");
+  return text;
+}
+
+/// Reads which scenario, property or mutant an entry is about.
+void read_subject(YamlMap& map, const YAML::Node& item, reports::KnownFailure& known) {
+  using Kind = reports::KnownFailure::Kind;
+  std::size_t subjects = 0;
+  for (const Kind kind : {Kind::kScenario, Kind::kProperty, Kind::kMutant}) {
+    const auto name = map.text(name_of(kind));
+    if (!name) continue;
+    ++subjects;
+    known.kind = kind;
+    known.name = *name;
+  }
+  if (subjects != 1) map.fail(item, "must name one scenario, one property or one mutant");
+}
+
+std::string read_code(YamlMap& map, reports::KnownFailure::Kind kind) {
+  if (kind == reports::KnownFailure::Kind::kMutant) {
+    constexpr std::array<std::string_view, 1> kSurvived = {"MUTANT_SURVIVED"};
+    return map.word("code", kSurvived).value_or(std::string(kSurvived[0]));
+  }
+  std::string code = map.required("code");
+  if (!ruling_code_named(code)) map.fail(map.node("code"), "knows no code '" + code + "'");
+  return code;
+}
+
+reports::KnownFailure read_known_failure(const YAML::Node& item, const std::string& file) {
+  YamlMap map(item, file, "the known failure");
+  reports::KnownFailure known;
+  known.place = file + ":" + std::to_string(item.Mark().line + 1);
+  read_subject(map, item, known);
+  if (const auto lane = map.text("lane")) known.lane = lane_at(map, *lane, map.node("lane"));
+  known.code = read_code(map, known.kind);
+  known.reason = some_text(map, "reason");
+  known.owner = some_text(map, "owner");
+  const std::string expires = map.required("expires");
+  const auto date = reports::date_named(expires);
+  if (!date) {
+    map.fail(map.node("expires"),
+             "wants a date such as 2026-01-31 under 'expires', not '" + expires + "'");
+  }
+  known.expires = *date;
+  map.refuse_unknown();
+  return known;
+}
+
+}  // namespace
+
+ReleasePolicy read_policy(const std::string& file) {
+  YamlMap root(driver::load_yaml(driver::read_yaml_text(file), file), file, "the policy");
+  for (const char* key : {"lanes", "known_failures"}) {
+    static_cast<void>(root.node(key));  // marks the key as known
+  }
+  root.refuse_unknown();
+  ReleasePolicy policy;
+  if (root.has("known_failures")) {
+    for (const auto& item : root.items("known_failures")) {
+      policy.known_failures.push_back(read_known_failure(item, file));
+    }
+  }
+  if (root.has("lanes") || policy.known_failures.empty()) {
+    policy.lanes = read_lanes(root.map("lanes"), root.node("lanes"));
+  }
   return policy;
 }
 

@@ -11,16 +11,31 @@
 //       exhaustive:              least number of pairs of layouts, space by space
 //         - {sharding: fully_reshardable, pairs: 110889}
 //         - {sharding: fully_reshardable, hsdp: true, pairs: 322624}
+//   known_failures:              what may fail until a date
+//     - scenario: rerun/change   or property: NAME, or mutant: NAME
+//       lane: mpi                sim if left out
+//       code: HANG               the code that it fails with; left out for a mutant
+//       reason: the launcher of this cluster loses a signal
+//       owner: jane
+//       expires: 2026-12-31      the last day on which it is accepted
 
 #include <string>
+#include <vector>
 
+#include "reports/known_failures.hpp"
 #include "reports/policy.hpp"
 
 namespace reprise::cli {
 
+/// What a policy file says. A file with known failures may demand nothing of any lane.
+struct ReleasePolicy {
+  reports::Policy lanes;
+  std::vector<reports::KnownFailure> known_failures;
+};
+
 /// Throws USAGE with line and column for a key or value that is not as above, for a space that
-/// stands twice, and for a policy or a lane that demands nothing. Throws NOT_FOUND if there is no
-/// such file.
-reports::Policy read_policy(const std::string& file);
+/// stands twice, for a lane that demands nothing, and for a policy that has neither a lane nor a
+/// known failure. Throws NOT_FOUND if there is no such file.
+ReleasePolicy read_policy(const std::string& file);
 
 }  // namespace reprise::cli

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -57,6 +60,14 @@ class GateVerb : public testing::Test {
   }
 
   std::string report() const { return text_of(path("report.json")); }
+
+  /// Returns the day as the clock has it, in UTC.
+  static std::string today() {
+    std::array<char, 16> text{};
+    const std::time_t now = std::time(nullptr);
+    std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
+    return text.data();
+  }
 
   TemporaryDirectory directory_;
   std::string real_;
@@ -204,6 +215,155 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
   }
 }
 
+/// What no run of one program with one seed can show is refused, one reason each.
+TEST_F(GateVerb, more_than_the_baseline_at_one_commit_is_as_wrong_as_less) {
+  const auto refused = [&](const std::string& words, const std::function<void(Json&)>& spoil) {
+    Json document = Json::parse(report());
+    spoil(document["scenarios"].back());
+    write("spoilt.json", document);
+    const auto result = gate("spoilt.json");
+    EXPECT_EQ(result.exit_code, 1) << words << result.all();
+    EXPECT_NE(result.out.find(words), std::string::npos) << words << '\n' << result.all();
+    EXPECT_NE(result.out.find("refused: 1 reason\n"), std::string::npos) << result.all();
+  };
+  refused("the number of elements is '", [](Json& scenario) {
+    auto& elements = scenario["ranks"][1]["elements"];
+    elements = elements.get<int>() + 1;
+  });
+  refused("the content digest is 'another', the baseline has '",
+          [](Json& scenario) { scenario["content_digest"] = "another"; });
+  refused("the event hash is 'another', the baseline has '",
+          [](Json& scenario) { scenario["event_hash"] = "another"; });
+  refused("claims pass, but has the code ZERO_FILL",
+          [](Json& scenario) { scenario["code"] = "ZERO_FILL"; });
+}
+
+TEST_F(GateVerb, counts_that_no_run_reaches_are_refused) {
+  Json document = Json::parse(report());
+  document["scenarios"].back()["ranks"][1]["elements"] = ~std::uint64_t{0};
+  write("spoilt.json", document);
+  const auto result = gate("spoilt.json");
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_NE(result.out.find("says that rank 1 compared 18446744073709551615 elements, which no run "
+                            "does"),
+            std::string::npos)
+      << result.all();
+}
+
+TEST_F(GateVerb, warns_of_each_unknown_field_once_and_decides_as_without_it) {
+  Json document = Json::parse(report());
+  document["later"] = 1;
+  for (auto& scenario : document["scenarios"]) scenario["colour"] = "red\x1b[2J";
+  write("later.json", document);
+  const auto result = gate("later.json");
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.err, "warning: " + path("later.json") +
+                            ": the unknown field 'later' is not read\n" +
+                            "warning: " + path("later.json") +
+                            ": the unknown field 'scenarios[].colour' (4 times) is not read\n");
+  EXPECT_EQ(Json::parse(gate("later.json", {"--json"}).out)["accepted"], true);
+}
+
+TEST_F(GateVerb, an_unreadable_report_is_exactly_one_reason) {
+  Json newer = Json::parse(report());
+  newer["schema_version"] = 3;
+  newer["scenarios"] = "another form";
+  write("newer.json", newer);
+  write("cut.json", report().substr(0, 1000));
+  write("policy.yaml", std::string("lanes: {sim: {scenarios: 4}}\nknown_failures:\n"
+                                   "- {scenario: x, code: HANG, reason: r, owner: o, expires: "
+                                   "2999-01-01}\n"));
+  const std::pair<std::string, std::string> rows[] = {
+      {"nowhere.json", "is absent"},
+      {"cut.json", "is cut off after 1000 bytes"},
+      {"newer.json",
+       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the report: read "
+       "it "
+       "with that one, or run the lane again with this one"},
+  };
+  for (const auto& [name, words] : rows) {
+    const auto result = gate(name, {"--policy", path("policy.yaml")});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_EQ(result.out.find(path(name) + ": " + words), 0U) << result.all();
+    EXPECT_NE(result.out.find("refused: 1 reason\n"), std::string::npos) << result.all();
+  }
+}
+
+TEST_F(GateVerb, a_known_failure_is_listed_until_it_expires) {
+  const std::string name = Json::parse(report())["scenarios"].back()["name"];
+  Json document = Json::parse(report());
+  document["verdict"] = document["scenarios"].back()["verdict"] = "fail";
+  document["scenarios"].back()["code"] = "ZERO_FILL";
+  document["scenarios"].back()["reason"] = "zeros";
+  write("failing.json", document);
+  write("known.yaml", "known_failures:\n  - scenario: " + name +
+                          "\n    code: ZERO_FILL\n    reason: the store loses it\n    owner: "
+                          "jane\n    expires: 2026-03-31\n");
+  const auto on = [&](const std::string& day, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--policy", path("known.yaml"), "--today", day});
+    return gate("failing.json", more);
+  };
+  EXPECT_EQ(gate("failing.json").exit_code, 1);
+  const auto accepted = on("2026-03-31");
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.all();
+  EXPECT_NE(accepted.out.find("known failure: scenario " + name +
+                              ": ZERO_FILL: the store loses it; owner jane, accepted until "
+                              "2026-03-31\n"),
+            std::string::npos)
+      << accepted.out;
+  EXPECT_NE(accepted.out.find("accepted with 1 known failure\n"), std::string::npos);
+  EXPECT_EQ(Json::parse(on("2026-03-31", {"--json"}).out)["known_failures"][0]["owner"], "jane");
+  EXPECT_EQ(on("2026-03-31", {"--lane", "sim"}).exit_code, 0) << "it names no lanes to judge";
+  const auto expired = on("2026-04-01");
+  EXPECT_EQ(expired.exit_code, 1) << expired.all();
+  EXPECT_NE(expired.out.find("known.yaml:2: known failure " + name +
+                             ": expired on 2026-03-31, today is 2026-04-01; fix: "),
+            std::string::npos)
+      << expired.out;
+  // Without --today the clock decides.
+  const auto by_clock = [&](const std::string& day) {
+    std::string text = text_of(path("known.yaml"));
+    text.replace(text.find("2026-03-31"), 10, day);
+    write("clock.yaml", text);
+    return gate("failing.json", {"--policy", path("clock.yaml")});
+  };
+  EXPECT_EQ(by_clock("2999-12-31").exit_code, 0);
+  EXPECT_EQ(by_clock("2001-01-01").exit_code, 1);
+  EXPECT_NE(by_clock("2001-01-01").out.find("today is " + today().substr(0, 7)), std::string::npos);
+}
+
+TEST_F(GateVerb, a_known_mutant_does_not_count_among_all_of_a_policy) {
+  const auto listed = run_program({"mutants", "--list"});
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < listed.out.size(); at = listed.out.find('\n', at) + 1) {
+    const bool first = at == 0 || listed.out.compare(at - 2, 2, "\n\n") == 0;
+    if (first && listed.out[at] != '\n') {
+      names.push_back(listed.out.substr(at, listed.out.find('\n', at) - at));
+    }
+  }
+  ASSERT_GT(names.size(), 50U);
+  Json document = Json::parse(report());
+  document["verdict"] = "fail";
+  for (const auto& name : names) {
+    const bool caught = name != names.front();
+    Json by = Json::array();
+    if (caught) by.push_back({{"scenario", "s"}, {"verdict", "HANG"}, {"reason", "r"}});
+    document["mutants"].push_back(
+        {{"name", name}, {"defect", "d"}, {"caught", caught}, {"caught_by", by}});
+  }
+  write("survived.json", document);
+  const std::string demands = "lanes: {sim: {mutants: all}}\n";
+  const auto judged = [&](const std::string& policy) {
+    write("policy.yaml", policy);
+    return run_program({"gate", path("survived.json"), "--commit", kCommit, "--policy",
+                        path("policy.yaml"), "--today", "2026-01-01"});
+  };
+  EXPECT_EQ(judged(demands).exit_code, 1);
+  const auto accepted = judged(demands + "known_failures:\n- {mutant: " + names.front() +
+                               ", reason: r, owner: o, expires: 2026-01-01}\n");
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.all();
+}
+
 TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_name) {
   Json mpi = Json::parse(report());
   mpi["lane"] = "mpi";
@@ -286,6 +446,9 @@ TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
     std::string says;
   };
   const std::string sim = "lanes:\n  sim:\n    ";
+  const std::string known = "known_failures:\n";
+  const std::string entry =
+      known + "- {scenario: a, code: HANG, reason: r, owner: o, expires: 2026-02-20";
   const Row rows[] = {
       {"lanes: [", "1:", "no YAML"},
       {"- a\n", "1:1", "the policy must be a mapping"},
@@ -303,6 +466,23 @@ TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
       {sim + "exhaustive:\n      - {pairs: 3}\n", "4:9", "lacks 'sharding'"},
       {sim + "exhaustive:\n      - {sharding: fsdp_dtensor}\n", "4:9", "lacks 'pairs'"},
       {sim + "exhaustive:\n      - {sharding: fsdp, pairs: 3}\n", "4:20", "knows no 'fsdp'"},
+      {"known_failures: []\n", "1:1", "lacks 'lanes'"},
+      {"known_failures: 3\n", "1:17", "wants a list under 'known_failures'"},
+      {"lanes: {}\n" + entry + "}\n", "1:8", "names no lane"},
+      {known + "- {code: HANG}\n", "2:3", "must name one scenario, one property or one mutant"},
+      {known + "- {scenario: a, mutant: b}\n", "2:3", "must name one scenario"},
+      {known + "- {scenario: a, cod: HANG}\n", "2:17", "the unknown key 'cod'"},
+      {known + "- {scenario: a, code: HUNG}\n", "2:23", "knows no code 'HUNG'"},
+      {known + "- {mutant: a, code: HANG}\n", "2:21", "knows no 'HANG' under 'code'"},
+      {known + "- {scenario: a, code: HANG, lane: cpu}\n", "2:35", "'cpu' is no lane"},
+      {known + "- {scenario: a, code: HANG}\n", "2:3", "lacks 'reason'"},
+      {known + "- {scenario: a, code: HANG, reason: ''}\n", "2:37", "says nothing under 'reason'"},
+      {known + "- {scenario: a, code: HANG, reason: r}\n", "2:3", "lacks 'owner'"},
+      {known + "- {scenario: a, code: HANG, reason: r, owner: o}\n", "2:3", "lacks 'expires'"},
+      {known + "- {scenario: a, code: HANG, reason: r, owner: o, expires: 2026-02-30}\n", "2:59",
+       "wants a date such as 2026-01-31 under 'expires', not '2026-02-30'"},
+      {entry + ", colour: red}\n", "2:71", "the unknown key 'colour'"},
+      {entry + "}\n", "", "demands nothing: name a --baseline"},
       {sim + "exhaustive:\n      - {sharding: fsdp_dtensor, pairs: 3}\n" +
            "      - {sharding: fsdp_dtensor, pairs: 4}\n",
        "5:9", "stands twice: fsdp_dtensor"},
@@ -313,6 +493,7 @@ TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
         {"gate", path("report.json"), "--commit", kCommit, "--policy", path("policy.yaml")});
     EXPECT_EQ(result.exit_code, 2) << row.text << result.all();
     EXPECT_NE(result.err.find(row.says), std::string::npos) << row.says << '\n' << result.all();
+    if (row.place.empty()) continue;
     EXPECT_NE(result.err.find("policy.yaml:" + row.place), std::string::npos) << row.place << '\n'
                                                                               << result.all();
   }
@@ -334,6 +515,7 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
   write("failed.json", failed);
   write("cut.json", text_of(path("baseline.json")).substr(0, 100));
   write("nothing.json", Json{{"baseline_version", 1}, {"lanes", Json::object()}});
+  write("lanes.yaml", std::string("lanes: {sim: {scenarios: 4}}\n"));
   struct Row {
     std::vector<std::string> words;
     std::string says;
@@ -348,7 +530,9 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
       {{"gate", good, "--baseline", good, "--commit", "main"}, "'main' is no commit"},
       {{"gate", good, "--baseline", good, "--commit", "012345"}, "'012345' is no commit"},
       {{"gate", good, "--policy", path("nowhere.yaml")}, "nowhere.yaml"},
-      {{"gate", good, "--policy", good, "--lane", "sim"}, "leave out --lane"},
+      {{"gate", good, "--policy", path("lanes.yaml"), "--lane", "sim"}, "leave out --lane"},
+      {{"gate", good, "--baseline", good, "--today", "2026-13-01"},
+       "--today: '2026-13-01' is no date such as 2026-01-31"},
       {{"gate", good, "--baselin", good}, "did you mean '--baseline'"},
       {{"gate", good, "--write-baseline", path("no/such/folder.json")}, "folder.json"},
   };

@@ -555,7 +555,7 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   };
   const std::string run = "reprise run scenarios --double --report out";
   const std::string properties = "reprise properties --report out";
-  const std::string mutants = "reprise mutants --report out";
+  const std::string mutants = "reprise mutants scenarios --report out";
   const std::vector<Lacking> rows = {
       {"is not full: no property (the baseline has 2)", properties,
        [](Report& r) { r.properties.clear(); }},
@@ -572,6 +572,15 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
          r.properties.clear();
          r.mutants.clear();
        }},
+      {"is not full: 3 scenarios are not there (the baseline has 4), nothing was run twice (the "
+       "baseline has 4)",  // one row of each table
+       run + " && " + properties + " && " + mutants,
+       [](Report& r) {
+         r.runs_doubled = 0;
+         r.scenarios = {r.scenarios[1]};
+         r.planned = 1;
+         r.skipped.clear();
+       }},
   };
   for (const auto& row : rows) {
     for (const auto* file : {"out", "out/report.json"}) {
@@ -583,6 +592,32 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
       EXPECT_EQ(ruling.refusals[0].fix, "make it full: " + row.commands);
     }
   }
+}
+
+TEST(Gate, a_sample_that_was_run_twice_names_each_scenario_that_is_gone) {
+  Report report = sample_report();
+  report.scenarios = {report.scenarios[1]};
+  report.planned = report.runs_doubled = 1;
+  report.skipped.clear();
+  const auto ruling = rule(report);
+  for (const char* name : {"one", "cut-short", "skipped"}) {
+    expect_refused(ruling, std::string(name) + ": the baseline has it, the report does not");
+  }
+  expect_refused(ruling, "scenarios: 1 run, the baseline has 3");
+}
+
+TEST(Gate, the_commands_call_the_program_as_the_caller_did_on_the_catalogue_of_the_report) {
+  Report report = sample_report();
+  report.properties.clear();
+  report.mutants.clear();
+  for (auto& result : report.scenarios) result.file = "my jobs/" + result.name + ".yaml";
+  const std::vector<Submission> submissions = {{.file = "it's/out", .report = report}};
+  const auto ruling = judge_gate(submissions, sample_baseline(),
+                                 {.commit = kSampleCommit, .program = "build/reprise"});
+  ASSERT_EQ(ruling.refusals.size(), 1U);
+  EXPECT_EQ(ruling.refusals[0].fix,
+            "make it full: build/reprise properties --report 'it'\\''s/out' && build/reprise "
+            "mutants 'my jobs' --report 'it'\\''s/out'");
 }
 
 TEST(Gate, a_summary_that_its_rows_do_not_support) {
@@ -679,8 +714,11 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
       rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kMpi}}).accepted());
 
   const Submission absent{.file = "no.json", .unreadable = "is absent"};
-  expect_refused(rule({absent}, both), "no.json: : is absent");
   expect_refused(rule({absent, of_sim, of_mpi}, both), "no.json: : is absent");
+  // One that can't be read is exactly one reason: it may be of the lane that is missing.
+  EXPECT_EQ(text_of(rule({absent}, sample_baseline())), "no.json: : is absent\n");
+  EXPECT_EQ(text_of(rule({absent, of_sim}, both)), "no.json: : is absent\n");
+  expect_refused(rule({absent}, both), "lane mpi: no report of it was given");
   expect_refused(rule({}, both), "lane mpi: no report of it was given");
   expect_refused(rule({of_sim}, both), "lane mpi: no report of it was given");
   expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");

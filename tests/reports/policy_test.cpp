@@ -108,8 +108,11 @@ TEST(Policy, demands_a_report_of_each_of_its_lanes) {
   policy[ReportLane::kMpi] = {};
   EXPECT_EQ(text_of(judge(policy)),
             ": lane mpi: the policy demands a report of it, and none was given\n");
+  // A report that can't be read is one reason, which judge_gate gives.
   const std::vector<Submission> torn = {{.file = "r.json", .unreadable = "is cut off"}};
-  EXPECT_EQ(text_of(judge_policy(torn, sample_policy(), kKnown)),
+  EXPECT_EQ(text_of(judge_policy(torn, sample_policy(), kKnown)), "");
+  EXPECT_EQ(text_of(judge_policy(torn, policy, kKnown)),
+            ": lane mpi: the policy demands a report of it, and none was given\n"
             ": lane sim: the policy demands a report of it, and none was given\n");
 }
 

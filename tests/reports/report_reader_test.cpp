@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "reports/evidence.hpp"
 #include "reports/read_error.hpp"
 #include "tests/reports/sample_report.hpp"
 
@@ -198,7 +201,10 @@ TEST(ReportReader, says_what_is_wrong) {
       {"{\"a\": 1, \"b\": {\"a\": 2, \"a\": 2}}\n", "a: stands twice in one object"},
       {std::string(100000, '['), "is cut off"},
       {"{}\n", "schema_version: is missing"},
-      {with("/schema_version", 3), "schema_version: is 3; this program reads 1 and 2"},
+      {with("/schema_version", 3),
+       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the report: read "
+       "it with that one, or run the lane again with this one"},
+      {with("/schema_version", 0), "schema_version: is 0; this program reads 1 and 2"},
       {with("/schema_version", "1"), "expected an integer, found the text \"1\""},
       {with("/verdict", "passed"), "verdict: 'passed' is no verdict"},
       {with("/scenarios/0/incarnations/0/outcome", "lost"),
@@ -233,11 +239,29 @@ TEST(ReportReader, a_report_of_a_commit_that_declared_no_bounds_is_read_and_writ
   EXPECT_EQ(to_json(parse_report(text, "r.json")), text);
 }
 
-TEST(ReportReader, fields_of_later_programs_are_passed_over) {
+TEST(ReportReader, fields_of_later_programs_are_passed_over_and_listed) {
   Json document = Json::parse(to_json(sample_report()));
   document["later"] = {1, 2};
   document["scenarios"][0]["later"] = "x";
-  EXPECT_EQ(to_json(parse_report(text_of(document), "r.json")), to_json(sample_report()));
+  document["scenarios"][1]["later"] = "y";
+  document["scenarios"][1]["ranks"][2]["node"] = {{"name", "n1"}};
+  const Report report = parse_report(text_of(document), "r.json");
+  EXPECT_EQ(to_json(report), to_json(sample_report()));
+  std::vector<std::pair<std::string, std::uint64_t>> found;
+  for (const auto& field : unknown_fields(text_of(document), "r.json", report)) {
+    found.emplace_back(field.path, field.count);
+  }
+  const std::vector<std::pair<std::string, std::uint64_t>> expected = {
+      {"later", 1}, {"scenarios[].later", 2}, {"scenarios[].ranks[].node", 1}};
+  EXPECT_EQ(found, expected);
+}
+
+TEST(ReportReader, knows_every_field_that_is_written_and_those_of_older_versions) {
+  std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/version_1_report.json");
+  const std::string old((std::istreambuf_iterator<char>(file)), {});
+  for (const auto& text : {to_json(sample_report()), to_json(awkward_report()), old}) {
+    EXPECT_TRUE(unknown_fields(text, "r.json", parse_report(text, "r.json")).empty());
+  }
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Gathers the evidence for a merge and judges it: builds the program, runs every scenario twice,
+# tries the properties and the mutants, and asks the gate. The recipes beside this file call it, and
+# so does ./dev gate.
+set -u -o pipefail
+tree="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)" || exit 1
+readonly tree
+
+usage() {
+  cat <<'EOF'
+usage: ci/gate.sh [--program FILE] [--scenarios DIR] [--report DIR] [--jobs N] [-- GATE-ARGUMENT...]
+
+  --program FILE    a reprise that is there already; without it, this tree's is built
+  --scenarios DIR   the catalogue to run (scenarios)
+  --report DIR      where the report goes (build/report)
+  --jobs N          how many runs at once (one per processor)
+  GATE-ARGUMENT     what 'reprise gate' is given besides the report;
+                    otherwise: --lane sim --baseline reports/baseline.json
+
+Every step runs, also after one that failed. Exit codes: 0 all passed and the gate accepted, 1 not,
+2 wrong usage. Outside CI (the variable is not set) a tree with uncommitted changes is allowed.
+EOF
+}
+
+# check COMMAND...: runs a step, and notes whether it failed.
+failed=0
+check() {
+  local rc
+  printf '==> %s\n' "$*"
+  "$@"
+  rc=$?
+  ((rc == 0)) || { printf '    failed with exit code %d\n' "$rc"; failed=1; }
+}
+
+# The summary shows what went wrong, so it is made whatever the steps said.
+summarize() {
+  local annotate=()
+  [[ -z "${GITHUB_ACTIONS:-}" ]] || annotate=(--annotate)
+  if "$program" report --help >/dev/null 2>&1; then
+    check "$program" report "$report" "${annotate[@]}"
+  fi
+  if [[ -n "${GITHUB_STEP_SUMMARY:-}" && -f "$report/summary.md" ]]; then
+    cat "$report/summary.md" >>"$GITHUB_STEP_SUMMARY"
+  fi
+}
+
+main() {
+  local dirty=() gate=(--lane sim --baseline reports/baseline.json)
+  program="" scenarios=scenarios report=build/report jobs="$(nproc)"
+  while (($# > 0)); do
+    case "$1" in
+      --program | --scenarios | --report | --jobs)
+        (($# > 1)) || { usage >&2; exit 2; }
+        printf -v "${1#--}" %s "$2"
+        shift
+        ;;
+      --)
+        shift
+        (($# == 0)) || gate=("$@")
+        break
+        ;;
+      -h | --help)
+        usage
+        exit
+        ;;
+      *)
+        usage >&2
+        exit 2
+        ;;
+    esac
+    shift
+  done
+  if [[ -z "$program" ]]; then
+    "$tree/dev" build release reprise || exit 1
+    program="$tree/build/release/reprise"
+  fi
+  [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
+  # What an earlier run showed is no evidence of this one.
+  rm -f "$report"/{report.json,junit.xml,summary.md,report.html}
+  check "$program" run "$scenarios" --double --quiet --jobs "$jobs" --report "$report"
+  check "$program" properties --quiet --jobs "$jobs" --out "$report/found" --report "$report"
+  check "$program" mutants "$scenarios" --quiet --jobs "$jobs" --report "$report"
+  check "$program" gate "$report" "${gate[@]}" "${dirty[@]}"
+  summarize
+  exit "$failed"
+}
+
+main "$@"

@@ -1,0 +1,56 @@
+#include "cli/arguments/report_argument.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/arguments/checkpoint_argument.hpp"
+#include "core/base/bytes.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+#include "reports/read_error.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::uint64_t kReportBytesMax = std::uint64_t{1} << 30;
+
+void warn_of_unknown(const reports::UnknownField& field, const std::string& file,
+                     std::ostream& err) {
+  const std::string times = field.count == 1 ? "" : fmt::format(" ({} times)", field.count);
+  err << fmt::format("warning: {}: the unknown field '{}'{} is not read\n", file, field.path,
+                     times);
+}
+
+}  // namespace
+
+std::string report_text(const std::string& argument) {
+  const StoredPath stored = stored_path(argument);
+  const auto entry = stored.store->stat(stored.path);
+  const bool directory = entry && entry->directory;
+  const std::string path = directory ? join_path(stored.path, "report.json") : stored.path;
+  return std::string(as_text(read_all(*stored.store, path, kReportBytesMax)));
+}
+
+std::string without_file(const std::string& message, const std::string& file) {
+  return message.starts_with(file + ": ") ? message.substr(file.size() + 2) : message;
+}
+
+reports::Submission read_submission(const std::string& argument, std::ostream& err) {
+  reports::Submission submission{.file = argument};
+  try {
+    const std::string text = report_text(argument);
+    submission.report = reports::parse_report(text, argument);
+    for (const auto& field : unknown_fields(text, argument, *submission.report)) {
+      warn_of_unknown(field, argument, err);
+    }
+  } catch (const reports::ReadError& error) {
+    submission.unreadable = without_file(error.what(), argument);
+  } catch (const Error& error) {
+    submission.unreadable = error.code() == Code::kNotFound
+                                ? "is absent: there is no such file, nor a report.json in it"
+                                : "can't be read: " + error.message();
+  }
+  return submission;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,24 @@
+#pragma once
+// Reads a report named on the command line: a report.json, or the directory that holds it.
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "reports/evidence.hpp"
+
+namespace reprise::cli {
+
+/// Reads a file. If the argument is a directory, reads report.json there. Throws NOT_FOUND if there
+/// is no such file, and LIMIT if it is larger than 1 GiB.
+std::string report_text(const std::string& argument);
+
+/// Removes the file's name and the colon after it from the start of a message, for callers that
+/// print the name themselves.
+std::string without_file(const std::string& message, const std::string& file);
+
+/// Reads a report. If that fails, the submission has the reason in place of the report. Writes a
+/// warning to `err` for each field that this program does not know.
+reports::Submission read_submission(const std::string& argument, std::ostream& err);
+
+}  // namespace reprise::cli

@@ -1,0 +1,242 @@
+#include "reports/known_failures.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "properties/ruling_code.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using Kind = KnownFailure::Kind;
+
+constexpr const char* kRemoveEntry = "remove the entry from the policy";
+
+/// How the report shows what an entry names.
+struct Shown {
+  std::size_t times = 0;
+  Verdict verdict = Verdict::kNotRun;
+  std::string code;
+};
+
+/// Returns the code of a property that failed. Its smallest case is a scenario that proves "Once
+/// CODE: what must hold."; empty if it does not say so.
+std::string code_of(const PropertyResult& property) {
+  const std::string text = property.counterexample.value_or("");
+  const std::string before = "Once ";
+  const auto proves = text.find("proves:");
+  const auto begin = proves == std::string::npos ? proves : text.find(before, proves);
+  if (begin == std::string::npos) return "";
+  const std::string rest = text.substr(begin + before.size());
+  std::string code = rest.substr(0, rest.find(':'));
+  return ruling_code_named(code) ? code : "";
+}
+
+Shown shown_of(const KnownFailure& known, const Report& report) {
+  Shown shown;
+  const auto add = [&](const std::string& name, Verdict verdict, const std::string& code) {
+    if (name == known.name) shown = {shown.times + 1, verdict, code};
+  };
+  switch (known.kind) {
+    case Kind::kScenario:
+      for (const auto& one : report.scenarios) add(one.name, one.verdict, one.code);
+      break;
+    case Kind::kProperty:
+      for (const auto& one : report.properties) add(one.name, one.verdict, code_of(one));
+      break;
+    case Kind::kMutant: {
+      const std::string code = judge_mutants(report.mutants).code;
+      for (const auto& one : report.mutants) {
+        const bool caught = one.caught || !one.caught_by.empty();
+        add(one.name, caught ? Verdict::kPass : Verdict::kFail, code);
+      }
+      break;
+    }
+  }
+  return shown;
+}
+
+struct Objection {
+  std::string reason;
+  std::string fix;
+};
+
+/// Returns why the entry is not accepted; empty if it is.
+std::optional<Objection> objection_to(const KnownFailure& known, const Shown& shown, Date today) {
+  if (shown.times == 0) {
+    return Objection{"matches nothing: the report of lane " + name_of(known.lane) +
+                         " has no such " + name_of(known.kind),
+                     "correct the name, or " + std::string(kRemoveEntry)};
+  }
+  if (shown.times > 1) {
+    return Objection{"stands in the report " + std::to_string(shown.times) + " times",
+                     "write the report again by a run"};
+  }
+  if (shown.verdict == Verdict::kPass) return Objection{"passes now", kRemoveEntry};
+  if (shown.verdict == Verdict::kNotRun) {
+    return Objection{"was not run, so nothing shows that it still fails",
+                     "run it, or " + std::string(kRemoveEntry)};
+  }
+  if (shown.code != known.code) {
+    return Objection{"fails with " + (shown.code.empty() ? "no code" : shown.code) +
+                         ", the known code is " + known.code,
+                     "look at it: this is another failure"};
+  }
+  if (today > known.expires) {
+    return Objection{"expired on " + to_text(known.expires) + ", today is " + to_text(today),
+                     "repair it, or let its owner (" + known.owner + ") set another date"};
+  }
+  return std::nullopt;
+}
+
+/// Takes a scenario out of the report and out of the baseline, together with its doubled run.
+void take_out(const std::string& name, Report& report, LaneFloor* floor) {
+  const auto at = std::find_if(report.scenarios.begin(), report.scenarios.end(),
+                               [&name](const auto& one) { return one.name == name; });
+  const auto another_course = {reprise::name_of(judged::kNotDeterministic),
+                               reprise::name_of(judged::kLanesDisagree)};
+  const bool took_another =
+      std::find(another_course.begin(), another_course.end(), at->code) != another_course.end();
+  if (took_another && report.determinism_mismatches > 0) --report.determinism_mismatches;
+  report.scenarios.erase(at);
+  if (report.planned > 0) --report.planned;
+  if (report.runs_doubled > 0) --report.runs_doubled;
+  if (floor == nullptr || floor->scenarios.erase(name) == 0) return;
+  if (floor->runs_doubled > 0) --floor->runs_doubled;
+}
+
+void take_out(const KnownFailure& known, Report& report, LaneFloor* floor) {
+  switch (known.kind) {
+    case Kind::kScenario:
+      take_out(known.name, report, floor);
+      break;
+    case Kind::kProperty:
+      // Stays in the report without its failure, so that its counts are still checked.
+      for (auto& property : report.properties) {
+        if (property.name != known.name) continue;
+        property.verdict = Verdict::kPass;
+        property.counterexample.reset();
+      }
+      if (floor != nullptr) floor->properties.erase(known.name);
+      break;
+    case Kind::kMutant:
+      std::erase_if(report.mutants, [&known](const auto& one) { return one.name == known.name; });
+      if (floor != nullptr) floor->mutants.erase(known.name);
+      break;
+  }
+}
+
+/// Settles the entries of one lane.
+class LaneSettling {
+ public:
+  LaneSettling(std::span<const KnownFailure> failures, Date today, Settled& settled)
+      : failures_(failures), today_(today), settled_(settled) {}
+
+  void settle(ReportLane lane) {
+    auto& submissions = settled_.submissions;
+    const auto submission = std::find_if(
+        submissions.begin(), submissions.end(),
+        [lane](const Submission& one) { return one.report && one.report->lane == lane; });
+    if (submission == submissions.end()) {
+      // A report that can't be read is one reason already, and may be of this lane.
+      if (std::any_of(submissions.begin(), submissions.end(),
+                      [](const Submission& one) { return !one.report; })) {
+        return;
+      }
+      for (const auto& known : failures_) {
+        if (known.lane != lane) continue;
+        refuse(known, {"matches nothing: no report of lane " + name_of(lane) + " was given",
+                       "give one, or " + std::string(kRemoveEntry)});
+      }
+      return;
+    }
+    const Report original = *submission->report;
+    const bool consistent = original.verdict == overall(original);
+    std::set<std::pair<Kind, std::string>> subjects;
+    for (const auto& known : failures_) {
+      if (known.lane != lane) continue;
+      const bool first = subjects.insert({known.kind, known.name}).second;
+      const auto objection =
+          first ? objection_to(known, shown_of(known, original), today_)
+                : std::optional(Objection{"is known by an entry before it", kRemoveEntry});
+      if (objection) refuse(known, *objection);
+      if (objection || !consistent) continue;
+      take_out(known, *submission->report, floor_of_lane(lane));
+      settled_.accepted.push_back({submission->file, known});
+    }
+    if (consistent) submission->report->verdict = overall(*submission->report);
+  }
+
+ private:
+  LaneFloor* floor_of_lane(ReportLane lane) {
+    const auto at = settled_.baseline.find(lane);
+    return at == settled_.baseline.end() ? nullptr : &at->second;
+  }
+
+  void refuse(const KnownFailure& known, const Objection& objection) {
+    const std::string kind = known.kind == Kind::kScenario ? "" : name_of(known.kind) + " ";
+    settled_.refusals.push_back(
+        {known.place, "known failure " + kind + known.name, objection.reason, objection.fix});
+  }
+
+  std::span<const KnownFailure> failures_;
+  Date today_;
+  Settled& settled_;
+};
+
+}  // namespace
+
+std::optional<Date> date_named(std::string_view text) {
+  // Written as YYYY-MM-DD, every digit of it.
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return std::nullopt;
+  const auto number = [text](std::size_t begin, std::size_t size) {
+    unsigned value = 0;
+    const char* const end = text.data() + begin + size;
+    const auto read = std::from_chars(text.data() + begin, end, value);
+    return read.ptr == end && read.ec == std::errc{} ? std::optional(value) : std::nullopt;
+  };
+  const auto year = number(0, 4);
+  const auto month = number(5, 2);
+  const auto day = number(8, 2);
+  if (!year || !month || !day) return std::nullopt;
+  const Date date(std::chrono::year(static_cast<int>(*year)), std::chrono::month(*month),
+                  std::chrono::day(*day));
+  return date.ok() ? std::optional(date) : std::nullopt;
+}
+
+std::string to_text(Date date) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02u", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+  return text.data();
+}
+
+std::string name_of(KnownFailure::Kind kind) {
+  switch (kind) {
+    case Kind::kScenario:
+      return "scenario";
+    case Kind::kProperty:
+      return "property";
+    case Kind::kMutant:
+      return "mutant";
+  }
+  return "scenario";
+}
+
+Settled settle(std::span<const Submission> submissions, const Baseline& baseline,
+               std::span<const KnownFailure> failures, Date today) {
+  Settled settled{.submissions = {submissions.begin(), submissions.end()},
+                  .baseline = baseline,
+                  .accepted = {},
+                  .refusals = {}};
+  std::set<ReportLane> lanes;
+  for (const auto& known : failures) lanes.insert(known.lane);
+  for (const ReportLane lane : lanes) LaneSettling(failures, today, settled).settle(lane);
+  return settled;
+}
+
+}  // namespace reprise::reports

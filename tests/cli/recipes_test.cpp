@@ -1,0 +1,218 @@
+// Runs the shell lines of the recipes in ci/ on a small catalogue, and the command line by which
+// the gate says that a report is made full.
+
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test::recipes_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTree = REPRISE_SOURCE_DIR;
+
+/// Adds every text under the keys `run` and `script`, wherever they stand.
+void add_lines(const YAML::Node& node, std::vector<std::string>& lines) {
+  for (const auto& entry : node) {
+    if (!node.IsMap()) {
+      add_lines(entry, lines);
+      continue;
+    }
+    const auto key = entry.first.as<std::string>();
+    const YAML::Node& value = entry.second;
+    if (key == "run" && value.IsScalar()) {
+      lines.push_back(value.as<std::string>());
+    } else if (key == "script") {
+      for (const auto& line : value) lines.push_back(line.as<std::string>());
+    } else if (!value.IsScalar()) {
+      add_lines(value, lines);
+    }
+  }
+}
+
+std::vector<std::string> lines_of(const std::string& recipe) {
+  std::vector<std::string> lines;
+  add_lines(YAML::LoadFile((kTree / "ci" / recipe).string()), lines);
+  return lines;
+}
+
+void write(const fs::path& file, const std::string& text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file) << text;
+}
+
+struct Said {
+  int exit_code = -1;
+  std::string text;
+};
+
+/// A tree as the recipes find it: their folder, a catalogue of two files, and a ./dev that puts the
+/// program of this build where the real one builds it. The program tries few random cases. If it
+/// has no verb `report`, the program there writes a summary in its place.
+class Recipes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tree_ = new contracts::TemporaryDirectory;  // NOLINT: removed in TearDownTestSuite
+    const fs::path tree = tree_->path();
+    fs::copy(kTree / "ci", tree / "ci", fs::copy_options::recursive);
+    for (const char* name : {"ep2.yaml", "tp2dp2-to-tp4.yaml"}) {
+      fs::create_directories(tree / "scenarios/placements");
+      fs::copy(kTree / "scenarios/placements" / name, tree / "scenarios/placements" / name);
+    }
+    fs::create_directories(tree / "reports");
+    const std::string program = "'" REPRISE_EXE "'";
+    write(tree / "program",
+          "#!/bin/sh\n"
+          "case \"$1\" in\n"
+          "  properties) shift; exec " +
+              program +
+              " properties --cases 2 \"$@\" ;;\n"
+              "  mutants) shift; exec " +
+              program +
+              " mutants --property-cases 0 \"$@\" ;;\n"
+              "  report) " +
+              program + " report --help >/dev/null 2>&1 && exec " + program +
+              " \"$@\"\n"
+              "    [ \"$2\" = --help ] || echo '### summary' >\"$2/summary.md\" ;;\n"
+              "  *) exec " +
+              program +
+              " \"$@\" ;;\n"
+              "esac\n");
+    write(tree / "dev",
+          "#!/bin/sh\n"
+          "[ \"$*\" = 'build release reprise' ] || exit 64\n"
+          "cd \"$(dirname \"$0\")\" && mkdir -p build/release && ln -sf ../../program "
+          "build/release/reprise\n");
+    for (const char* name : {"program", "dev"}) {
+      fs::permissions(tree / name, fs::perms::owner_all);
+    }
+    accepted_ = shell("ci/gate.sh -- --write-baseline reports/baseline.json");
+  }
+  static void TearDownTestSuite() {
+    delete tree_;  // NOLINT
+    tree_ = nullptr;
+  }
+  void SetUp() override {
+    if (accepted_.text.find("is no commit") != std::string::npos) {
+      GTEST_SKIP() << "built outside a git clone";
+    }
+    ASSERT_EQ(accepted_.exit_code, 0) << accepted_.text;
+  }
+
+  /// Runs a line in the tree as a runner does, but not in the variables of this one.
+  static Said shell(const std::string& line) {
+    const std::string out = tree_->path() + "/said";
+    write(tree_->path() + "/line", line + "\n");
+    const std::string command =
+        "cd '" + tree_->path() +
+        "' && env -u CI -u GITHUB_ACTIONS GITHUB_STEP_SUMMARY=\"$PWD/page.md\" "
+        "GITHUB_ACTION_PATH=\"$PWD/ci\" ARGUMENTS='--jobs 1' bash -eo pipefail line >said 2>&1";
+    const int status = std::system(command.c_str());  // NOLINT: the words are this test's own
+    return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128, .text = text_of(out)};
+  }
+
+  static fs::path at(const std::string& path) { return fs::path(tree_->path()) / path; }
+
+  static contracts::TemporaryDirectory* tree_;
+  static Said accepted_;
+};
+contracts::TemporaryDirectory* Recipes::tree_ = nullptr;
+Said Recipes::accepted_;
+
+TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {
+  for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
+    const auto lines = lines_of(recipe);
+    ASSERT_EQ(lines.size(), 1U) << recipe;
+    EXPECT_NE(lines[0].find("gate.sh"), std::string::npos) << recipe;
+  }
+}
+
+TEST_F(Recipes, every_line_gathers_the_evidence_that_the_gate_accepts) {
+  std::set<std::string> lines;
+  for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
+    for (auto& line : lines_of(recipe)) lines.insert(std::move(line));
+  }
+  ASSERT_EQ(lines.size(), 2U) << "the workflow and the job run the same line";
+  for (const auto& line : lines) {
+    fs::remove_all(at("build"));
+    fs::remove(at("page.md"));
+    const Said said = shell(line);
+    EXPECT_EQ(said.exit_code, 0) << line << '\n' << said.text;
+    EXPECT_NE(said.text.find("\naccepted\n"), std::string::npos) << said.text;
+    EXPECT_EQ(text_of(at("page.md")), text_of(at("build/report/summary.md")));
+    EXPECT_NE(text_of(at("page.md")), "");
+    const auto report = nlohmann::json::parse(text_of(at("build/report/report.json")));
+    EXPECT_EQ(report["determinism"]["runs_doubled"], 2);
+    EXPECT_EQ(report["mutants"].size(), 5U);
+    EXPECT_GT(report["properties"].size(), 1U);
+  }
+}
+
+TEST_F(Recipes, what_is_refused_is_red_and_has_its_summary) {
+  const fs::path file = at("scenarios/placements/ep2.yaml");
+  fs::rename(file, at("ep2.yaml"));
+  fs::remove(at("page.md"));
+  const Said said = shell("ci/gate.sh");
+  fs::rename(at("ep2.yaml"), file);
+  EXPECT_EQ(said.exit_code, 1) << said.text;
+  EXPECT_NE(said.text.find("placements/ep2: the baseline has it, the report does not"),
+            std::string::npos)
+      << said.text;
+  EXPECT_NE(text_of(at("page.md")), "") << "the summary matters most where something failed";
+}
+
+TEST_F(Recipes, what_an_earlier_run_showed_is_not_judged_again) {
+  const Said said = shell("ci/gate.sh --scenarios nowhere");
+  EXPECT_EQ(said.exit_code, 1) << said.text;
+  EXPECT_EQ(said.text.find("\naccepted\n"), std::string::npos) << said.text;
+}
+
+TEST_F(Recipes, wrong_words_are_exit_code_2_and_run_nothing) {
+  for (const char* line : {"ci/gate.sh --colour", "ci/gate.sh --report", "ci/gate.sh scenarios"}) {
+    const Said said = shell(line);
+    EXPECT_EQ(said.exit_code, 2) << line;
+    EXPECT_EQ(said.text.find("usage: ci/gate.sh"), 0U) << said.text;
+  }
+}
+
+TEST_F(Recipes, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_full) {
+  const std::string gate = "'" REPRISE_EXE
+                           "' gate out --lane sim --baseline reports/baseline.json "
+                           "--allow-dirty";
+  ASSERT_EQ(shell("'" REPRISE_EXE "' run scenarios/placements/ep2.yaml --report out").exit_code, 0);
+  const Said refused = shell(gate);
+  EXPECT_EQ(refused.exit_code, 1) << refused.text;
+  EXPECT_NE(refused.text.find("1 scenario is not there (the baseline has 2), nothing was run "
+                              "twice"),
+            std::string::npos)
+      << refused.text;
+  EXPECT_NE(refused.text.find("refused: 1 reason\n"), std::string::npos) << refused.text;
+  const std::string before = "fix: make it full: ";
+  const auto begin = refused.text.find(before);
+  ASSERT_NE(begin, std::string::npos) << refused.text;
+  const auto end = refused.text.find('\n', begin);
+  const std::string command =
+      refused.text.substr(begin + before.size(), end - begin - before.size());
+  const Said made = shell(command);
+  EXPECT_EQ(made.exit_code, 0) << command << '\n' << made.text;
+  const Said accepted = shell(gate);
+  EXPECT_EQ(accepted.exit_code, 0) << command << '\n' << accepted.text;
+}
+
+TEST(RecipeTexts, name_no_host_to_download_from) {
+  for (const auto& entry : fs::directory_iterator(kTree / "ci")) {
+    EXPECT_EQ(text_of(entry.path()).find("://"), std::string::npos) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test::recipes_test

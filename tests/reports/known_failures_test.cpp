@@ -1,0 +1,275 @@
+// Tests that a known failure excuses itself alone, and only for as long as it is as known.
+
+#include "reports/known_failures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "reports/gate.hpp"
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports::known_failures_test {
+namespace {
+
+using Kind = KnownFailure::Kind;
+
+Date day(const std::string& text) { return date_named(text).value(); }
+
+/// Returns the sample report with three failures: a scenario, a property and a mutant.
+Report failing_report() {
+  Report report = sample_report();
+  report.scenarios[0].verdict = Verdict::kFail;
+  report.scenarios[0].code = "ZERO_FILL";
+  report.scenarios[0].reason = "zeros";
+  report.properties[0].verdict = Verdict::kFail;
+  report.properties[0].counterexample = "proves: \"Once HANG: a job continues.\"\njob: {}\n";
+  report.mutants[0].caught = false;
+  report.mutants[0].caught_by.clear();
+  report.verdict = Verdict::kFail;
+  return report;
+}
+
+KnownFailure known(Kind kind, const std::string& name, const std::string& code) {
+  return {.kind = kind,
+          .name = name,
+          .code = code,
+          .reason = "the store loses it",
+          .owner = "jane",
+          .expires = day("2026-03-31"),
+          .place = "policy.yaml:7"};
+}
+
+std::vector<KnownFailure> all_known() {
+  return {known(Kind::kScenario, "one", "ZERO_FILL"), known(Kind::kProperty, "continuity", "HANG"),
+          known(Kind::kMutant, "floor-vs-ceil-chunk", "MUTANT_SURVIVED")};
+}
+
+Baseline sample_baseline() {
+  const Report report = sample_report();
+  return baseline_of({&report, 1});
+}
+
+GateRuling rule(const std::vector<Submission>& submissions,
+                const std::vector<KnownFailure>& failures, const std::string& today) {
+  return judge_gate(submissions, sample_baseline(),
+                    {.commit = kSampleCommit, .known_failures = failures, .today = day(today)});
+}
+
+GateRuling rule(const Report& report, const std::vector<KnownFailure>& failures = all_known(),
+                const std::string& today = "2026-03-31") {
+  return rule({{.file = "r.json", .report = report}}, failures, today);
+}
+
+std::string text_of(const GateRuling& ruling) {
+  std::string text;
+  for (const auto& refusal : ruling.refusals) {
+    text += refusal.file + ": " + refusal.subject + ": " + refusal.reason + '\n';
+    EXPECT_FALSE(refusal.fix.empty()) << text;
+  }
+  return text;
+}
+
+void expect_said(const GateRuling& ruling, const std::string& words) {
+  EXPECT_NE(text_of(ruling).find(words), std::string::npos) << words << "\nfound:\n"
+                                                            << text_of(ruling);
+}
+
+TEST(KnownFailures, are_accepted_until_their_last_day_and_listed_each_time) {
+  const GateRuling ruling = rule(failing_report());
+  EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
+  ASSERT_EQ(ruling.accepted_failures.size(), 3U);
+  EXPECT_EQ(ruling.accepted_failures[0].file, "r.json");
+  EXPECT_EQ(ruling.accepted_failures[0].failure.name, "one");
+  const auto json = nlohmann::json::parse(to_json(ruling, kSampleCommit));
+  EXPECT_EQ(json["known_failures"][1], (nlohmann::json{{"file", "r.json"},
+                                                       {"lane", "sim"},
+                                                       {"kind", "property"},
+                                                       {"name", "continuity"},
+                                                       {"code", "HANG"},
+                                                       {"reason", "the store loses it"},
+                                                       {"owner", "jane"},
+                                                       {"expires", "2026-03-31"}}));
+}
+
+TEST(KnownFailures, show_nothing_in_a_new_baseline) {
+  const GateRuling ruling = rule(failing_report());
+  const LaneFloor& shown = ruling.shown.at(ReportLane::kSim);
+  EXPECT_FALSE(shown.scenarios.contains("one"));
+  EXPECT_FALSE(shown.mutants.contains("floor-vs-ceil-chunk"));
+  EXPECT_EQ(shown.runs_doubled, 3U);
+  const std::vector<Submission> later = {{.file = "r.json", .report = failing_report()}};
+  const auto ruled = judge_gate(
+      later, ruling.shown,
+      {.commit = kSampleCommit, .known_failures = all_known(), .today = day("2026-03-01")});
+  EXPECT_TRUE(ruled.accepted()) << text_of(ruled);
+}
+
+TEST(KnownFailures, one_that_expired_is_refused_and_so_is_what_it_excused) {
+  const GateRuling ruling = rule(failing_report(), all_known(), "2026-04-01");
+  EXPECT_TRUE(ruling.accepted_failures.empty());
+  expect_said(ruling,
+              "policy.yaml:7: known failure one: expired on 2026-03-31, today is 2026-04-01");
+  expect_said(ruling, "policy.yaml:7: known failure property continuity: expired");
+  expect_said(ruling, "policy.yaml:7: known failure mutant floor-vs-ceil-chunk: expired");
+  expect_said(ruling, "r.json: one: fail: ZERO_FILL: zeros");
+}
+
+TEST(KnownFailures, what_is_not_as_known_is_refused_with_a_line_of_its_own) {
+  struct Row {
+    std::string words;
+    std::function<void(Report&)> change;
+  };
+  const std::string one = "policy.yaml:7: known failure one: ";
+  const std::string property = "policy.yaml:7: known failure property continuity: ";
+  const std::string mutant = "policy.yaml:7: known failure mutant floor-vs-ceil-chunk: ";
+  const std::vector<Row> rows = {
+      {one + "passes now", [](Report& r) { r.scenarios[0] = sample_scenario("one"); }},
+      {one + "fails with HANG, the known code is ZERO_FILL",
+       [](Report& r) { r.scenarios[0].code = "HANG"; }},
+      {one + "matches nothing: the report of lane sim has no such scenario",
+       [](Report& r) { r.scenarios[0].name = "uno"; }},
+      {one + "matches nothing: no report of lane sim was given",
+       [](Report& r) { r.lane = ReportLane::kMpi; }},
+      {one + "was not run, so nothing shows that it still fails",
+       [](Report& r) {
+         r.scenarios[0].verdict = Verdict::kNotRun;
+         r.skipped.push_back({"one", "no time"});
+       }},
+      {one + "stands in the report 2 times",
+       [](Report& r) { r.scenarios.push_back(r.scenarios[0]); }},
+      {property + "passes now",
+       [](Report& r) {
+         r.properties[0].verdict = Verdict::kPass;
+         r.properties[0].counterexample.reset();
+       }},
+      {property + "fails with no code, the known code is HANG",
+       [](Report& r) { r.properties[0].counterexample = "dp=1"; }},
+      {property + "fails with IO, the known code is HANG",
+       [](Report& r) {
+         r.properties[0].counterexample = "proves: 'Once IO: a job continues.'\nproves: Once HANG:";
+       }},
+      {property + "matches nothing", [](Report& r) { r.properties[0].name = "other"; }},
+      {mutant + "passes now", [](Report& r) { r.mutants[0] = sample_report().mutants[0]; }},
+      {mutant + "passes now",  // contradicts itself
+       [](Report& r) { r.mutants[0].caught_by = sample_report().mutants[0].caught_by; }},
+      {mutant + "matches nothing", [](Report& r) { r.mutants[0].name = "other"; }},
+      {mutant + "fails with VALIDATOR_VACUOUS, the known code is MUTANT_SURVIVED",
+       [](Report& r) {
+         r.mutants[1].caught = false;
+         r.mutants[1].caught_by.clear();
+       }},
+  };
+  for (const auto& row : rows) {
+    Report report = failing_report();
+    row.change(report);
+    const GateRuling ruling = rule(report);
+    EXPECT_FALSE(ruling.accepted()) << row.words;
+    expect_said(ruling, row.words);
+  }
+}
+
+TEST(KnownFailures, an_entry_that_repeats_another_is_refused) {
+  auto failures = all_known();
+  failures.push_back(failures.front());
+  expect_said(rule(failing_report(), failures),
+              "known failure one: is known by an entry before it");
+}
+
+TEST(KnownFailures, hide_nothing_else_of_the_same_report) {
+  struct Row {
+    std::string words;
+    std::function<void(Report&)> spoil;
+  };
+  const std::vector<Row> rows = {
+      {"r.json: two: fail: HANG",
+       [](Report& r) {
+         r.scenarios[1].verdict = Verdict::kFail;
+         r.scenarios[1].code = "HANG";
+       }},
+      {"r.json: two: claims pass, but rank 0 has 1 element with other bits",
+       [](Report& r) { r.scenarios[1].ranks[0].bit_mismatches = 1; }},
+      {"r.json: two: the baseline has it, the report does not",
+       [](Report& r) {
+         r.scenarios.erase(r.scenarios.begin() + 1);
+         r.planned = 3;
+         r.runs_doubled = 3;
+       }},
+      {"determinism: 1 of 3 doubled runs took another course",
+       [](Report& r) { r.determinism_mismatches = 1; }},
+      {"determinism: 2 runs doubled, the baseline has 3", [](Report& r) { r.runs_doubled = 3; }},
+      {"the verdict is inconclusive", [](Report& r) { r.verdict = Verdict::kInconclusive; }},
+      {"the verdict is pass, but its own entries make it fail",
+       [](Report& r) { r.verdict = Verdict::kPass; }},
+      {"lanes.planned: says 4, but the report holds 3 scenarios", [](Report& r) { ++r.planned; }},
+      {"lanes.planned: says 3, but the report holds 4 scenarios",
+       [](Report& r) {
+         r.skipped.push_back({"one", "no time"});
+       }},
+      {"property continuity: says that dp 2 came up in 11 cases of 10",
+       [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
+      {"property round-trip: 19 cases, the baseline has 20",
+       [](Report& r) { --r.properties[1].cases; }},
+      {"mutants: VALIDATOR_VACUOUS",
+       [](Report& r) {
+         r.mutants[1].caught = false;
+         r.mutants[1].caught_by.clear();
+       }},
+      {"r.json: matrix: it does not show that floor-vs-ceil-chunk is caught",
+       [](Report& r) { r.matrix.reset(); }},
+      {"r.json: mutant: the run was made with the mutant x", [](Report& r) { r.mutant = "x"; }},
+      {"the verdict is inconclusive", [](Report& r) { r.interrupted = true; }},
+  };
+  for (const auto& row : rows) {
+    Report report = failing_report();
+    row.spoil(report);
+    const GateRuling ruling = rule(report);
+    EXPECT_FALSE(ruling.accepted()) << row.words;
+    expect_said(ruling, row.words);
+  }
+}
+
+TEST(KnownFailures, one_that_took_another_course_is_counted_once) {
+  Report report = failing_report();
+  report.scenarios[0].code = "NOT_DETERMINISTIC";
+  report.determinism_mismatches = 1;
+  auto failures = all_known();
+  failures[0].code = "NOT_DETERMINISTIC";
+  EXPECT_TRUE(rule(report, failures).accepted()) << text_of(rule(report, failures));
+  report.determinism_mismatches = 2;
+  expect_said(rule(report, failures), "determinism: 1 of 3 doubled runs took another course");
+}
+
+TEST(KnownFailures, excuse_only_their_own_lane) {
+  Report mpi = failing_report();
+  mpi.lane = ReportLane::kMpi;
+  const std::vector<Submission> both = {{.file = "sim.json", .report = sample_report()},
+                                        {.file = "mpi.json", .report = mpi}};
+  auto failures = all_known();
+  failures.resize(1);
+  const GateRuling ruling = rule(both, failures, "2026-03-01");
+  expect_said(ruling, "policy.yaml:7: known failure one: passes now");
+  expect_said(ruling, "mpi.json: one: fail: ZERO_FILL");
+  failures[0].lane = ReportLane::kMpi;
+  EXPECT_EQ(rule(both, failures, "2026-03-01").accepted_failures.size(), 1U);
+}
+
+TEST(KnownFailures, where_the_report_is_unreadable_that_is_the_only_reason) {
+  const std::vector<Submission> torn = {{.file = "r.json", .unreadable = "is cut off"}};
+  EXPECT_EQ(text_of(rule(torn, all_known(), "2026-03-01")), "r.json: : is cut off\n");
+}
+
+TEST(KnownFailures, a_date_is_a_day_of_the_calendar_written_in_full) {
+  for (const char* text :
+       {"", "2026-1-01", "2026-02-30", "2025-02-29", "2026-13-01", "2026-00-10", "2026-01-00",
+        "2026-01-01 ", "2026/01/01", "+026-01-01", "2026-01-1x", "2026-01-011", "-026-01-01"}) {
+    EXPECT_FALSE(date_named(text)) << text;
+  }
+  for (const char* text : {"2026-01-01", "2024-02-29", "2026-12-31", "0001-01-01"}) {
+    EXPECT_EQ(to_text(day(text)), text);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::reports::known_failures_test
