@@ -41,7 +41,7 @@ Judgement ending_of(const IncarnationRecord& life) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
         if (rank.ending != ending || is_echo(rank) != echo) continue;
-        return fail(code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        return fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
       }
     }
   }
@@ -56,11 +56,11 @@ Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string
     if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
           rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail(judged::kVerdictDisagreement, wanted + " and " + what);
+      return fail_at(rank, judged::kVerdictDisagreement, wanted + " and " + what);
     }
     if (rank.message.find(says) == std::string::npos) {
-      return fail(judged::kVerdictDisagreement,
-                  wanted + " saying '" + says + "' and said: " + rank.message);
+      return fail_at(rank, judged::kVerdictDisagreement,
+                     wanted + " saying '" + says + "' and said: " + rank.message);
     }
   }
   return {};
@@ -94,13 +94,6 @@ bool refused_as_allowed(const Scenario& scenario, std::size_t number,
   return std::all_of(life.ranks.begin(), life.ranks.end(), [&](const RankRecord& rank) {
     return rank.ending == Ending::kFailed && rank.code == life.ranks.front().code &&
            rank.loads.empty();
-  });
-}
-
-/// True if a planned fault ended this rank's life.
-bool died_as_planned(const RankRecord& rank) {
-  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
-    return fault.fired && sim::ends_life(fault.spec.kind);
   });
 }
 
@@ -138,8 +131,8 @@ Judgement death_of(const IncarnationRecord& life) {
     if (rank.ending == Ending::kReturned) continue;
     if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
     if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
-    return fail(code_of(rank),
-                rank_text(rank) + ", when another rank had died: " + message_of(rank));
+    return fail_at(rank, code_of(rank),
+                   rank_text(rank) + ", when another rank had died: " + message_of(rank));
   }
   return {};
 }
@@ -171,13 +164,19 @@ Judgement failed_peer_of(const IncarnationRecord& life) {
                                                          rank.code == Code::kPeerFailed));
     if (named) continue;
     const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
-    return fail(rank.code.value_or(judged::kVerdictDisagreement),
-                rank_text(rank) + ", when a rank had failed its peers: " + how);
+    return fail_at(rank, rank.code.value_or(judged::kVerdictDisagreement),
+                   rank_text(rank) + ", when a rank had failed its peers: " + how);
   }
   return {};
 }
 
 }  // namespace
+
+bool died_as_planned(const RankRecord& rank) {
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    return fault.fired && sim::ends_life(fault.spec.kind);
+  });
+}
 
 bool has_planned_end(const IncarnationRecord& life) {
   return has_planned_death(life) || has_failed_peer(life);
