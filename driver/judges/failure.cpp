@@ -1,6 +1,7 @@
 #include "driver/judges/failure.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "driver/judges/life_end.hpp"
@@ -43,6 +44,21 @@ std::string coordinates_in(const sim::Layout& layout, const std::vector<GlobalRa
   }
   add_coordinates(dense, *member, {"pp"}, text);
   return text;
+}
+
+/// Returns the step of all saves or all loads of the life; nothing if there are several.
+std::optional<std::int64_t> only_step(const IncarnationRecord& life, std::string_view phase) {
+  std::set<std::int64_t> steps;
+  for (const auto& rank : life.ranks) {
+    for (const auto& save : rank.saves) {
+      if (phase == "save") steps.insert(save.point.step.value);
+    }
+    for (const auto& load : rank.loads) {
+      if (phase == "load") steps.insert(load.step);
+    }
+  }
+  if (steps.size() != 1) return std::nullopt;
+  return *steps.begin();
 }
 
 RulingText as_text(const Ruling& ruling, std::string_view phase) {
@@ -167,7 +183,10 @@ std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::i
 std::vector<RulingText> rulings_on_all(const IncarnationRecord& life) {
   std::vector<RulingText> all;
   for (const auto& [phase, rulings] : judge_phases(life)) {
-    for (const auto& ruling : rulings) all.push_back(as_text(ruling, phase));
+    for (const auto& ruling : rulings) {
+      all.push_back(as_text(ruling, phase));
+      all.back().step = only_step(life, phase);
+    }
   }
   all.insert(all.end(), life.rulings.begin(), life.rulings.end());
   return all;

@@ -1,6 +1,8 @@
 #include "driver/judges/life_end.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "driver/judges/life_judge.hpp"
 #include "properties/ruling_code.hpp"
@@ -34,6 +36,24 @@ RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kIn
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
+/// Takes rank and key from the end of an error's message, such as "... [rank 1, key w, file f]". An
+/// error of one rank can end the lives of all ranks, each with the same message.
+void take_place(const std::string& message, Judgement& found) {
+  constexpr std::string_view kRank = " [rank ";
+  constexpr std::string_view kKey = ", key ";
+  const auto begin = message.rfind(kRank);
+  if (begin == std::string::npos || !message.ends_with(']')) return;
+  const char* const end = message.data() + message.size() - 1;
+  std::int32_t rank = 0;
+  const auto [rest, error] = std::from_chars(message.data() + begin + kRank.size(), end, rank);
+  if (error != std::errc{}) return;
+  found.rank = rank;
+  std::string_view key(rest, static_cast<std::size_t>(end - rest));
+  if (!key.starts_with(kKey)) return;
+  key.remove_prefix(kKey.size());
+  found.key = key.substr(0, key.find(", file "));
+}
+
 /// Returns the worst ending of any rank. From worst to mildest: a defect of our own code, a hang, a
 /// lost rank, an error, an error that only reports the end of another rank.
 Judgement ending_of(const IncarnationRecord& life) {
@@ -41,7 +61,9 @@ Judgement ending_of(const IncarnationRecord& life) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
         if (rank.ending != ending || is_echo(rank) != echo) continue;
-        return fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        Judgement found = fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        take_place(rank.message, found);
+        return found;
       }
     }
   }

@@ -68,7 +68,23 @@ TEST(Failure, found_at_a_save_is_of_that_save_and_the_wrong_elements_follow) {
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->life, 0U);
   EXPECT_EQ(result.failure->phase, "save") << result.failure->cause;
+  EXPECT_EQ(result.failure->step, 2);
   EXPECT_EQ(result.failure->layout, "tp2 dp2");
+  EXPECT_EQ(result.failure->rank, 1) << "its error ended all ranks";
+  EXPECT_EQ(result.failure->key, "embedding.word_embeddings.weight");
+}
+
+TEST(Failure, between_ranks_of_one_save_has_the_step_of_that_save) {
+  Rig rig(scenario_of({{"ep2 dp2", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{1}}}},
+                      "moe-tiny"));
+  sim::Policies policies;
+  sim::mutant_named("expert-marked-replicate").apply(policies);
+  const auto result = judge(rig.scenario(), rig.run_all(policies));
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.code, "FALSE_REPLICA");
+  EXPECT_EQ(result.failure->phase, "save");
+  EXPECT_EQ(result.failure->step, 2);
+  EXPECT_EQ(result.failure->coordinates, "ep1 dp1");
 }
 
 /// Two ranks of two lives that end as they should.
@@ -181,7 +197,7 @@ TEST(Failure, there_is_none_on_a_pass) {
 TEST(Failure, a_life_that_ended_in_a_failed_save_had_the_step_it_was_at) {
   FaultAction full;
   full.kind = sim::FaultKind::kNoSpace;
-  full.phase = "write";
+  full.file = sim::FileKind::kPayload;
   Rig rig(scenario_of({{"tp2", {TrainAction{3}, full, SaveAction{}}}, {"tp2", {TrainAction{1}}}}));
   const auto result = judge(rig.scenario(), rig.run_all());
   EXPECT_EQ(result.verdict, reports::Verdict::kFail);
