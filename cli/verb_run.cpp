@@ -4,11 +4,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <vector>
 
 #include "cli/interrupts.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/output/run_text.hpp"
 #include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
+#include "driver/lanes/scratch_directory.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/field_options.hpp"
@@ -35,6 +39,10 @@ class RunVerb final : public Verb {
            "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
+           "  reprise run scenarios --list                     names and tags; runs nothing\n"
+           "  reprise run scenarios -k 'ep2 and not mimo' --not-tag gpu-shared\n"
+           "  reprise run mine --dry-run                       checks files, says what would run\n"
+           "  reprise run mine --keep-going                    runs the files without mistakes\n"
            "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
            "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
            "  reprise run scenarios/mimo/layouts.yaml --load out    goes on from there\n"
@@ -45,6 +53,16 @@ class RunVerb final : public Verb {
         .text(lane_, "--lane", "sim|mpi|gpu|program",
               "where scenarios run; default: sim; program: those of trainers")
         .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
+        .texts(not_tags_, "--not-tag", "NAME",
+               "leave out scenarios with this tag; may be given more than once")
+        .text(names_, "-k,--names", "EXPR",
+              "run only scenarios whose names satisfy this expression: parts of names with and, "
+              "or, not and parentheses")
+        .flag(list_, "--list", "list what would run, with tags, and all tags; run nothing")
+        .flag(dry_run_, "--dry-run",
+              "read and check everything, say what would run on each lane; run nothing")
+        .flag(keep_going_, "--keep-going",
+              "if some files have mistakes, run the others; the exit code is then not 0")
         .text(launcher_, "--launcher", "mpirun|srun",
               "program that starts the ranks of the lanes mpi and gpu")
         .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
@@ -90,36 +108,95 @@ class RunVerb final : public Verb {
   ExitCode run(const Console& console) override {
     driver::RunRequest request = checked_request(console);
     if (heap_seed_ > 0) driver::shake_heap(static_cast<std::uint64_t>(heap_seed_));
-    auto scenarios = driver::read_catalogue(request.selection);
+    driver::Catalogue catalogue = driver::read_files(request.selection);
+    const auto& scenarios = catalogue.scenarios;
+    require_known_ranks(catalogue);
     options_.save_interval = save_interval_;
-    driver::override_by(options_, scenarios);
+    driver::override_by(options_, catalogue.scenarios);
+    console.err << mistakes_text(catalogue);
+    if (list_ || dry_run_) return say_plan(console, catalogue, request);
+    if (!catalogue.unreadable.empty() && !keep_going_) {
+      console.err << "reprise run: nothing was run; --keep-going runs the files without mistakes\n";
+      return ExitCode::kUnusable;
+    }
+    const Interrupts interrupts;
     for (const auto& directory : {report_, record_, keep_, save_}) {
       if (!directory.empty()) driver::require_writable(directory);
     }
-    const Interrupts interrupts;
     request.interrupted = [&interrupts] { return interrupts.came(); };
-    const bool shows_progress = console.err_is_terminal && !quiet_;
-    auto report = driver::run_these(
-        scenarios, request, [&](std::size_t done, std::size_t total, const std::string& scenario) {
-          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
-        });
-    if (double_ && !report.interrupted) {
-      if (shows_progress) console.err << "running everything again\n";
-      driver::compare_courses(driver::courses_elsewhere(request), report);
-    }
+    auto report = run_with_status(console, scenarios, request);
+    driver::add_unreadable(catalogue.unreadable, report);
     if (options_.any()) {
       const std::string said = driver::to_string(options_);
       report.not_claimed.push_back("the scenarios as they are written: overridden by " + said);
       for (auto& result : report.scenarios) result.replay += " " + said;
     }
     print(console, scenarios, report);
+    if (report.interrupted) print_what_is_left(console, request);
     if (!record_.empty()) record(scenarios, request, report);
     const bool one_lane = request.lane == driver::LaneKind::kSim;
     if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
+    const bool failed = report.verdict == reports::Verdict::kFail;
+    if (!failed && !catalogue.unreadable.empty()) return ExitCode::kUnusable;
     return code_of(report.verdict);
   }
 
  private:
+  ExitCode say_plan(const Console& console, const driver::Catalogue& catalogue,
+                    const driver::RunRequest& request) const {
+    std::vector<driver::LanePlan> plans = {
+        plan_of(catalogue.scenarios, request.lane, request.options)};
+    if (list_) {
+      console.out << list_text(plans.front(), catalogue);
+    } else {
+      for (const auto lane :
+           {driver::LaneKind::kSim, driver::LaneKind::kMpi, driver::LaneKind::kGpu}) {
+        if (lane == request.lane || request.lane == driver::LaneKind::kProgram) continue;
+        plans.push_back(plan_of(catalogue.scenarios, lane, request.options));
+      }
+      console.out << dry_run_text(plans, catalogue);
+    }
+    return catalogue.unreadable.empty() ? ExitCode::kPass : ExitCode::kUnusable;
+  }
+
+  /// Runs the scenarios, twice if that is asked for, and shows how far it is.
+  reports::Report run_with_status(const Console& console,
+                                  const std::vector<driver::Scenario>& scenarios,
+                                  const driver::RunRequest& request) const {
+    PosixClock clock;
+    ProgressLine line(console, clock, "run",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+    const std::uint64_t start = clock.now_ns();
+    reports::Report report =
+        driver::run_these(scenarios, request, [&](const driver::RunProgress& progress) {
+          line.show(request.interrupted()
+                        ? "interrupted: waits for what runs; Ctrl-C again ends at once"
+                        : status_text(progress, static_cast<double>(clock.now_ns() - start) / 1e9));
+        });
+    if (!double_ || report.interrupted) return report;
+    line.show("running everything again, in a second process");
+    const auto elsewhere = driver::courses_elsewhere(request);
+    if (request.interrupted()) {
+      report.interrupted = true;  // the second process was, too, so its courses prove nothing
+      report.verdict = overall(report);
+    } else {
+      driver::compare_courses(elsewhere, report);
+    }
+    return report;
+  }
+
+  /// After an interruption, names what this run leaves on disk.
+  void print_what_is_left(const Console& console, const driver::RunRequest& request) const {
+    std::vector<std::string> left;
+    const std::string& kept = request.options.keep;
+    if (!kept.empty()) left.push_back("the checkpoints of what ran, in " + kept);
+    if (!report_.empty()) left.push_back("the report of what ran, in " + report_);
+    for (const auto& scratch : driver::scratch_directories()) {
+      left.push_back("a scratch directory to delete, " + scratch);
+    }
+    console.out << "left on disk: " << (left.empty() ? "nothing" : join(left, "; ")) << '\n';
+  }
+
   driver::RunRequest checked_request(const Console& console) const {
     driver::RunRequest request;
     request.lane = driver::lane_named(lane_);
@@ -128,7 +205,9 @@ class RunVerb final : public Verb {
                          static_cast<std::size_t>(rows_),
                          static_cast<std::uint64_t>(seed_),
                          trainers_,
-                         request.lane == driver::LaneKind::kProgram};
+                         request.lane == driver::LaneKind::kProgram,
+                         names_,
+                         not_tags_};
     require_options_of(request.lane);
     if (!save_.empty() && !keep_.empty()) {
       throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
@@ -148,7 +227,9 @@ class RunVerb final : public Verb {
                        .python = checked_python(),
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
-    require_known_ranks();
+    if (list_ && dry_run_) {
+      throw Error(Code::kUsage, "--list and --dry-run say different things; give one of them");
+    }
     return request;
   }
 
@@ -175,20 +256,14 @@ class RunVerb final : public Verb {
 
   /// Throws if no scenario of the given files has the tag given by `--ranks`. Also considers
   /// scenarios that this run leaves out, so that a valid tag is never called unknown.
-  void require_known_ranks() const {
+  void require_known_ranks(const driver::Catalogue& catalogue) const {
     if (ranks_.empty() || ranks_ == "all") return;
-    std::set<std::string> tags;
-    for (const auto& scenario :
-         driver::read_catalogue({.paths = paths_,
-         .trainers = trainers_,
-         .programs = driver::lane_named(lane_) == driver::LaneKind::kProgram})) {
-      tags.insert(scenario.tags.begin(), scenario.tags.end());
-    }
-    if (tags.contains(ranks_)) return;
+    if (catalogue.tags.contains(ranks_) || !catalogue.unreadable.empty()) return;
+    std::vector<std::string> tags;
+    for (const auto& [tag, count] : catalogue.tags) tags.push_back(tag);
     throw Error(Code::kUsage,
                 fmt::format("--ranks: no scenario has the tag '{}'; there are: {}{}", ranks_,
-                            join(std::vector<std::string>(tags.begin(), tags.end()), ", "),
-                            tags.empty() ? "all" : ", and all"));
+                            join(tags, ", "), tags.empty() ? "all" : ", and all"));
   }
 
   void print(const Console& console, const std::vector<driver::Scenario>& scenarios,
@@ -203,10 +278,14 @@ class RunVerb final : public Verb {
     console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
                                reports::name_of(report.verdict), report.scenarios.size(),
                                report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
+    const auto unread =
+        std::count_if(report.scenarios.begin(), report.scenarios.end(), reports::is_unreadable);
+    if (unread > 0) console.out << fmt::format("files with mistakes, not run: {}\n", unread);
     if (report.interrupted) {
-      console.out << fmt::format("interrupted: {} were not run\n", report.skipped.size());
+      console.out << fmt::format("interrupted: {} were not run\n",
+                                 report.skipped.size() - static_cast<std::size_t>(unread));
     }
-    if (double_) {
+    if (double_ && !report.interrupted) {
       console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
                                  report.runs_doubled, report.determinism_mismatches);
     }
@@ -283,6 +362,11 @@ class RunVerb final : public Verb {
   std::int64_t save_interval_ = 0;
   std::string mutant_;
   std::string tag_;
+  std::vector<std::string> not_tags_;
+  std::string names_;
+  bool list_ = false;
+  bool dry_run_ = false;
+  bool keep_going_ = false;
   std::string record_;
   std::string ranks_;
   std::string log_ = "off";

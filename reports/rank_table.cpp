@@ -11,7 +11,12 @@ namespace reprise::reports {
 namespace {
 
 constexpr std::size_t kColumns = 10;
-using Line = std::array<std::string, kColumns>;
+using Cells = std::array<std::string, kColumns>;
+
+struct Line {
+  Cells cells;
+  std::string mark = {};  ///< follows the cells of the guilty rank
+};
 
 constexpr std::array<const char*, kColumns> kHead = {
     "ranks",          "loaded step", "compared",      "elements", "max_delta",
@@ -23,7 +28,7 @@ std::string short_number(double value) {
   return out.str();
 }
 
-Line line_of(const RankResult& rank) {
+Cells cells_of(const RankResult& rank) {
   return {std::to_string(rank.rank),
           rank.loaded_step < 0 ? "none" : std::to_string(rank.loaded_step),
           std::to_string(rank.compared),
@@ -36,16 +41,27 @@ Line line_of(const RankResult& rank) {
           rank.metrics_finite ? "finite" : "NOT FINITE"};
 }
 
+/// Returns the mark of the rank that is guilty of the failure; empty for all others. The table
+/// shows the last life, and the failure may be in an earlier one.
+std::string mark_of(const RankResult& rank, const ScenarioResult& result) {
+  if (!result.failure || result.failure->rank != rank.rank) return "";
+  const auto life = result.failure->life;
+  const bool earlier = life && *life + 1 < result.incarnations.size();
+  return "  <- " + (result.code.empty() ? name_of(result.verdict) : result.code) +
+         (earlier ? " in life " + std::to_string(*life) : "");
+}
+
 /// Puts adjacent ranks with equal results on one line, such as "2-5".
 std::vector<Line> lines_of(const ScenarioResult& result) {
   std::vector<Line> lines;
   std::int32_t first = 0;
   for (const auto& rank : result.ranks) {
-    Line line = line_of(rank);
+    Line line{cells_of(rank), mark_of(rank, result)};
     const bool same =
-        !lines.empty() && std::equal(line.begin() + 1, line.end(), lines.back().begin() + 1);
+        !lines.empty() && line.mark == lines.back().mark &&
+        std::equal(line.cells.begin() + 1, line.cells.end(), lines.back().cells.begin() + 1);
     if (same) {
-      lines.back()[0] = std::to_string(first) + "-" + line[0];
+      lines.back().cells[0] = std::to_string(first) + "-" + line.cells[0];
     } else {
       first = rank.rank;
       lines.push_back(std::move(line));
@@ -55,23 +71,23 @@ std::vector<Line> lines_of(const ScenarioResult& result) {
 }
 
 void print(std::ostream& out, const Line& line, const std::array<std::size_t, kColumns>& widths) {
-  out << "  " << std::left << std::setw(static_cast<int>(widths[0])) << line[0];
-  for (std::size_t c = 1; c < line.size(); ++c) {
-    out << "  " << std::right << std::setw(static_cast<int>(widths[c])) << line[c];
+  out << "  " << std::left << std::setw(static_cast<int>(widths[0])) << line.cells[0];
+  for (std::size_t c = 1; c < kColumns; ++c) {
+    out << "  " << std::right << std::setw(static_cast<int>(widths[c])) << line.cells[c];
   }
-  out << '\n';
+  out << line.mark << '\n';
 }
 
 }  // namespace
 
 std::string to_rank_table(const ScenarioResult& result) {
   Line head;
-  std::copy(kHead.begin(), kHead.end(), head.begin());
+  std::copy(kHead.begin(), kHead.end(), head.cells.begin());
   std::vector<Line> lines = lines_of(result);
   std::array<std::size_t, kColumns> widths{};
   for (std::size_t c = 0; c < widths.size(); ++c) {
-    widths[c] = head[c].size();
-    for (const auto& line : lines) widths[c] = std::max(widths[c], line[c].size());
+    widths[c] = head.cells[c].size();
+    for (const auto& line : lines) widths[c] = std::max(widths[c], line.cells[c].size());
   }
   std::ostringstream out;
   out << result.name << ": " << name_of(result.verdict) << '\n';

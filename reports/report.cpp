@@ -61,9 +61,16 @@ Json to_json_value(const FirstDifference& first) {
           {"saved", first.saved}, {"loaded", first.loaded}, {"comes_from", first.comes_from}};
 }
 
-Json to_json_value(const FaultResult& fault) {
-  return {{"kind", fault.kind},       {"rank", fault.rank},   {"armed", fault.armed},
-          {"reached", fault.reached}, {"fired", fault.fired}, {"must_fire", fault.must_fire}};
+Json to_json_value(const Consequence& follows) {
+  return {{"life", follows.life},
+          {"ranks", follows.ranks},
+          {"code", follows.code},
+          {"text", follows.text}};
+}
+
+template <class Value>
+Json value_or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 template <class Item>
@@ -73,33 +80,59 @@ Json array_of(const std::vector<Item>& items, Json (*one)(const Item&)) {
   return array;
 }
 
+/// `replay` is the result's. It stands here too, so that the failure is complete.
+Json to_json_value(const Failure& failure, const std::string& replay) {
+  return {{"cause", failure.cause},
+          {"life", value_or_null(failure.life)},
+          {"layout", failure.layout},
+          {"step", value_or_null(failure.step)},
+          {"phase", failure.phase},
+          {"rank", value_or_null(failure.rank)},
+          {"coordinates", failure.coordinates},
+          {"key", failure.key},
+          {"index", failure.index},
+          {"saved", failure.saved},
+          {"loaded", failure.loaded},
+          {"comes_from", failure.comes_from},
+          {"consequences", array_of(failure.consequences, to_json_value)},
+          {"consequences_left_out", failure.consequences_left_out},
+          {"replay", replay}};
+}
+
+Json to_json_value(const FaultResult& fault) {
+  return {{"kind", fault.kind},       {"rank", fault.rank},   {"armed", fault.armed},
+          {"reached", fault.reached}, {"fired", fault.fired}, {"must_fire", fault.must_fire}};
+}
+
 Json to_json_value(const ScenarioResult& result) {
-  Json json = {{"name", result.name},
-               {"file", result.file},
-               {"proves", result.proves},
-               {"verdict", name_of(result.verdict)},
-               {"code", result.code},
-               {"reason", result.reason},
-               {"seconds", result.seconds},
-               {"event_hash", result.event_hash},
-               {"world", result.world},
-               {"layouts", result.layouts},
-               {"peak_bytes",
-                {{"snapshot", result.peak_bytes.snapshot},
-                 {"stage", result.peak_bytes.stage},
-                 {"load", result.peak_bytes.load},
-                 {"empty", result.peak_bytes.empty}}},
-               {"ranks", array_of(result.ranks, to_json_value)},
-               {"incarnations", array_of(result.incarnations, to_json_value)},
-               {"replans", result.replans},
-               {"diagnosis", result.diagnosis},
-               {"content_digest", result.content_digest},
-               {"left_to_time", result.left_to_time},
-               {"trajectory", array_of(result.trajectory, to_json_value)},
-               {"first_difference",
-                result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},
-               {"faults", array_of(result.faults, to_json_value)},
-               {"replay", result.replay}};
+  Json json = {
+      {"name", result.name},
+      {"file", result.file},
+      {"proves", result.proves},
+      {"verdict", name_of(result.verdict)},
+      {"code", result.code},
+      {"reason", result.reason},
+      {"seconds", result.seconds},
+      {"event_hash", result.event_hash},
+      {"world", result.world},
+      {"layouts", result.layouts},
+      {"peak_bytes",
+       {{"snapshot", result.peak_bytes.snapshot},
+        {"stage", result.peak_bytes.stage},
+        {"load", result.peak_bytes.load},
+        {"empty", result.peak_bytes.empty}}},
+      {"ranks", array_of(result.ranks, to_json_value)},
+      {"incarnations", array_of(result.incarnations, to_json_value)},
+      {"replans", result.replans},
+      {"diagnosis", result.diagnosis},
+      {"content_digest", result.content_digest},
+      {"left_to_time", result.left_to_time},
+      {"trajectory", array_of(result.trajectory, to_json_value)},
+      {"first_difference",
+       result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},
+      {"failure", result.failure ? to_json_value(*result.failure, result.replay) : Json(nullptr)},
+      {"faults", array_of(result.faults, to_json_value)},
+      {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
     json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}, {"empty", bound->empty}};
   }
@@ -282,6 +315,10 @@ std::string no_lane(std::string_view name) {
   return "'" + std::string(name) + "' is no lane; there are: " + names;
 }
 
+bool is_unreadable(const ScenarioResult& result) {
+  return result.verdict == Verdict::kNotRun && !result.code.empty();
+}
+
 Verdict overall(const std::vector<ScenarioResult>& scenarios) {
   std::vector<Verdict> verdicts;
   for (const auto& result : scenarios) verdicts.push_back(result.verdict);
@@ -296,7 +333,8 @@ Verdict overall(const Report& report) {
   for (const auto& tried : report.exhaustive) verdicts.push_back(verdict_of(tried));
   if (report.coverage) verdicts.push_back(verdict_of(*report.coverage));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
-  if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
+  const bool unread = std::any_of(report.scenarios.begin(), report.scenarios.end(), is_unreadable);
+  if (report.interrupted || unread) verdicts.push_back(Verdict::kInconclusive);
   return worst_of(verdicts);
 }
 

@@ -12,6 +12,7 @@
 
 #include "reports/coverage.hpp"
 #include "reports/exhaustive.hpp"
+#include "reports/failure.hpp"
 #include "reports/matrix.hpp"
 
 namespace reprise::reports {
@@ -134,6 +135,9 @@ struct ScenarioResult {
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
+  /// Why and where the scenario did not pass; empty if it passed or was not run, and in reports of
+  /// versions that did not write it.
+  std::optional<Failure> failure = {};
   std::vector<FaultResult> faults;
   std::string replay;  ///< command line that repeats the scenario
 };
@@ -209,6 +213,8 @@ struct Report {
   std::vector<std::string> not_claimed;
 };
 
+/// True if the result stands for a file that could not be read: it was not run, and has a code.
+bool is_unreadable(const ScenarioResult& result);
 /// Returns fail if any scenario failed; otherwise inconclusive if any was inconclusive, not_run if
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
@@ -217,7 +223,7 @@ Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// survived, and is inconclusive if one was never called. Pairs of layouts fail if one is wrong,
 /// and are inconclusive if some are missing. A search of timelines fails if it found a failure, and
 /// is inconclusive if it never reached some mark. The report fails if a run and its repetition
-/// differ, and is inconclusive if the run was interrupted.
+/// differ, and is inconclusive if the run was interrupted or a file could not be read.
 Verdict overall(const Report& report);
 
 /// Says whether mutants survived.
@@ -239,8 +245,14 @@ Report parse_report(const std::string& text, const std::string& file);
 /// Returns JUnit XML with the content of a report.json. The XML has the SHA-256 of the report.json
 /// as a property of the test suite.
 std::string to_junit(const Report& report, const std::string& report_sha256);
+/// Returns the failure of a scenario as lines of text with one field each: first the cause, last
+/// the command line that shows it again.
+std::string to_block(const ScenarioResult& result);
+/// Makes `failure` agree with the verdict. If the scenario did not pass and nothing more is known,
+/// takes the failure from the code, the reason and the first difference. Removes it on a pass.
+void restate_failure(ScenarioResult& result);
 /// Returns the results of the ranks of the last incarnation as a table. Ranks with equal results
-/// share a line.
+/// share a line; the rank with the failure has its own.
 std::string to_rank_table(const ScenarioResult& result);
 /// Returns the report as a table for a terminal of `columns` columns.
 std::string to_table(const Report& report, int columns);

@@ -98,6 +98,35 @@ std::optional<FirstDifference> first_difference_at(const JsonField& node) {
   return first;
 }
 
+Consequence consequence_at(const JsonField& node) {
+  Consequence follows{.life = node.at("life").count(),
+                      .code = node.at("code").text(),
+                      .text = node.at("text").text()};
+  for (const auto& rank : node.at("ranks").items()) follows.ranks.push_back(rank.small_integer());
+  return follows;
+}
+
+/// Reads the field `failure`; nothing if it is null, or if the report is older than the field.
+std::optional<Failure> failure_at(const JsonField& scenario) {
+  if (!scenario.has("failure") || scenario.at("failure").is_null()) return std::nullopt;
+  const JsonField node = scenario.at("failure");
+  Failure failure{.cause = node.at("cause").text(),
+                  .layout = node.at("layout").text(),
+                  .phase = node.at("phase").text(),
+                  .coordinates = node.at("coordinates").text(),
+                  .key = node.at("key").text(),
+                  .saved = node.at("saved").text(),
+                  .loaded = node.at("loaded").text(),
+                  .comes_from = node.at("comes_from").text(),
+                  .consequences = all_of(node.at("consequences"), consequence_at),
+                  .consequences_left_out = node.at("consequences_left_out").count()};
+  if (const JsonField life = node.at("life"); !life.is_null()) failure.life = life.count();
+  if (const JsonField step = node.at("step"); !step.is_null()) failure.step = step.integer();
+  if (const JsonField rank = node.at("rank"); !rank.is_null()) failure.rank = rank.small_integer();
+  for (const auto& at : node.at("index").items()) failure.index.push_back(at.integer());
+  return failure;
+}
+
 FaultResult fault_at(const JsonField& node) {
   return {.kind = node.at("kind").text(),
           .rank = node.at("rank").small_integer(),
@@ -146,6 +175,7 @@ ScenarioResult scenario_at(const JsonField& node) {
           .left_to_time = node.has("left_to_time") && node.at("left_to_time").flag(),
           .trajectory = all_of(node.at("trajectory"), point_at),
           .first_difference = first_difference_at(node.at("first_difference")),
+          .failure = failure_at(node),
           .faults = all_of(node.at("faults"), fault_at),
           .replay = node.at("replay").text()};
 }

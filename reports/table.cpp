@@ -261,10 +261,7 @@ std::string to_table(const Report& report, int columns) {
   }
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) continue;
-    out << '\n'
-        << result.name << ": " << result.code << (result.code.empty() ? "" : ": ") << result.reason
-        << '\n';
-    if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
+    out << '\n' << to_block(result);
   }
   print_skipped(report.skipped, out);
   print_excused(report, out);

@@ -155,6 +155,10 @@ void write_files_report(std::vector<reports::ScenarioResult> results, double sec
   report.planned = results.size();
   report.seconds = seconds;
   report.scenarios = std::move(results);
+  for (auto& result : report.scenarios) {
+    reports::restate_failure(result);
+    if (result.failure) result.failure->rank.reset();  // files have no ranks
+  }
   report.verdict = reports::overall(report.scenarios);
   driver::write_report(report, directory);
 }

@@ -26,13 +26,15 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::advance(std::string_view what, std::uint64_t done, std::uint64_t total) {
+  const double share = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+  show(fmt::format("{:3.0f} %  {}", share * 100, shorten_middle(printable(what), 60)));
+}
+
+void ProgressLine::show(std::string_view text) {
   if (!enabled_ || clock_.now_ns() < next_ns_) return;
   next_ns_ = clock_.now_ns() + kEveryNs;
   drawn_ = true;
-  const double share = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
-  out_ << kClear
-       << fmt::format("{} {:3.0f} %  {}", verb_, share * 100, shorten_middle(printable(what), 60))
-       << std::flush;
+  out_ << kClear << verb_ << ' ' << text << std::flush;
 }
 
 }  // namespace reprise::cli

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <string>
 #include <string_view>
 
 #include "cli/output/console.hpp"
@@ -23,6 +24,8 @@ class ProgressLine final : public Progress {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override;
+  /// Shows this text, after the verb, in place of the one before. It must fit on the line.
+  void show(std::string_view text);
 
  private:
   std::ostream& out_;

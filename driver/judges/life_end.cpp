@@ -1,6 +1,8 @@
 #include "driver/judges/life_end.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "driver/judges/life_judge.hpp"
 #include "properties/ruling_code.hpp"
@@ -34,6 +36,24 @@ RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kIn
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
+/// Takes rank and key from the end of an error's message, such as "... [rank 1, key w, file f]". An
+/// error of one rank can end the lives of all ranks, each with the same message.
+void take_place(const std::string& message, Judgement& found) {
+  constexpr std::string_view kRank = " [rank ";
+  constexpr std::string_view kKey = ", key ";
+  const auto begin = message.rfind(kRank);
+  if (begin == std::string::npos || !message.ends_with(']')) return;
+  const char* const end = message.data() + message.size() - 1;
+  std::int32_t rank = 0;
+  const auto [rest, error] = std::from_chars(message.data() + begin + kRank.size(), end, rank);
+  if (error != std::errc{}) return;
+  found.rank = rank;
+  std::string_view key(rest, static_cast<std::size_t>(end - rest));
+  if (!key.starts_with(kKey)) return;
+  key.remove_prefix(kKey.size());
+  found.key = key.substr(0, key.find(", file "));
+}
+
 /// Returns the worst ending of any rank. From worst to mildest: a defect of our own code, a hang, a
 /// lost rank, an error, an error that only reports the end of another rank.
 Judgement ending_of(const IncarnationRecord& life) {
@@ -41,7 +61,9 @@ Judgement ending_of(const IncarnationRecord& life) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
         if (rank.ending != ending || is_echo(rank) != echo) continue;
-        return fail(code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        Judgement found = fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        take_place(rank.message, found);
+        return found;
       }
     }
   }
@@ -56,11 +78,11 @@ Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string
     if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
           rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail(judged::kVerdictDisagreement, wanted + " and " + what);
+      return fail_at(rank, judged::kVerdictDisagreement, wanted + " and " + what);
     }
     if (rank.message.find(says) == std::string::npos) {
-      return fail(judged::kVerdictDisagreement,
-                  wanted + " saying '" + says + "' and said: " + rank.message);
+      return fail_at(rank, judged::kVerdictDisagreement,
+                     wanted + " saying '" + says + "' and said: " + rank.message);
     }
   }
   return {};
@@ -94,13 +116,6 @@ bool refused_as_allowed(const Scenario& scenario, std::size_t number,
   return std::all_of(life.ranks.begin(), life.ranks.end(), [&](const RankRecord& rank) {
     return rank.ending == Ending::kFailed && rank.code == life.ranks.front().code &&
            rank.loads.empty();
-  });
-}
-
-/// True if a planned fault ended this rank's life.
-bool died_as_planned(const RankRecord& rank) {
-  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
-    return fault.fired && sim::ends_life(fault.spec.kind);
   });
 }
 
@@ -138,8 +153,8 @@ Judgement death_of(const IncarnationRecord& life) {
     if (rank.ending == Ending::kReturned) continue;
     if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
     if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
-    return fail(code_of(rank),
-                rank_text(rank) + ", when another rank had died: " + message_of(rank));
+    return fail_at(rank, code_of(rank),
+                   rank_text(rank) + ", when another rank had died: " + message_of(rank));
   }
   return {};
 }
@@ -171,13 +186,19 @@ Judgement failed_peer_of(const IncarnationRecord& life) {
                                                          rank.code == Code::kPeerFailed));
     if (named) continue;
     const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
-    return fail(rank.code.value_or(judged::kVerdictDisagreement),
-                rank_text(rank) + ", when a rank had failed its peers: " + how);
+    return fail_at(rank, rank.code.value_or(judged::kVerdictDisagreement),
+                   rank_text(rank) + ", when a rank had failed its peers: " + how);
   }
   return {};
 }
 
 }  // namespace
+
+bool died_as_planned(const RankRecord& rank) {
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    return fault.fired && sim::ends_life(fault.spec.kind);
+  });
+}
 
 bool has_planned_end(const IncarnationRecord& life) {
   return has_planned_death(life) || has_failed_peer(life);

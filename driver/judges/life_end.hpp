@@ -8,6 +8,9 @@
 
 namespace reprise::driver {
 
+/// True if a planned fault ended this rank's life.
+bool died_as_planned(const RankRecord& rank);
+
 /// True if a planned fault ended the life of a rank, or kept a rank out of a collective.
 bool has_planned_end(const IncarnationRecord& life);
 

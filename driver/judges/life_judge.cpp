@@ -207,13 +207,17 @@ bool failed_its_peers(const RankRecord& rank) {
   });
 }
 
+std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life) {
+  Rulings of_saves = judge_saves(life);
+  append(of_saves, judge_plans(life));
+  if (!has_dead(life)) append(of_saves, judge_endings(life));
+  append(of_saves, judge_unended(life));
+  return {{"save", std::move(of_saves)}, {"load", judge_loads(life)}, {"", judge_absent(life)}};
+}
+
 Rulings judge_life(const IncarnationRecord& life) {
-  Rulings rulings = judge_saves(life);
-  append(rulings, judge_plans(life));
-  if (!has_dead(life)) append(rulings, judge_endings(life));
-  append(rulings, judge_unended(life));
-  append(rulings, judge_loads(life));
-  append(rulings, judge_absent(life));
+  Rulings rulings;
+  for (auto& [phase, own] : judge_phases(life)) append(rulings, std::move(own));
   return rulings;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 // Compares the records of all ranks of one incarnation with each other. Pure.
 
+#include <string_view>
+#include <vector>
+
 #include "driver/record/record.hpp"
 #include "properties/ruling.hpp"
 
@@ -18,6 +21,14 @@ namespace reprise::driver {
 ///   READ_TWICE             payload was read twice, though the scenario requires one read
 ///   VERDICT_DISAGREEMENT   ranks disagree on how a save ended
 Rulings judge_life(const IncarnationRecord& life);
+
+/// Rulings on what the ranks did in a phase; see RankRecord::phase.
+struct PhaseRulings {
+  std::string_view phase;  ///< "save" or "load"; empty if the rulings concern neither
+  Rulings rulings;
+};
+/// Returns the rulings of judge_life in the same order, by phase.
+std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life);
 
 /// True if a planned fault kept this rank out of a collective: the call failed, or came after the
 /// deadline. This ends the life of the job.

@@ -517,7 +517,7 @@ std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
 
 void RankJudge::add(const Rulings& rulings) {
   for (const auto& ruling : rulings) {
-    record_.rulings.push_back({ruling.code, printed(ruling)});
+    record_.rulings.push_back({.code = ruling.code, .text = printed(ruling), .key = ruling.key});
   }
 }
 

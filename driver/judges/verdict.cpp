@@ -9,6 +9,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "driver/judges/failure.hpp"
 #include "driver/judges/life_end.hpp"
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/restart_loop.hpp"
@@ -51,39 +52,32 @@ bool is_nearer(RulingCode code, const Judgement& found) {
   return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
 }
 
-std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
-  if (!rank) return std::nullopt;
-  return rank->value;
-}
-
 /// Returns the judges' finding that is nearest to the cause; the first of several that are equally
 /// near.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
-  const auto consider = [&found](RulingCode code, const std::string& text,
-                                 std::optional<std::int32_t> rank) {
-    if (!is_nearer(code, found)) return;
-    found = fail(code, without_code(text, code));
-    found.rank = rank;
+  const auto consider = [&found](const RulingText& ruling) {
+    if (!is_nearer(ruling.code, found)) return;
+    found = fail(ruling.code, without_code(ruling.text, ruling.code));
+    found.rank = ruling.rank;
+    found.key = ruling.key;
+    found.phase = ruling.phase;
+    found.step = ruling.step;
   };
   for (const auto& rank : life.ranks) {
-    for (const auto& ruling : rank.rulings) {
-      consider(ruling.code, rank_text(rank) + ": " + without_code(ruling.text, ruling.code),
-               rank.result.rank);
+    for (RulingText ruling : rank.rulings) {
+      ruling.text = rank_text(rank) + ": " + without_code(ruling.text, ruling.code);
+      ruling.rank = rank.result.rank;
+      consider(ruling);
     }
   }
-  for (const auto& ruling : judge_life(life)) {
-    std::ostringstream text;
-    text << ruling;
-    consider(ruling.code, text.str(), number_of(ruling.rank));
-  }
-  for (const auto& ruling : life.rulings) consider(ruling.code, ruling.text, ruling.rank);
+  for (const auto& ruling : rulings_on_all(life)) consider(ruling);
   if (found.verdict != Verdict::kPass) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
-      return fail(judged::kBitMismatch, rank_text(rank) + " has " +
-                                            std::to_string(rank.result.bit_mismatches) +
-                                            " elements with other bits");
+      return fail_at(rank, judged::kBitMismatch,
+                     rank_text(rank) + " has " + std::to_string(rank.result.bit_mismatches) +
+                         " elements with other bits");
     }
   }
   return {};
@@ -208,6 +202,13 @@ Judgement vacuous(std::string reason) {
   return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
 }
 
+/// The finding concerns this rank of this life.
+Judgement located(std::size_t life, std::int32_t rank, Judgement found) {
+  found.life = life;
+  found.rank = rank;
+  return found;
+}
+
 /// A planned fault, and how far it got.
 struct PlannedFault {
   sim::FaultSpec spec;
@@ -248,16 +249,22 @@ Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord
   for (std::size_t i = 0; i < lives.size(); ++i) {
     for (const auto& [spec, fires, state] : planned_faults(scenario.incarnations[i], lives[i])) {
       const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
-      if (!state) return vacuous(what + " was planned, and no rank knows of it: not even armed");
+      const std::int32_t rank = spec.place.rank.value;
+      if (!state) {
+        return located(i, rank,
+                       vacuous(what + " was planned, and no rank knows of it: not even armed"));
+      }
       if (fires == Fires::kNo && state->fired) {
-        return fail(judged::kVerdictDisagreement,
-                    what + " was not to fire and did: " + state->where);
+        return located(
+            i, rank,
+            fail(judged::kVerdictDisagreement, what + " was not to fire and did: " + state->where));
       }
       if (fires == Fires::kYes && !state->fired) {
-        return vacuous(what + " never fired; it was " +
-                       (state->reached ? "reached"
-                        : state->armed ? "armed"
-                                       : "not even armed"));
+        return located(i, rank,
+                       vacuous(what + " never fired; it was " +
+                               (state->reached ? "reached"
+                                : state->armed ? "armed"
+                                               : "not even armed")));
       }
     }
   }
@@ -272,11 +279,13 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
     for (const auto& rank : lives[life].ranks) {
       if (cut_short && rank.loads.empty()) continue;  // ended before anything was compared
       if (rank.result.owns && rank.result.elements == 0) {
-        return vacuous(where + rank_text(rank) + " owns state and compared nothing");
+        return located(life, rank.result.rank,
+                       vacuous(where + rank_text(rank) + " owns state and compared nothing"));
       }
       if (!rank.result.owns && expect.every_rank_owns) {
-        return vacuous(where + rank_text(rank) +
-                       " holds nothing; where that is meant, expect 'ranks_own: some'");
+        return located(life, rank.result.rank,
+                       vacuous(where + rank_text(rank) +
+                               " holds nothing; where that is meant, expect 'ranks_own: some'"));
       }
     }
   }
@@ -331,9 +340,9 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
 /// Returns the first difference that the finding's rank recorded. If that rank recorded none,
 /// returns one of another rank of the same life. If no rank of that life recorded any, returns one
 /// of another life.
-std::optional<reports::FirstDifference> first_difference_of(
-    std::span<const IncarnationRecord> lives, const Judgement& found) {
-  const reports::FirstDifference* nearest = nullptr;
+FoundDifference first_difference_of(std::span<const IncarnationRecord> lives,
+                                    const Judgement& found) {
+  FoundDifference nearest;
   int distance = 3;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     for (const auto& rank : lives[i].ranks) {
@@ -343,19 +352,14 @@ std::optional<reports::FirstDifference> first_difference_of(
       const int own = same_rank ? 0 : same_life ? 1 : 2;
       if (own >= distance) continue;
       distance = own;
-      nearest = &*rank.first_difference;
+      nearest = {i, rank.first_difference};
     }
   }
-  if (nearest == nullptr) return std::nullopt;
-  return *nearest;
+  return nearest;
 }
 
 std::string difference_text(const reports::FirstDifference& first) {
-  std::string index;
-  for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
-  return "; first difference, on rank " + std::to_string(first.rank) + ": " + first.key + "[" +
-         index + "] saved " + first.saved + ", loaded " + first.loaded + ", which is " +
-         first.comes_from;
+  return "; first difference, on rank " + std::to_string(first.rank) + ": " + values_text(first);
 }
 
 /// Returns the exit code that the job's launcher would see.
@@ -492,7 +496,11 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   result.verdict = found.verdict;
   if (found.code) result.code = name_of(*found.code);
   result.reason = found.reason;
-  result.first_difference = first_difference_of(lives, found);
+  const FoundDifference first = first_difference_of(lives, found);
+  result.first_difference = first.difference;
+  if (found.verdict != Verdict::kPass) {
+    result.failure = failure_of(scenario, lives, found, first);
+  }
   if (result.verdict != Verdict::kFail) return result;
   result.reason += others_text(codes_of(lives), result.code);
   if (result.first_difference) result.reason += difference_text(*result.first_difference);

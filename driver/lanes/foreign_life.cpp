@@ -128,7 +128,9 @@ class ForeignLife {
   }
 
  private:
-  void rule(RulingCode code, const std::string& text) { rank_.rulings.push_back({code, text}); }
+  void rule(RulingCode code, const std::string& text) {
+    rank_.rulings.push_back({.code = code, .text = text, .phase = "command"});
+  }
 
   void count(const VerifyReport& report) {
     rank_.result.owns = report.tensors + report.objects > 0;

@@ -29,20 +29,35 @@ constexpr auto kGrace = std::chrono::seconds(3);
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
+using Handler = void (*)(int);
+
+/// What this program does at these signals by itself; SIG_DFL if they end it.
+std::atomic<Handler> own_handler = SIG_DFL;
+static_assert(std::atomic<Handler>::is_always_lock_free);
+
+/// A handler of this program is called once: the next signal ends the program.
 extern "C" void pass_on(int signal) {
   for (const auto& group : running_groups) {
     if (group > 0) ::kill(-group, SIGTERM);
   }
+  const Handler handler = own_handler.exchange(SIG_DFL);
+  if (handler != SIG_DFL) return handler(signal);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
 
-/// While the child runs, forwards to it the signals that end this program.
+void pass_on_at(int signal) {
+  const Handler before = std::signal(signal, pass_on);
+  if (before != pass_on && before != SIG_ERR && before != SIG_IGN) own_handler = before;
+}
+
+/// While the child runs, forwards to it the signals that end this program, before the program
+/// handles them itself.
 class PassOn {
  public:
   explicit PassOn(pid_t child) {
-    std::signal(SIGINT, pass_on);
-    std::signal(SIGTERM, pass_on);
+    pass_on_at(SIGINT);
+    pass_on_at(SIGTERM);
     for (auto& group : running_groups) {
       pid_t free = 0;
       if (!group.compare_exchange_strong(free, child)) continue;

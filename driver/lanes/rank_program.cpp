@@ -175,9 +175,23 @@ class RankProgram {
     if (number_ > 0) load();
     record_.first_step = job_.iteration().value;
     for (; next < plan_.actions.size() && !left_; ++next) do_action(next);
+    begin_phase("end");
     part_.policies.shutdown(saves_);
-    record_.last_step = job_.iteration().value;
     record_.content_digest = digest();
+  }
+
+  /// Notes what the rank does from now on. Rulings until now belong to what it did before.
+  void begin_phase(std::string_view phase) {
+    date_rulings();
+    record_.phase = phase;
+  }
+
+  /// Gives new rulings the present phase and step.
+  void date_rulings() {
+    for (; dated_ < record_.rulings.size(); ++dated_) {
+      record_.rulings[dated_].phase = record_.phase;
+      record_.rulings[dated_].step = record_.last_step;
+    }
   }
 
   /// Makes the move of the rerun machine's protocol from its last state to its present one.
@@ -195,6 +209,7 @@ class RankProgram {
     if (load != "new" && !rank_ports_.load().is_complete())
       record_.unended.push_back("load " + load);
     for (const auto& text : broken_) record_.rulings.push_back({judged::kProtocol, text});
+    date_rulings();
   }
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
@@ -229,6 +244,7 @@ class RankProgram {
 
   void do_action(std::size_t index) {
     std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
+    date_rulings();
     keep_record();
   }
 
@@ -248,6 +264,7 @@ class RankProgram {
                         ", and was to train on");
     }
     log_results();
+    begin_phase("train");
     judge_.trained(job_);
   }
   void act(const ExitAction& exits, LifeFaults::Range /*none*/) {
@@ -264,11 +281,15 @@ class RankProgram {
     }
   }
   void act(const SaveAction& plan, LifeFaults::Range /*none*/) { save(plan); }
-  void act(const FinalizeAction& /*finalize*/, LifeFaults::Range /*none*/) { saves_.finalize(); }
+  void act(const FinalizeAction& /*finalize*/, LifeFaults::Range /*none*/) {
+    begin_phase("save");
+    saves_.finalize();
+  }
   void act(const ReallocateAction& /*reallocate*/, LifeFaults::Range /*none*/) {
     job_.reallocate();
   }
   void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) {
+    begin_phase("save");
     saves_.finalize();
     load();
   }
@@ -297,6 +318,7 @@ class RankProgram {
   /// Loads the newest checkpoint. If the scenario expects a refusal, checks that the refused load
   /// left the job unchanged.
   void load() {
+    begin_phase("load");
     record_.read_began = false;
     rank_ports_.load().begin();
     try {
@@ -424,6 +446,7 @@ class RankProgram {
   // --- training ----------------------------------------------------------------------------------
 
   void advance() {
+    begin_phase("train");
     const sim::StepOutcome outcome = job_.advance();
     follow_rerun(outcome.exit ? "exit " + std::to_string(outcome.exit->code) : "iteration");
     tell_step();
@@ -471,6 +494,7 @@ class RankProgram {
   void save(SaveAction plan) {
     plan.optimizer = plan.optimizer && scenario_.checkpoint.optimizer;
     plan.random = plan.random && scenario_.checkpoint.random;
+    begin_phase("save");
     StateDict saved;
     try {
       saved = job_.state(parts_of(plan));
@@ -529,6 +553,7 @@ class RankProgram {
 
   void ended(std::size_t number, const SaveAction& plan, const CommitTarget& target,
              const EndedSave& end) {
+    begin_phase("save");
     const Held held{in_flight_.peaks(number), in_flight_.peaks_together()};
     if (!end.error) in_flight_.returned(number);
     in_flight_.end(number);
@@ -567,6 +592,7 @@ class RankProgram {
     record_.log.insert(record_.log.end(), lines.begin(), lines.end());
   }
   void tell_step() {
+    record_.last_step = job_.iteration().value;
     if (part_.log != nullptr) part_.log->at(job_.iteration());
   }
   bool is_first() { return job_.world().rank() == GroupRank{0}; }
@@ -608,6 +634,7 @@ class RankProgram {
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
+  std::size_t dated_ = 0;   ///< number of rulings that have a phase
   std::size_t logged_ = 0;  ///< number of the rerun machine's log lines collected so far
 };
 

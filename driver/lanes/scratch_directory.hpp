@@ -2,6 +2,7 @@
 // Defines a temporary directory that is deleted when its object is destroyed.
 
 #include <string>
+#include <vector>
 
 namespace reprise::driver {
 
@@ -18,5 +19,9 @@ class ScratchDirectory {
  private:
   std::string path_;
 };
+
+/// Returns the directories of this process that exist now: those in use, and those that could not
+/// be deleted.
+std::vector<std::string> scratch_directories();
 
 }  // namespace reprise::driver

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "driver/language/name_expression.hpp"
 #include "driver/yaml/yaml_map.hpp"
 #include "reprise/error.hpp"
 
@@ -67,10 +69,8 @@ void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   std::erase_if(rows, [&](const Scenario& row) { return draw(row) > last; });
 }
 
-/// Returns the selected rows of one path.
-std::vector<Scenario> rows_of(const std::string& path, const std::string& trainers) {
-  const FileAndRows wanted = split_rows(path);
-  std::vector<Scenario> all = parse_scenarios(read_yaml_text(wanted.file), wanted.file, trainers);
+/// Returns the rows of the path that have the cells named there.
+std::vector<Scenario> rows_of(const FileAndRows& wanted, std::vector<Scenario> all) {
   std::vector<Scenario> kept;
   std::set<std::string> cells;
   for (auto& scenario : all) {
@@ -86,28 +86,71 @@ std::vector<Scenario> rows_of(const std::string& path, const std::string& traine
       {.file = wanted.file});
 }
 
-void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
-  std::set<std::string> tags;
-  for (const auto& scenario : scenarios) tags.insert(scenario.tags.begin(), scenario.tags.end());
-  std::erase_if(scenarios, [&tag](const Scenario& scenario) {
-    return std::find(scenario.tags.begin(), scenario.tags.end(), tag) == scenario.tags.end();
-  });
-  if (!scenarios.empty()) return;
-  throw Error(Code::kUsage,
-              "no scenario has the tag '" + tag + "'" +
-                  (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
+/// Reads a file, or adds it to the unreadable ones.
+std::vector<Scenario> read_file(const std::string& file, const std::string& trainers,
+                                Catalogue& catalogue) {
+  UnreadableFile unreadable{.file = file};
+  Mistakes mistakes;
+  try {
+    unreadable.text = read_yaml_text(file);
+    auto scenarios = parse_scenarios(unreadable.text, file, trainers, mistakes);
+    if (mistakes.empty()) return scenarios;
+  } catch (const Error& error) {
+    mistakes.add_sense(error, file);
+  }
+  unreadable.mistakes = mistakes.sorted();
+  auto& known = catalogue.unreadable;  // a file may be named twice, with different rows
+  const bool again = !known.empty() && known.back().file == file;
+  if (!again) known.push_back(std::move(unreadable));
+  return {};
+}
+
+/// Removes scenarios. Throws USAGE with the reason if none is left, unless some are not known
+/// because of mistakes.
+template <class Leaves, class Why>
+void leave_out(Catalogue& catalogue, Leaves leaves, Why why) {
+  std::erase_if(catalogue.scenarios, leaves);
+  if (!catalogue.scenarios.empty() || !catalogue.unreadable.empty()) return;
+  throw Error(Code::kUsage, why());
+}
+
+bool has_tag(const Scenario& scenario, const std::string& tag) {
+  return std::find(scenario.tags.begin(), scenario.tags.end(), tag) != scenario.tags.end();
+}
+
+std::string no_tag(const std::string& tag, const Catalogue& catalogue) {
+  std::vector<std::string> tags;
+  for (const auto& [name, count] : catalogue.tags) tags.push_back(name);
+  return "no scenario has the tag '" + tag + "'" +
+         (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", "));
+}
+
+void select_by_tags(const Selection& selection, Catalogue& catalogue) {
+  for (const auto& tag : selection.not_tags) {
+    if (!catalogue.tags.contains(tag) && catalogue.unreadable.empty()) {
+      throw Error(Code::kUsage, "--not-tag: " + no_tag(tag, catalogue));
+    }
+    leave_out(
+        catalogue, [&tag](const Scenario& scenario) { return has_tag(scenario, tag); },
+        [&tag] { return "--not-tag " + tag + " leaves nothing: every scenario has that tag"; });
+  }
+  if (selection.tag.empty()) return;
+  leave_out(
+      catalogue,
+      [&selection](const Scenario& scenario) { return !has_tag(scenario, selection.tag); },
+      [&] { return no_tag(selection.tag, catalogue); });
 }
 
 /// If `programs` is true, keeps only the scenarios of trainers; otherwise keeps all others.
-void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
-  std::erase_if(scenarios, [programs](const Scenario& scenario) {
-    return scenario.program.has_value() != programs;
-  });
-  if (!scenarios.empty()) return;
-  throw Error(Code::kUsage, programs ? "none of these scenarios has a trainer; only those run on "
-                                       "the lane program"
-                                     : "each of these scenarios has a trainer; they run with "
-                                       "--lane program");
+void select_kind(bool programs, Catalogue& catalogue) {
+  leave_out(
+      catalogue,
+      [programs](const Scenario& scenario) { return scenario.program.has_value() != programs; },
+      [programs] {
+        return programs ? "none of these scenarios has a trainer; only those run on the lane "
+                          "program"
+                        : "each of these scenarios has a trainer; they run with --lane program";
+      });
 }
 
 /// Refuses scenarios with equal names, because reports, kept checkpoints and courses identify
@@ -163,18 +206,62 @@ std::vector<std::string> find_scenarios(const std::vector<std::string>& paths) {
   return files;
 }
 
-std::vector<Scenario> read_catalogue(const Selection& selection) {
-  std::vector<Scenario> scenarios;
-  for (const auto& path : find_scenarios(selection.paths)) {
-    auto rows = rows_of(path, selection.trainers);
-    keep_some(selection, rows);
-    scenarios.insert(scenarios.end(), std::make_move_iterator(rows.begin()),
-                     std::make_move_iterator(rows.end()));
+std::string UnreadableFile::reason() const {
+  if (mistakes.empty()) return "it can't be read";
+  const Mistake& first = mistakes.front();
+  const std::size_t more = mistakes.size() - 1;
+  return first.place() + ": " + first.message +
+         (more == 0 ? "" : " (and " + std::to_string(more) + " more)");
+}
+
+std::string shown(const UnreadableFile& file) {
+  std::string text;
+  for (const auto& mistake : file.mistakes) {
+    text += shown(mistake, mistake.file == file.file ? std::string_view(file.text) : "");
   }
-  refuse_equal_names(scenarios);
-  keep_kind(selection.programs, scenarios);
-  if (!selection.tag.empty()) keep_tagged(selection.tag, scenarios);
-  return scenarios;
+  return text;
+}
+
+Catalogue read_files(const Selection& selection) {
+  Catalogue catalogue;
+  std::optional<NameExpression> expression;
+  if (!selection.names.empty()) expression.emplace(selection.names);
+  std::set<std::string> files;
+  std::vector<std::string> names;  // of all scenarios of this kind, selected or not
+  for (const auto& path : find_scenarios(selection.paths)) {
+    const FileAndRows wanted = split_rows(path);
+    files.insert(wanted.file);
+    auto all = read_file(wanted.file, selection.trainers, catalogue);
+    if (all.empty()) continue;
+    auto rows = rows_of(wanted, std::move(all));
+    for (const auto& row : rows) {
+      if (row.program.has_value() != selection.programs) continue;
+      for (const auto& tag : row.tags) ++catalogue.tags[tag];
+      names.push_back(row.name);
+    }
+    std::erase_if(rows, [&expression](const Scenario& row) {
+      return expression && !expression->holds_for(row.name);
+    });
+    keep_some(selection, rows);
+    std::move(rows.begin(), rows.end(), std::back_inserter(catalogue.scenarios));
+  }
+  catalogue.files = files.size();
+  refuse_equal_names(catalogue.scenarios);
+  if (expression) {
+    leave_out(
+        catalogue, [](const Scenario& /*scenario*/) { return false; },
+        [&] { return expression->explain_no_match(names); });
+  }
+  select_kind(selection.programs, catalogue);
+  select_by_tags(selection, catalogue);
+  return catalogue;
+}
+
+std::vector<Scenario> read_catalogue(const Selection& selection) {
+  Catalogue catalogue = read_files(selection);
+  if (catalogue.unreadable.empty()) return std::move(catalogue.scenarios);
+  const Mistake& first = catalogue.unreadable.front().mistakes.front();
+  throw MistakeError(first);
 }
 
 }  // namespace reprise::driver

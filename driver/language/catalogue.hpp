@@ -1,11 +1,14 @@
 #pragma once
 // Finds the scenarios that a command line selects.
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "driver/language/scenario.hpp"
+#include "driver/yaml/mistakes.hpp"
 
 namespace reprise::driver {
 
@@ -33,9 +36,36 @@ struct Selection {
   std::uint64_t seed = 1;          ///< seed for the random choice of these rows
   std::string trainers = {};       ///< folder of the trainers; if empty, it is searched for
   bool programs = false;           ///< true for the scenarios of trainers, false for all others
+  std::string names = {};          ///< NameExpression that names must satisfy; empty for all
+  std::vector<std::string> not_tags = {};  ///< leaves out scenarios with one of these tags
 };
 
-/// Reads all selected scenarios in file order. Throws USAGE, with a suggestion, if there are none.
+/// A file in which no scenario can be read.
+struct UnreadableFile {
+  std::string file;
+  std::string text;  ///< its content; empty if that can't be read either
+  std::vector<Mistake> mistakes;
+
+  /// Returns the first mistake, its place, and the number of further ones, as one line.
+  std::string reason() const;
+};
+/// Returns all mistakes, each with its line and a mark.
+std::string shown(const UnreadableFile& file);
+
+struct Catalogue {
+  std::vector<Scenario> scenarios;         ///< those that are selected, in file order
+  std::vector<UnreadableFile> unreadable;  ///< in file order
+  std::size_t files = 0;                   ///< number of files, readable or not
+  /// Number of scenarios by tag, in all readable files, selected or not. Scenarios of trainers
+  /// count only if the selection is of programs, and others only if it is not.
+  std::map<std::string, std::size_t> tags = {};
+};
+
+/// Reads all files, and selects scenarios. Rows are drawn from those whose names are selected.
+/// Throws USAGE, with a suggestion, if every file can be read and nothing is selected, or if a tag
+/// of the selection is unknown.
+Catalogue read_files(const Selection& selection);
+/// Reads all selected scenarios in file order. Throws the first mistake, or USAGE as above.
 std::vector<Scenario> read_catalogue(const Selection& selection);
 
 }  // namespace reprise::driver

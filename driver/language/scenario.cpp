@@ -76,30 +76,43 @@ void read_findings(YamlMap& expect, Expectation& expected) {
   static_cast<void>(expect.node("learning_rates"));
 }
 
-void read_expect(YamlMap expect, Scenario& scenario) {
-  if (const auto delta = expect.number("max_delta"); delta && *delta != 0) {
+void read_comparison(YamlMap& expect) {
+  const auto delta = expect.number("max_delta");
+  const auto against = expect.text("against");
+  if (delta && *delta != 0) {
     expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
   }
-  if (const auto against = expect.text("against"); against && *against != "uninterrupted") {
+  if (against && *against != "uninterrupted") {
     expect.fail(expect.node("against"), "can compare only with: uninterrupted");
   }
-  read_refusal(expect, scenario.expect);
-  read_outcomes(expect, scenario.expect);
-  read_findings(expect, scenario.expect);
+}
+
+void read_counts(YamlMap& expect, Expectation& expected) {
   if (const auto least = expect.integer_in("elements_at_least", 1, INT64_MAX)) {
-    scenario.expect.elements_least = static_cast<std::uint64_t>(*least);
+    expected.elements_least = static_cast<std::uint64_t>(*least);
   }
   if (const auto owns = expect.text("ranks_own")) {
     if (*owns != "all" && *owns != "some") {
       expect.fail(expect.node("ranks_own"), "wants ranks_own: all, or some");
     }
-    scenario.expect.every_rank_owns = *owns == "all";
+    expected.every_rank_owns = *owns == "all";
   }
+}
+
+void read_expect(YamlMap expect, Scenario& scenario) {
+  Expectation& expected = scenario.expect;
+  expect.attempt([&] { read_comparison(expect); });
+  expect.attempt([&] { read_refusal(expect, expected); });
+  expect.attempt([&] { read_outcomes(expect, expected); });
+  expect.attempt([&] { read_findings(expect, expected); });
+  expect.attempt([&] { read_counts(expect, expected); });
   expect.refuse_unknown();
 }
 
 void read_lanes(YamlMap& top, Scenario& scenario) {
-  for (const auto& name : top.texts("lanes")) scenario.lanes.push_back(lane_named(name));
+  constexpr std::array kKnown = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu,
+                                 LaneKind::kProgram};
+  scenario.lanes = top.some_of<LaneKind>("lanes", kKnown);
   scenario.lanes_reason = top.text("lanes_reason").value_or("");
   if (scenario.lanes.empty()) {
     scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
@@ -151,7 +164,7 @@ void read_caught(YamlMap& top, Scenario& scenario) {
     try {
       sim::mutant_named(name);
     } catch (const Error& error) {
-      top.fail(top.node("caught"), "names an unknown mutant under 'caught': " + error.message());
+      top.refuse(top.node("caught"), "names an unknown mutant under 'caught': " + error.message());
     }
     const auto& named = scenario.caught;
     if (std::find(named.begin(), named.end(), name) != named.end()) {
@@ -171,31 +184,50 @@ void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& sc
   top.refuse_unknown();
 }
 
+/// Where a scenario comes from, and the list for its mistakes; without one the first is thrown.
+struct Source {
+  const std::string& file;
+  const std::string& trainers;
+  Mistakes* mistakes = nullptr;
+};
+
 /// Reads one scenario of the file. `bindings` are the bindings of the scenario's row.
-Scenario read_one(const YAML::Node& root, const std::string& file, const std::string& trainers,
-                  Bindings* bindings) {
+Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindings) {
   Scenario scenario;
-  scenario.file = file;
-  YamlMap top(root, file, "the scenario", bindings);
+  scenario.file = source.file;
+  YamlMap top(root, source.file, "the scenario", &bindings);
   static_cast<void>(top.node("each"));
-  scenario.proves = top.required("proves");
-  scenario.name = top.text("name").value_or(name_of_file(file));
+  top.attempt([&] { scenario.proves = top.required("proves"); });
+  scenario.name = top.text("name").value_or(name_of_file(source.file));
   scenario.tags = top.texts("tags");
   if (top.has("trainer")) {
-    read_one_of_trainer(top, trainers, scenario);
+    read_one_of_trainer(top, source.trainers, scenario);
     return scenario;
   }
-  read_job(top.map("job"), scenario);
-  if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
-  if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
-  read_steps(top, scenario);
-  read_expect(top.map("expect"), scenario);
-  read_caught(top, scenario);
-  read_lanes(top, scenario);
-  if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
-  for (const char* known : {"checkpoint", "recorded"}) static_cast<void>(top.node(known));
+  bool sound = top.attempt([&] { read_job(top.map("job"), scenario); });
+  if (scenario.incarnations.empty()) scenario.incarnations.emplace_back();
+  const auto read = [&](auto part, bool judged = true) {
+    sound = top.attempt(part, judged) && sound;
+  };
+  read([&] {
+    if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
+  });
+  const auto steps = [&] {
+    if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
+    read_steps(top, scenario);
+  };
+  read(steps, sound);  // whether a step makes sense depends on the job
+  read([&] { read_expect(top.map("expect"), scenario); });
+  read([&] { read_caught(top, scenario); });
+  read([&] { read_lanes(top, scenario); });
+  read([&] {
+    if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
+  });
+  for (const char* known : {"job", "checkpoint", "steps", "expect", "recorded"}) {
+    static_cast<void>(top.node(known));
+  }
   top.refuse_unknown();
-  require_sense(top, scenario, root);
+  if (sound) require_sense(top, scenario, root);
   return scenario;
 }
 
@@ -208,9 +240,8 @@ void require_all_used(const YamlMap& top, const YAML::Node& each, const Bindings
   }
 }
 
-std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file,
-                                 const std::string& trainers) {
-  YamlMap top(root, file, "the scenario");
+std::vector<Scenario> read_table(const YAML::Node& root, const Source& source) {
+  YamlMap top(root, source.file, "the scenario");
   const YAML::Node each = top.node("each");
   if (top.has("recorded")) {
     top.fail(root, "records one outcome for a table; record one row in a file of its own");
@@ -218,19 +249,33 @@ std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file
   std::vector<Scenario> scenarios;
   const auto world = [&](Bindings& before) {
     Scenario scenario;
-    YamlMap bound(root, file, "the scenario", &before);
-    if (bound.has("trainer")) return static_cast<std::int32_t>(world_of_program(bound, trainers));
+    YamlMap bound(root, source.file, "the scenario", &before);
+    if (bound.has("trainer")) {
+      return static_cast<std::int32_t>(world_of_program(bound, source.trainers));
+    }
     read_job(bound.map("job"), scenario);
     return scenario.incarnations.front().world_size();
   };
-  for (auto& row : table_rows(each, file, world)) {
-    Scenario scenario = read_one(root, file, trainers, &row.bindings);
-    require_all_used(top, each, row.bindings);
-    scenario.row = row.name;
-    scenario.name += row.name;
-    scenarios.push_back(std::move(scenario));
+  for (auto& row : table_rows(each, source.file, world)) {
+    row.bindings.mistakes = source.mistakes;
+    const auto read = [&] {
+      Scenario scenario = read_one(root, source, row.bindings);
+      const bool right = source.mistakes == nullptr || source.mistakes->empty();
+      if (right) require_all_used(top, each, row.bindings);
+      scenario.row = row.name;
+      scenario.name += row.name;
+      scenarios.push_back(std::move(scenario));
+    };
+    YamlMap(root, source.file, "the scenario", &row.bindings).attempt(read);
   }
   return scenarios;
+}
+
+std::vector<Scenario> read_root(const YAML::Node& root, const Source& source) {
+  Bindings none{.mistakes = source.mistakes};
+  const bool table = YamlMap(root, source.file, "the scenario", &none).has("each");
+  if (table) return read_table(root, source);
+  return {read_one(root, source, none)};
 }
 
 }  // namespace
@@ -295,13 +340,22 @@ LaneKind lane_named(std::string_view name) {
 
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
                                       const std::string& trainers) try {
-  const YAML::Node root = load_yaml(text, file);
-  const bool table = YamlMap(root, file, "the scenario").has("each");
-  if (table) return read_table(root, file, trainers);
-  Bindings none;
-  return {read_one(root, file, trainers, &none)};
+  return read_root(load_yaml(text, file), {file, trainers});
 } catch (const Error& error) {
   throw error.within({.file = file});
+}
+
+std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
+                                      const std::string& trainers, Mistakes& mistakes) {
+  std::vector<Scenario> scenarios;
+  try {
+    scenarios = read_root(load_yaml(text, file), {file, trainers, &mistakes});
+  } catch (const Unread&) {  // its mistake is in the list
+  } catch (const Error& error) {
+    mistakes.add_sense(error, file);
+  }
+  if (!mistakes.empty()) scenarios.clear();
+  return scenarios;
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& file) {

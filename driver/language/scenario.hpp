@@ -22,6 +22,8 @@
 
 namespace reprise::driver {
 
+class Mistakes;
+
 /// Where a scenario runs. kProgram runs only the scenarios of trainers.
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
@@ -308,6 +310,10 @@ struct Scenario {
 /// line. `trainers` is the folder of trainers; if empty, it is searched for.
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
                                       const std::string& trainers = {});
+/// As above, but adds all mistakes that can be found independently of each other to `mistakes`
+/// instead of throwing the first. Returns no scenario if there is any.
+std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
+                                      const std::string& trainers, Mistakes& mistakes);
 /// Parses a file with one scenario. Throws USAGE for a table.
 Scenario parse_scenario(const std::string& text, const std::string& file);
 Scenario read_scenario(const std::string& file);

@@ -67,12 +67,14 @@ std::string_view name_of(CrashModel model) {
 }
 
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
-  if (const auto strict = checkpoint.text("strictness")) {
+  checkpoint.attempt([&] {
+    const auto strict = checkpoint.text("strictness");
+    if (!strict) return;
     const auto mode = strictness_named(*strict);
-    if (!mode) checkpoint.fail(checkpoint.node("strictness"), "knows no strict mode " + *strict);
+    if (!mode) checkpoint.refuse(checkpoint.node("strictness"), "knows no strict mode " + *strict);
     plan.strictness = *mode;
-  }
-  read_plans(checkpoint, plan);
+  });
+  checkpoint.attempt([&] { read_plans(checkpoint, plan); });
   plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
   plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
   plan.random = !checkpoint.flag("no_save_rng").value_or(false);
@@ -84,7 +86,9 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
       checkpoint
           .one_of("crash", {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset})
           .value_or(plan.crash);
-  if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
+  checkpoint.attempt([&] {
+    if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
+  });
   static_cast<void>(checkpoint.node("store"));
   checkpoint.refuse_unknown();
 }

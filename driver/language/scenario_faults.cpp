@@ -63,8 +63,8 @@ std::vector<std::string_view> world_faults() {
 
 BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
   BadResultAction bad;
-  if (!map.has("kind")) map.required("kind");
-  bad.kind = sim::result_fault_named(*map.word("kind", sim::result_fault_names())).value();
+  const auto kind = map.needed("kind", map.word("kind", sim::result_fault_names()));
+  bad.kind = sim::result_fault_named(kind).value();
   bad.ranks = {read_rank(map)};
   if (map.has("ranks")) {
     if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
@@ -90,10 +90,10 @@ BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
 
 FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
   FaultAction fault;
-  if (!map.has("kind")) map.required("kind");
-  fault.kind = sim::fault_named(*map.word("kind", world_faults())).value();
+  const auto kind = map.needed("kind", map.word("kind", world_faults()));
+  fault.kind = sim::fault_named(kind).value();
   fault.rank = read_rank(map);
-  require_member(map, "rank", fault.rank, plan);
+  map.attempt([&] { require_member(map, "rank", fault.rank, plan); });
   read_place(map, fault);
   fault.delay_ms = map.integer_in("delay_ms", 0, kFaultCountMax).value_or(0);
   fault.bit = map.integer_in("bit", 0, kFaultCountMax).value_or(0);
@@ -110,8 +110,7 @@ FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
 
 DamageAction read_damage(YamlMap map) {
   DamageAction damage;
-  if (!map.has("what")) map.required("what");
-  damage.what = *read_file_kind(map, "what");
+  damage.what = map.needed("what", read_file_kind(map, "what"));
   damage.rank = read_rank(map);
   damage.step = map.integer_in("step", 0, kFaultCountMax);
   damage.byte = map.integer_in("byte", -kFaultCountMax, kFaultCountMax).value_or(0);

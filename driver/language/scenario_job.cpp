@@ -18,11 +18,15 @@ constexpr std::int64_t kSamplesMax = 1'000'000'000;
 constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
 
 void read_optimizer(YamlMap optimizer, Scenario& scenario) {
-  if (const std::string kind = optimizer.required("kind"); kind != "adam") {
-    optimizer.fail(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
-  }
-  scenario.optimizer_sharding =
-      optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
+  optimizer.attempt([&] {
+    if (const std::string kind = optimizer.required("kind"); kind != "adam") {
+      optimizer.refuse(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
+    }
+  });
+  optimizer.attempt([&] {
+    scenario.optimizer_sharding =
+        optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
+  });
   static_cast<void>(optimizer.node("sharding"));
   scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
   optimizer.refuse_unknown();
@@ -93,7 +97,7 @@ void read_rerun(YamlMap& map, IncarnationPlan& plan) {
 }
 
 void read_life(YamlMap& map, IncarnationPlan& plan) {
-  read_members(map, plan);
+  map.attempt([&] { read_members(map, plan); });
   read_forms(map, plan);
   read_rerun(map, plan);
   if (const auto format = map.word("format", sim::checkpoint_formats())) {
@@ -113,8 +117,8 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
           .value_or(plan.groups);
   plan.fallback = map.one_of("fallback", {RegistryUse::kAllowed, RegistryUse::kForbidden})
                       .value_or(plan.fallback);
-  read_groups(map, "lacks", plan.lacks);
-  read_groups(map, "forbids", plan.forbids);
+  map.attempt([&] { read_groups(map, "lacks", plan.lacks); });
+  map.attempt([&] { read_groups(map, "forbids", plan.forbids); });
   if (const auto run = map.text("run")) plan.run = *run;
   if (const auto engine = map.text("engine")) plan.engine = *engine;
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
@@ -138,19 +142,23 @@ void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
                "has a sharding for modules that name none; give the modules beside it");
 }
 
+/// Reads the modules of the first life, or its one model, with their layouts.
+void read_ranks_of(YamlMap& job, Scenario& scenario, IncarnationPlan& first) {
+  read_modules(job, first);
+  if (!first.modules.empty()) return;
+  job.attempt([&] { scenario.model = read_model(job); });
+  first.layout = read_layout(job, first.layout.order, scenario.model);
+}
+
 }  // namespace
 
 void read_job(YamlMap job, Scenario& scenario) {
-  read_optimizer(job.map("optimizer"), scenario);
+  job.attempt([&] { read_optimizer(job.map("optimizer"), scenario); });
   IncarnationPlan first;
   first.optimizer_sharding = scenario.optimizer_sharding;
-  read_modules(job, first);
-  if (first.modules.empty()) {
-    scenario.model = read_model(job);
-    first.layout = read_layout(job, first.layout.order, scenario.model);
-  }
-  for (const char* known : {"model", "layout"}) static_cast<void>(job.node(known));
-  read_life(job, first);
+  const bool placed = job.attempt([&] { read_ranks_of(job, scenario, first); });
+  for (const char* known : {"optimizer", "model", "layout"}) static_cast<void>(job.node(known));
+  job.attempt([&] { read_life(job, first); }, placed);
   scenario.incarnations.push_back(std::move(first));
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
   scenario.extra_tensor = job.flag("extra_tensor").value_or(false);
@@ -161,28 +169,37 @@ void read_job(YamlMap job, Scenario& scenario) {
                  {GroupField::kWdMult, GroupField::kLrMult, GroupField::kOfExperts})
           .value_or(scenario.groups_differ_in);
   scenario.rerun_samples = job.integer_in("rerun_samples", 1, kWorldMax).value_or(0);
-  if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
+  job.attempt([&] {
+    if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
+  });
   static_cast<void>(job.node("schedule"));
-  read_nodes(job, scenario);
+  job.attempt([&] { read_nodes(job, scenario); }, placed);
   job.refuse_unknown();
 }
 
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   IncarnationPlan plan = like_the_last(scenario);
-  if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
-  read_modules(restart, plan);
-  if (restart.has("layout")) read_one_model(restart, scenario, plan);
-  require_meaning(restart, plan);
-  for (const char* known : {"layout", "sharding"}) static_cast<void>(restart.node(known));
-  read_life(restart, plan);
-  plan.load = read_load_choice(restart, plan);
+  restart.attempt([&] {
+    if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
+  });
+  const bool placed = restart.attempt([&] {
+    read_modules(restart, plan);
+    if (restart.has("layout")) read_one_model(restart, scenario, plan);
+    require_meaning(restart, plan);
+  });
+  for (const char* known : {"layout", "sharding", "adds", "drops"}) {
+    static_cast<void>(restart.node(known));
+  }
+  restart.attempt([&] { read_life(restart, plan); }, placed);
+  restart.attempt([&] { plan.load = read_load_choice(restart, plan); }, placed);
   plan.other_device = restart.word("on", kDevices) == "other_device";
   plan.adopts = restart.texts("adopts");
   plan.fails = restart.code("fails");
   plan.fails_says = restart.text("fails_says").value_or("");
-  if (!plan.fails && !plan.fails_says.empty()) {
+  restart.attempt([&] {
+    if (plan.fails || plan.fails_says.empty()) return;
     restart.fail(restart.node("fails_says"), "says what a refusal says, and 'fails' names none");
-  }
+  });
   restart.refuse_unknown();
   return plan;
 }

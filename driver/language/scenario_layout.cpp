@@ -50,10 +50,11 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
       layout = sim::parse_layout(node.Scalar());
       if (node.Scalar().find("order") == std::string::npos) layout.order = order;
     } else {
-      layout = layout_of_map(map.map("layout"), order);
+      const auto read = [&] { layout = layout_of_map(map.map("layout"), order); };
+      if (!map.attempt(read)) throw Unread();
     }
     sim::check(layout);
-    sim::check_fits(sim::model_named(model), layout);
+    if (!model.empty()) sim::check_fits(sim::model_named(model), layout);
     if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
     return layout;
   } catch (const Error& error) {
@@ -67,7 +68,7 @@ std::string read_model(YamlMap& map) {
   try {
     sim::model_named(model);
   } catch (const Error& error) {
-    map.fail(map.node("model"), "has an unknown model: " + error.message());
+    map.refuse(map.node("model"), "has an unknown model: " + error.message());
   }
   return model;
 }
@@ -76,8 +77,8 @@ sim::Sharding read_sharding(YamlMap& map) {
   const std::string name = map.required("sharding");
   const auto names = sim::sharding_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    map.fail(map.node("sharding"),
-             "knows no sharding '" + name + "'; there are: " + join(names, ", "));
+    map.refuse(map.node("sharding"),
+               "knows no sharding '" + name + "'; there are: " + join(names, ", "));
   }
   return sim::sharding_named(name);
 }

@@ -14,8 +14,8 @@ namespace reprise::driver {
 inline constexpr std::int32_t kWorldMax = 1024;
 
 /// Reads a layout such as "tp2 dp2" or {tp: 2, dp: 2}. Sizes that are not given are 1; the default
-/// rank order is `order`. Throws USAGE for a layout by which the model can't be split. Like the
-/// functions below, also throws the USAGE errors of YamlMap.
+/// rank order is `order`. Throws USAGE for a layout by which the model can't be split; an empty
+/// model can be split by any. Like the functions below, also throws the USAGE errors of YamlMap.
 sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model);
 /// Reads the key `model` of the map.
 std::string read_model(YamlMap& map);

@@ -71,11 +71,16 @@ std::vector<ModuleConfig> read_list(YamlMap& map, const IncarnationPlan& plan) {
                                       " modules under 'modules': {name: {model, layout}}");
   }
   std::vector<ModuleConfig> modules;
+  bool right = true;
   for (const auto& name : names) {
-    require_name(list, name, name);
-    modules.push_back(read_module(list.map(name), name, sim::module_named(plan.modules, name),
-                                  plan.optimizer_sharding));
+    const auto read = [&] {
+      require_name(list, name, name);
+      modules.push_back(read_module(list.map(name), name, sim::module_named(plan.modules, name),
+                                    plan.optimizer_sharding));
+    };
+    right = list.attempt(read) && right;
   }
+  if (!right) throw Unread();
   return modules;
 }
 

@@ -28,14 +28,15 @@ Failing read_fails(YamlMap& map) {
   }
   const auto code = code_named(*text);
   if (code && is_error(*code)) return {Failing::How::kBy, *code};
-  map.fail(map.node("fails"), "knows no code " + *text + "; it may be one, or 'any', or 'maybe'");
+  map.refuse(map.node("fails"), "knows no code " + *text + "; it may be one, or 'any', or 'maybe'");
 }
 
 TrainAction read_train(YamlMap& step) {
-  if (step.node("train").IsScalar()) return {*step.integer_in("train", 0, kStepsMax)};
+  if (step.node("train").IsScalar()) {
+    return {step.needed("train", step.integer_in("train", 0, kStepsMax))};
+  }
   YamlMap map = step.map("train");
-  if (!map.has("steps")) map.required("steps");
-  TrainAction train{*map.integer_in("steps", 0, kStepsMax)};
+  TrainAction train{map.needed("steps", map.integer_in("steps", 0, kStepsMax))};
   train.save_interval = map.integer_in("save_interval", 1, kStepsMax).value_or(0);
   map.refuse_unknown();
   return train;
@@ -54,12 +55,12 @@ SaveAction read_save(YamlMap map) {
 }
 
 ExitAction read_exit(YamlMap& step) {
-  if (step.node("exits").IsScalar()) {
-    return {static_cast<int>(*step.integer_in("exits", 0, UINT8_MAX)), {}};
-  }
+  const auto code_in = [](YamlMap& map, const char* key) {
+    return static_cast<int>(map.needed(key, map.integer_in(key, 0, UINT8_MAX)));
+  };
+  if (step.node("exits").IsScalar()) return {code_in(step, "exits"), {}};
   YamlMap map = step.map("exits");
-  if (!map.has("code")) map.required("code");
-  ExitAction exits{static_cast<int>(*map.integer_in("code", 0, UINT8_MAX)), map.flag("saves")};
+  ExitAction exits{code_in(map, "code"), map.flag("saves")};
   map.refuse_unknown();
   return exits;
 }
@@ -81,7 +82,7 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
   } else if (word == "restart") {
     scenario.incarnations.push_back(like_the_last(scenario));
   } else {
-    top.fail(node, "has a step " + std::to_string(number) + " '" + word + "'; " + kSteps);
+    top.refuse(node, "has a step " + std::to_string(number) + " '" + word + "'; " + kSteps);
   }
 }
 
@@ -117,6 +118,7 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   } else {
     for (const auto known : kKnown) static_cast<void>(step.node(known));
     step.refuse_unknown();
+    if (!step.keys().empty()) throw Unread();  // they are all unknown
     step.fail(node, std::string("does nothing; ") + kSteps);
   }
   step.refuse_unknown();
@@ -163,18 +165,31 @@ bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   return train->save_interval > 0 && iteration / train->save_interval > from / train->save_interval;
 }
 
+/// True if the step may be meant to begin another life, whatever mistakes are in it. The steps
+/// after it can then be judged only with it.
+bool may_begin_life(const YAML::Node& step) {
+  constexpr std::array kWithinLife = {"train", "save", "bad_result", "exits", "fault", "damage"};
+  return !step.IsMap() || std::none_of(kWithinLife.begin(), kWithinLife.end(),
+                                       [&step](const char* key) { return step[key].IsDefined(); });
+}
+
 }  // namespace
 
 void read_steps(YamlMap& top, Scenario& scenario) {
   int number = 0;
+  bool sound = true;
   for (const auto& step : top.items("steps")) {
     ++number;
-    if (step.IsScalar()) {
-      read_word(top, step, number, scenario);
-    } else {
-      read_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
-                scenario);
-    }
+    const auto read = [&] {
+      if (step.IsScalar()) {
+        read_word(top, step, number, scenario);
+      } else {
+        read_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
+                  scenario);
+      }
+    };
+    const bool right = top.attempt(read, sound);
+    sound = sound && (right || !may_begin_life(step));
   }
 }
 

@@ -22,9 +22,7 @@ constexpr std::string_view kSeed = "seed";
 constexpr const char* kNext = ".next";
 
 [[noreturn]] void refuse(const YAML::Node& at, const std::string& file, const std::string& why) {
-  const int line = at.Mark().line;
-  throw Error(Code::kUsage, "each " + why,
-              {.file = line >= 0 ? file + ":" + std::to_string(line + 1) : file});
+  throw MistakeError({file, at.Mark().line, at.Mark().column, "each " + why});
 }
 
 bool is_name_letter(char c) {

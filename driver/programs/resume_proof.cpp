@@ -220,6 +220,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   result.file = runs.resumed;
   result.proves = "The run goes on from its checkpoints as if it had never stopped.";
   conclude(plan, findings, result);
+  reports::restate_failure(result);
   return result;
 }
 

@@ -17,9 +17,14 @@ struct Judgement {
   /// Life with the problem; empty if the problem concerns several lives.
   std::optional<std::size_t> life = {};
   std::optional<std::int32_t> rank = {};  ///< rank with the problem
+  std::string key = {};                   ///< key of the tensor or object with the problem
+  std::string phase = {};                 ///< see RankRecord::phase; also "store", "command"
+  std::optional<std::int64_t> step = {};  ///< iteration of the job when the problem was found
 };
 
 Judgement fail(RulingCode code, std::string reason);
+/// The problem is how this rank's life ended.
+Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason);
 
 /// Removes the code from the start of a message, because the finding already contains it.
 std::string without_code(const std::string& text, RulingCode code);

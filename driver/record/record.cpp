@@ -141,7 +141,11 @@ std::string to_json(const RankRecord& record) {
   for (const auto& point : record.trajectory) trajectory.push_back(put(point));
   Json rulings = Json::array();
   for (const auto& ruling : record.rulings) {
-    rulings.push_back({{"code", put_code(ruling.code)}, {"text", ruling.text}});
+    rulings.push_back({{"code", put_code(ruling.code)},
+                       {"text", ruling.text},
+                       {"key", ruling.key},
+                       {"phase", ruling.phase},
+                       {"step", ruling.step ? Json(*ruling.step) : Json(nullptr)}});
   }
   const Json json = {
       {"ending", name_of(record.ending)},
@@ -150,6 +154,7 @@ std::string to_json(const RankRecord& record) {
       {"result", put(record.result)},
       {"first_step", record.first_step},
       {"last_step", record.last_step},
+      {"phase", record.phase},
       {"trajectory", trajectory},
       {"first_difference", record.first_difference ? put(*record.first_difference) : Json(nullptr)},
       {"rulings", rulings},
@@ -187,13 +192,18 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   record.result = take_result(json.at("result"));
   json.at("first_step").get_to(record.first_step);
   json.at("last_step").get_to(record.last_step);
+  json.at("phase").get_to(record.phase);
   for (const auto& point : json.at("trajectory"))
     record.trajectory.push_back(take_training_point(point));
   const Json& first = json.at("first_difference");
   if (!first.is_null()) record.first_difference = take_first(first);
   for (const auto& ruling : json.at("rulings")) {
-    record.rulings.push_back(
-        {take_code(ruling.at("code")).value(), ruling.at("text").get<std::string>()});
+    record.rulings.push_back({.code = take_code(ruling.at("code")).value(),
+                              .text = ruling.at("text").get<std::string>(),
+                              .key = ruling.at("key").get<std::string>(),
+                              .phase = ruling.at("phase").get<std::string>()});
+    const Json& step = ruling.at("step");
+    if (!step.is_null()) record.rulings.back().step = step.get<std::int64_t>();
   }
   record.audits = take_audits(json.at("audits"));
   record.loads = take_loads(json.at("loads"));

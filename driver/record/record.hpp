@@ -32,6 +32,9 @@ struct RulingText {
   std::string text;
   /// Rank to which the ruling applies, if it is not the record's rank.
   std::optional<std::int32_t> rank = {};
+  std::string key = {};    ///< key of the tensor or object, if the ruling is about one
+  std::string phase = {};  ///< what was done when it was found; see RankRecord::phase
+  std::optional<std::int64_t> step = {};  ///< iteration of the job at that time
 };
 
 /// One load: the keys that this rank requested, and the keys that the checkpoint holds.
@@ -66,7 +69,9 @@ struct RankRecord {
   std::string message;                  ///< complete error message
   reports::RankResult result;
   std::int64_t first_step = 0;
-  std::int64_t last_step = 0;
+  std::int64_t last_step = 0;  ///< iteration that the job reached, however the life ended
+  /// What the rank does, or did last: start, load, train, save or end.
+  std::string phase = "start";
   std::vector<reports::TrainingPoint> trajectory;
   std::optional<reports::FirstDifference> first_difference;
   std::vector<RulingText> rulings;

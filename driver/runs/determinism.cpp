@@ -30,6 +30,10 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   if (!request.selection.tag.empty()) {
     words.insert(words.end(), {"--tag", request.selection.tag});
   }
+  for (const auto& tag : request.selection.not_tags) words.insert(words.end(), {"--not-tag", tag});
+  // In one word, because an expression may begin with a dash.
+  if (!request.selection.names.empty()) words.push_back("--names=" + request.selection.names);
+  words.emplace_back("--keep-going");  // this process has read the same files, and said what is bad
   if (!request.options.mutant.empty()) {
     words.insert(words.end(), {"--mutant", request.options.mutant});
   }
@@ -115,6 +119,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
       result.reason = difference + where;
     }
     result.verdict = reports::Verdict::kFail;
+    reports::restate_failure(result);
   }
   report.verdict = reports::overall(report);
 }

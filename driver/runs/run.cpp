@@ -67,21 +67,13 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
   return line;
 }
 
-/// Runs a scenario of a trainer. If the trainer can't run here, the verdict is not_run, with the
-/// reason.
-ScenarioResult run_of_trainer(const Scenario& scenario, const LaneOptions& options) {
+ProgramOptions program_options(const LaneOptions& options) {
   ProgramOptions own{
       .place = {options.python, std::filesystem::path(options.executable).parent_path().string(),
                 options.executable},
       .keep = options.keep};
   if (options.controls) own.controls = options.controls;
-  ScenarioResult result;
-  const auto reason = own.controls->why_not(scenario.program->trainer, own.place);
-  if (!reason) return run_program_scenario(scenario, own);
-  result = judge(scenario, {});
-  result.verdict = Verdict::kNotRun;
-  result.reason = *reason;
-  return result;
+  return own;
 }
 
 std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
@@ -198,15 +190,20 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
     text << ruling;
     std::optional<std::int32_t> rank;
     if (ruling.rank) rank = ruling.rank->value;
-    life.rulings.push_back({ruling.code, text.str(), rank});
+    life.rulings.push_back({.code = ruling.code,
+                            .text = text.str(),
+                            .rank = rank,
+                            .key = ruling.key,
+                            .phase = "store"});
   }
   if (!may_go_on(scenario, number, life)) return;
   try {
     do_between_lives(store, scenario.incarnations[number], past);
   } catch (const Error& error) {
-    life.rulings.push_back(
-        {error.code(), "what was to be done to the store after the life can't be: " +
-                           without_code(error.what(), error.code())});
+    life.rulings.push_back({.code = error.code(),
+                            .text = "what was to be done to the store after the life can't be: " +
+                                    without_code(error.what(), error.code()),
+                            .phase = "store"});
   }
 }
 
@@ -215,7 +212,12 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
   if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {
     return scenario.lanes_reason;
   }
-  if (lane == LaneKind::kSim || lane == LaneKind::kProgram) return std::nullopt;
+  if (lane == LaneKind::kSim) return std::nullopt;
+  if (lane == LaneKind::kProgram) {
+    if (!scenario.program) return "it has no trainer";
+    const ProgramOptions own = program_options(options);
+    return own.controls->why_not(scenario.program->trainer, own.place);
+  }
   if (const auto reason = why_no_ranks(options.executable)) return reason;
   return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
                                 : std::nullopt;
@@ -230,7 +232,7 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
     run.result.verdict = Verdict::kNotRun;
     run.result.reason = *reason;
   } else if (scenario.program) {
-    run.result = run_of_trainer(scenario, options);
+    run.result = run_program_scenario(scenario, program_options(options));
   } else {
     const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
     run.result = judge(scenario, lives);
@@ -240,6 +242,7 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
     }
     if (!options.mutant.empty()) require_asked(options.mutant, lives, run);
   }
+  reports::restate_failure(run.result);
   run.result.seconds = seconds_since(start);
   run.result.replay = replay_line(scenario, lane, options);
   return run;
@@ -249,12 +252,12 @@ ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneO
   return run_watched(scenario, lane, options).result;
 }
 
-reports::Report run_all(const RunRequest& request, const Started& started) {
-  return run_these(read_catalogue(request.selection), request, started);
+reports::Report run_all(const RunRequest& request, const Watch& watch) {
+  return run_these(read_catalogue(request.selection), request, watch);
 }
 
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& given,
-                          const Started& started) {
+                          const Watch& watch) {
   RunRequest request = given;
   if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
@@ -268,13 +271,20 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   report.seed = request.options.seed;
   report.planned = scenarios.size();
   report.scenarios.resize(scenarios.size());
+  RunProgress progress{.total = scenarios.size()};
   std::mutex mutex;
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
       const std::lock_guard lock(mutex);
-      started(i, scenarios.size(), scenarios[i].name);
+      progress.running = scenarios[i].name;
+      watch(progress);
     }
     report.scenarios[i] = run_unless_interrupted(scenarios[i], request);
+    const std::lock_guard lock(mutex);
+    ++progress.done;
+    const Verdict verdict = report.scenarios[i].verdict;
+    if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
+    watch(progress);
   });
   report.interrupted = request.interrupted();
   for (const auto& result : report.scenarios) {
@@ -284,6 +294,24 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   report.seconds = seconds_since(start);
   report.not_claimed = not_claimed_by(request.lane, request.options, report);
   return report;
+}
+
+void add_unreadable(const std::vector<UnreadableFile>& files, reports::Report& report) {
+  for (const auto& file : files) {
+    ScenarioResult result;
+    result.name = name_of_file(file.file);
+    const bool taken =
+        std::any_of(report.scenarios.begin(), report.scenarios.end(),
+                    [&result](const auto& other) { return other.name == result.name; });
+    if (taken) result.name = file.file;
+    result.file = file.file;
+    result.code = name_of(Code::kUsage);
+    result.reason = "its file can't be read: " + file.reason();
+    report.skipped.push_back({result.name, result.reason});
+    report.scenarios.push_back(std::move(result));
+    ++report.planned;
+  }
+  report.verdict = reports::overall(report);
 }
 
 reports::Report empty_report(reports::ReportLane lane) {

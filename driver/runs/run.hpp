@@ -53,11 +53,25 @@ struct RunRequest {
 /// Called when a scenario starts, from any thread, but never by two threads at once.
 using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
 
+/// How far a run is.
+struct RunProgress {
+  std::size_t done = 0;
+  std::size_t total = 0;
+  std::size_t failures = 0;  ///< number of scenarios that ran and did not pass
+  std::string running;       ///< name of the scenario that started last
+};
+/// Called when a scenario starts and when one ends, from any thread, but never by two threads at
+/// once.
+using Watch = std::function<void(const RunProgress& progress)>;
+
 /// Runs all selected scenarios in file order.
-reports::Report run_all(const RunRequest& request, const Started& started);
+reports::Report run_all(const RunRequest& request, const Watch& watch);
 /// Runs scenarios that the caller has already read.
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
-                          const Started& started);
+                          const Watch& watch);
+/// Adds files that could not be read to the report, as scenarios that were not run. Its verdict is
+/// then not a pass.
+void add_unreadable(const std::vector<UnreadableFile>& files, reports::Report& report);
 
 /// Returns a report without results. It contains only the facts about program and machine that
 /// every report has.

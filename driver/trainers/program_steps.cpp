@@ -42,7 +42,7 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   const auto axes = views_of(trainer.axes);
   YAML::Node node = map.node("layout");
   if (node.IsScalar()) {
-    layout = layout_in_text(map, *map.text("layout"));
+    layout = layout_in_text(map, map.required("layout"));
   } else {
     YamlMap sizes = map.map("layout");
     for (const auto& axis : sizes.keys()) {
@@ -99,10 +99,8 @@ std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
 ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
   const TrainerFile& trainer = plan.trainer;
   ProgramKill kill;
-  if (!map.has("phase")) map.required("phase");
-  kill.phase = *map.word("phase", views_of(trainer.phases));
-  if (!map.has("rank")) map.required("rank");
-  kill.rank = *map.integer_in("rank", 0, trainer.world_of(life.layout) - 1);
+  kill.phase = map.needed("phase", map.word("phase", views_of(trainer.phases)));
+  kill.rank = map.needed("rank", map.integer_in("rank", 0, trainer.world_of(life.layout) - 1));
   const bool loads = kill.phase.starts_with("load");
   const bool first_load = loads && plan.lives.size() > 1;
   const ProgramDoes does = loads ? ProgramDoes::kLoad : ProgramDoes::kSave;
@@ -117,9 +115,9 @@ ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
 ProgramRerun read_rerun(YamlMap map) {
   ProgramRerun rerun;
   rerun.iteration = map.integer_in("iteration", 1, kProgramCountMax).value_or(1);
-  static_cast<void>(map.required("kind"));
-  rerun.kind = *map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
-                                    ProgramFault::kCorrect, ProgramFault::kRejected});
+  rerun.kind =
+      map.needed("kind", map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
+                                             ProgramFault::kCorrect, ProgramFault::kRejected}));
   rerun.rank = map.integer_in("rank", 0, kProgramCountMax);
   map.refuse_unknown();
   return rerun;
@@ -142,7 +140,7 @@ void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) 
     plan.lives.back().steps.push_back({.does = does});
     return;
   }
-  top.fail(node, "has a step '" + word + "'; " + kProgramSteps);
+  top.refuse(node, "has a step '" + word + "'; " + kProgramSteps);
 }
 
 void read_program_restart(YamlMap map, ProgramPlan& plan) {
@@ -170,7 +168,8 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
   ProgramLife& life = plan.lives.back();
   if (step.has("train")) {
     require_action(step, trainer, "train", node);
-    life.steps.push_back({ProgramDoes::kTrain, *step.integer_in("train", 1, kTrainMax)});
+    const auto steps = step.needed("train", step.integer_in("train", 1, kTrainMax));
+    life.steps.push_back({ProgramDoes::kTrain, steps});
   } else if (step.has("save")) {
     require_action(step, trainer, "save", node);
     YamlMap save = step.map("save");
@@ -181,7 +180,7 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
   } else if (step.has("fault")) {
     read_program_fault(step.map("fault"), trainer, life);
   } else if (step.has("exit")) {
-    const auto code = *step.integer_in("exit", 0, UINT8_MAX);
+    const auto code = step.needed("exit", step.integer_in("exit", 0, UINT8_MAX));
     if (std::find(trainer.exits.begin(), trainer.exits.end(), code) == trainer.exits.end()) {
       step.fail(node, "plans the exit code " + std::to_string(code) + "; " + trainer.name +
                           " plans: " + join(trainer.exits, ", "));
@@ -197,6 +196,7 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
       static_cast<void>(step.node(known));
     }
     step.refuse_unknown();
+    if (!step.keys().empty()) throw Unread();  // they are all unknown
     step.fail(node, std::string("does nothing; ") + kProgramSteps);
   }
   step.refuse_unknown();
@@ -300,23 +300,27 @@ ProgramPlan read_program(YamlMap& top, const std::string& trainers) {
   if (!top.has("steps")) top.required("steps");
   std::size_t ended = 0;  // number of lives that a kill or an exit has ended
   int number = 0;
+  bool sound = true;
   for (const auto& step : top.items("steps")) {
     ++number;
-    const std::size_t lives = plan.lives.size();
-    if (step.IsScalar()) {
-      read_program_word(top, step, plan);
-    } else {
-      read_program_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
-                        plan);
-    }
-    if (ended == lives && plan.lives.size() == lives) {
-      top.fail(step, "does something after the life has ended by a kill, an exit or a command");
-    }
-    const bool ends = !step.IsScalar() && (step["kill"] || step["exit"] || step["incarnation"]);
-    if (ends) ended = plan.lives.size();
+    const auto read = [&] {
+      const std::size_t lives = plan.lives.size();
+      if (step.IsScalar()) {
+        read_program_word(top, step, plan);
+      } else {
+        read_program_step({step, top.file(), "step " + std::to_string(number), top.bindings()},
+                          step, plan);
+      }
+      if (ended == lives && plan.lives.size() == lives) {
+        top.fail(step, "does something after the life has ended by a kill, an exit or a command");
+      }
+      const bool ends = !step.IsScalar() && (step["kill"] || step["exit"] || step["incarnation"]);
+      if (ends) ended = plan.lives.size();
+    };
+    sound = top.attempt(read, sound) && sound;
   }
-  read_program_expect(top.map("expect"), plan);
-  require_program_sense(top, plan);
+  sound = top.attempt([&] { read_program_expect(top.map("expect"), plan); }) && sound;
+  if (sound) require_program_sense(top, plan);
   return plan;
 }
 

@@ -49,18 +49,12 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-/// Returns "file:line:column"; the file alone if the node has no place in it.
-std::string place_of(const std::string& file, const YAML::Mark& mark) {
-  if (mark.line < 0) return file;
-  return file + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
-}
-
 /// Refuses two kinds of input that yaml-cpp accepts: aliases that turn a small text into an endless
 /// or exponential tree, and bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {
-    throw Error(Code::kUsage, why, {.file = place_of(file, node.Mark())});
+    throw MistakeError({file, node.Mark().line, node.Mark().column, why});
   };
   if (depth > kDepthMax || nodes_left == 0) {
     refuse("too deep or too large once its aliases (*name) are followed; write out their values");
@@ -77,16 +71,80 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
   }
 }
 
+struct TextLine {
+  std::string_view text;
+  bool is_blank() const {
+    const auto first = text.find_first_not_of(" \t\r");
+    return first == std::string_view::npos || text[first] == '#';
+  }
+  /// True if the line is this marker of documents, "---" or "...", perhaps with content after it.
+  bool begins_with(std::string_view marker) const {
+    return text.starts_with(marker) &&
+           (text.size() == marker.size() || text.find_first_of(" \t\r") == marker.size());
+  }
+};
+
+std::vector<TextLine> lines_of(std::string_view text) {
+  std::vector<TextLine> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    lines.push_back({text.substr(0, end)});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+/// Refuses a text without content, and one with a second document, which yaml-cpp would ignore.
+void require_one_document(const std::string& text, const std::string& file) {
+  bool begun = false;
+  bool ended = false;
+  int number = 0;
+  for (const auto& line : lines_of(text)) {
+    const int at = number++;
+    if (line.is_blank()) continue;
+    const bool begins = line.begins_with("---");
+    const bool ends = line.begins_with("...");
+    if (begun && (begins || (ended && !ends))) {
+      throw MistakeError(
+          {file, at, 0, "a second YAML document begins here; put it into a file of its own"});
+    }
+    ended = ended || (begun && ends);
+    // A marker alone and a directive (%YAML 1.2) are no content yet.
+    const bool alone = begins && TextLine{line.text.substr(3)}.is_blank();
+    begun = begun || !(alone || ends || line.text.starts_with('%'));
+  }
+  if (!begun) throw MistakeError({file, -1, -1, "the file is empty"});
+}
+
+struct LineAndColumn {
+  int line = 0;
+  int column = 0;
+};
+
+/// Returns the place of a tab in the indentation of this line or of one beside it, where yaml-cpp
+/// has found something wrong.
+std::optional<LineAndColumn> tab_near(const std::string& text, int line) {
+  const auto lines = lines_of(text);
+  for (const int at : {line, line - 1, line + 1}) {
+    if (at < 0 || static_cast<std::size_t>(at) >= lines.size()) continue;
+    const auto& found = lines[static_cast<std::size_t>(at)];
+    const auto tab = found.text.find('\t');
+    if (found.is_blank() || tab == std::string_view::npos) continue;
+    if (found.text.find_first_not_of(' ') == tab) return LineAndColumn{at, static_cast<int>(tab)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
-  if (!node_.IsMap()) fail(node_, "must be a mapping (key: value)");
+  if (!node_.IsMap()) refuse(node_, "must be a mapping (key: value)");
   std::set<std::string_view> seen;  // views of strings that the node owns
   for (const auto& entry : node_) {
-    if (!entry.first.IsScalar()) fail(entry.first, "has a key that is not text");
+    if (!entry.first.IsScalar()) refuse(entry.first, "has a key that is not text");
     if (!seen.insert(entry.first.Scalar()).second) {
-      fail(entry.first, "has the key '" + entry.first.Scalar() + "' twice");
+      note(entry.first, "has the key '" + entry.first.Scalar() + "' twice");
     }
   }
 }
@@ -109,11 +167,11 @@ YAML::Node YamlMap::bound(const YAML::Node& value) const {
     }
     if (!known.ends_with(".next")) names.push_back(known);
   }
-  if (names.empty()) fail(value, "says $" + name + ", and the file has no 'each'");
+  if (names.empty()) refuse(value, "says $" + name + ", and the file has no 'each'");
   const std::string near = closest(name, names);
-  fail(value,
-       "says $" + name + ", which 'each' does not name" +
-           (near.empty() ? "; it names: " + join(names, ", ") : "; did you mean '$" + near + "'?"));
+  refuse(value, "says $" + name + ", which 'each' does not name" +
+                    (near.empty() ? "; it names: " + join(names, ", ")
+                                  : "; did you mean '$" + near + "'?"));
 }
 
 void YamlMap::know(std::string_view key) {
@@ -139,7 +197,7 @@ YamlMap YamlMap::map(std::string_view key) {
 
 std::vector<YAML::Node> YamlMap::items(std::string_view key) {
   const YAML::Node list = required_node(key);
-  if (!list.IsSequence()) fail(list, "wants a list under '" + std::string(key) + "'");
+  if (!list.IsSequence()) refuse(list, "wants a list under '" + std::string(key) + "'");
   std::vector<YAML::Node> items;
   for (const auto& item : list) items.push_back(bound(item));
   return items;
@@ -152,41 +210,47 @@ std::vector<std::string> YamlMap::keys() const {
 }
 
 std::optional<std::string> YamlMap::text(std::string_view key) {
-  if (!has(key)) {
-    know(key);
-    return std::nullopt;
-  }
-  const YAML::Node value = node(key);
-  if (!value.IsScalar()) fail(value, "wants one value under '" + std::string(key) + "'");
-  if (value.Scalar().size() > kTextMax) fail(value, "has a text that is too long");
-  return value.Scalar();
+  know(key);
+  if (!has(key)) return std::nullopt;
+  return or_nothing([&]() -> std::optional<std::string> {
+    const YAML::Node value = node(key);
+    if (!value.IsScalar()) refuse(value, "wants one value under '" + std::string(key) + "'");
+    if (value.Scalar().size() > kTextMax) refuse(value, "has a text that is too long");
+    return value.Scalar();
+  });
+}
+
+template <class T>
+std::optional<T> YamlMap::value(std::string_view key, std::string_view wanted) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  T value = {};
+  if (YAML::convert<T>::decode(YAML::Node(*written), value)) return value;
+  note(node(key), "wants " + std::string(wanted) + " under '" + std::string(key) + "', not '" +
+                      *written + "'");
+  return std::nullopt;
 }
 
 std::optional<Code> YamlMap::code(std::string_view key) {
   const auto name = text(key);
   if (!name) return std::nullopt;
   const auto code = code_named(*name);
-  if (!code || !is_error(*code)) fail(node(key), "knows no code " + *name);
-  return code;
+  if (code && is_error(*code)) return code;
+  note(node(key), "knows no code " + *name);
+  return std::nullopt;
 }
 
 std::optional<std::int64_t> YamlMap::integer(std::string_view key) {
-  const auto written = text(key);
-  if (!written) return std::nullopt;
-  std::int64_t value = 0;
-  if (!YAML::convert<std::int64_t>::decode(YAML::Node(*written), value)) {
-    fail(node(key),
-         "wants a whole number under '" + std::string(key) + "', not '" + *written + "'");
-  }
-  return value;
+  return value<std::int64_t>(key, "a whole number");
 }
 
 std::optional<std::int64_t> YamlMap::integer_in(std::string_view key, std::int64_t least,
                                                 std::int64_t most) {
   const auto value = integer(key);
   if (!value || (*value >= least && *value <= most)) return value;
-  fail(node(key), "wants " + std::string(key) + " from " + std::to_string(least) + " to " +
+  note(node(key), "wants " + std::string(key) + " from " + std::to_string(least) + " to " +
                       std::to_string(most) + ", not " + std::to_string(*value));
+  return std::nullopt;
 }
 
 std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
@@ -194,8 +258,9 @@ std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
   for (const auto& written : texts(key)) {
     std::int64_t number = 0;
     if (!YAML::convert<std::int64_t>::decode(YAML::Node(written), number)) {
-      fail(node(key),
+      note(node(key),
            "wants whole numbers under '" + std::string(key) + "', not '" + written + "'");
+      return {};
     }
     numbers.push_back(number);
   }
@@ -203,87 +268,77 @@ std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
 }
 
 std::optional<bool> YamlMap::flag(std::string_view key) {
-  const auto written = text(key);
-  if (!written) return std::nullopt;
-  bool value = false;
-  if (!YAML::convert<bool>::decode(YAML::Node(*written), value)) {
-    fail(node(key), "wants true or false under '" + std::string(key) + "', not '" + *written + "'");
-  }
-  return value;
+  return value<bool>(key, "true or false");
 }
 
-void YamlMap::require_word(const YAML::Node& at, std::string_view key, const std::string& word,
-                           std::span<const std::string_view> words) const {
-  if (std::find(words.begin(), words.end(), word) != words.end()) return;
+/// Returns whether `word` is one of `words`, and notes a mistake if not.
+bool YamlMap::is_known(const YAML::Node& at, std::string_view key, const std::string& word,
+                       std::span<const std::string_view> words) const {
+  if (std::find(words.begin(), words.end(), word) != words.end()) return true;
   const std::string near = closest(word, words);
-  fail(at,
+  note(at,
        "knows no '" + word + "' under '" + std::string(key) + "'" +
            (near.empty() ? "; there are: " + join(words, ", ") : "; did you mean '" + near + "'?"));
+  return false;
 }
 
 std::optional<std::string> YamlMap::word(std::string_view key,
                                          std::span<const std::string_view> words) {
   auto written = text(key);
-  if (written) require_word(node(key), key, *written, words);
+  if (written && !is_known(node(key), key, *written, words)) return std::nullopt;
   return written;
 }
 
 std::vector<std::string> YamlMap::words(std::string_view key,
                                         std::span<const std::string_view> words) {
-  auto written = texts(key);
-  for (auto word = written.begin(); word != written.end(); ++word) {
-    require_word(node(key), key, *word, words);
-    if (std::find(written.begin(), word, *word) != word) {
-      fail(node(key), "names '" + *word + "' twice under '" + std::string(key) + "'");
+  std::vector<std::string> known;
+  for (auto& word : texts(key)) {
+    if (!is_known(node(key), key, word, words)) continue;
+    if (std::find(known.begin(), known.end(), word) != known.end()) {
+      note(node(key), "names '" + word + "' twice under '" + std::string(key) + "'");
+      continue;
     }
+    known.push_back(std::move(word));
   }
-  return written;
+  return known;
 }
 
 std::optional<double> YamlMap::number(std::string_view key) {
-  const auto written = text(key);
-  if (!written) return std::nullopt;
-  double value = 0;
-  if (!YAML::convert<double>::decode(YAML::Node(*written), value)) {
-    fail(node(key), "wants a number under '" + std::string(key) + "', not '" + *written + "'");
-  }
-  return value;
+  return value<double>(key, "a number");
 }
 
 std::vector<std::string> YamlMap::texts(std::string_view key) {
-  if (!has(key)) {
-    know(key);
-    return {};
-  }
-  const YAML::Node value = node(key);
-  if (value.IsScalar()) return {value.Scalar()};
-  if (!value.IsSequence()) fail(value, "wants a list under '" + std::string(key) + "'");
-  std::vector<std::string> items;
-  for (const auto& written : value) {
-    const YAML::Node item = bound(written);
-    if (!item.IsScalar()) fail(item, "wants a list of texts under '" + std::string(key) + "'");
-    items.push_back(item.Scalar());
-  }
-  return items;
+  know(key);
+  if (!has(key)) return {};
+  return or_nothing([&]() -> std::vector<std::string> {
+    const YAML::Node value = node(key);
+    if (value.IsScalar()) return {value.Scalar()};
+    if (!value.IsSequence()) refuse(value, "wants a list under '" + std::string(key) + "'");
+    std::vector<std::string> items;
+    for (const auto& written : value) {
+      const YAML::Node item = bound(written);
+      if (!item.IsScalar()) refuse(item, "wants a list of texts under '" + std::string(key) + "'");
+      items.push_back(item.Scalar());
+    }
+    return items;
+  });
 }
 
-std::string YamlMap::required(std::string_view key) {
-  auto value = text(key);
-  if (!value) fail_lacking(key);
-  return *value;
-}
+std::string YamlMap::required(std::string_view key) { return needed(key, text(key)); }
 
-/// Throws because the key is missing. The message suggests a present key with a similar name.
-void YamlMap::fail_lacking(std::string_view key) const {
+/// Throws because the key is missing. The message suggests a present key with a similar name, which
+/// is then no longer unknown.
+void YamlMap::fail_lacking(std::string_view key) {
   const std::array<std::string_view, 1> wanted = {key};
   for (const auto& entry : node_) {
     const std::string& present = entry.first.Scalar();
     if (std::find(known_.begin(), known_.end(), present) != known_.end()) continue;
     if (closest(present, wanted).empty()) continue;
-    fail(entry.first, "has the unknown key '" + present + "'; did you mean '" + std::string(key) +
-                          "', which it lacks?");
+    know(present);
+    refuse(entry.first, "has the unknown key '" + present + "'; did you mean '" + std::string(key) +
+                            "', which it lacks?");
   }
-  fail(node_, "lacks '" + std::string(key) + "'");
+  refuse(node_, "lacks '" + std::string(key) + "'");
 }
 
 void YamlMap::refuse_unknown() const {
@@ -291,14 +346,28 @@ void YamlMap::refuse_unknown() const {
     const std::string& key = entry.first.Scalar();
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string near = closest(key, known_);
-    fail(entry.first, "has the unknown key '" + key + "'" +
+    note(entry.first, "has the unknown key '" + key + "'" +
                           (near.empty() ? "; it may have: " + join(known_, ", ")
                                         : "; did you mean '" + near + "'?"));
   }
 }
 
+Mistake YamlMap::mistake(const YAML::Node& at, const std::string& message) const {
+  return {file_, at.Mark().line, at.Mark().column, what_ + " " + message};
+}
+
+void YamlMap::note(const YAML::Node& at, const std::string& message) const {
+  if (mistakes() == nullptr) throw MistakeError(mistake(at, message));
+  mistakes()->add_form(mistake(at, message));
+}
+
+void YamlMap::refuse(const YAML::Node& at, const std::string& message) const {
+  note(at, message);
+  throw Unread();
+}
+
 void YamlMap::fail(const YAML::Node& at, const std::string& message) const {
-  throw Error(Code::kUsage, what_ + " " + message, {.file = place_of(file_, at.Mark())});
+  throw MistakeError(mistake(at, message));
 }
 
 std::string read_yaml_text(const std::string& file) {
@@ -306,17 +375,24 @@ std::string read_yaml_text(const std::string& file) {
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) throw Error(Code::kNotFound, failed.message(), {.file = file});
   if (size > kFileBytesMax) throw Error(Code::kUsage, "more than 64 KiB", {.file = file});
-  return text_of(file);
+  std::string text = text_of(file);
+  if (text.empty() && size > 0) throw Error(Code::kIo, "can't be read", {.file = file});
+  return text;
 }
 
 YAML::Node load_yaml(const std::string& text, const std::string& file) {
+  require_one_document(text, file);
   try {
     YAML::Node root = YAML::Load(text);
     std::size_t nodes_left = kNodesMax;
     check_tree(root, file, 0, nodes_left);
     return root;
   } catch (const YAML::Exception& error) {
-    throw Error(Code::kUsage, "no YAML: " + error.msg, {.file = place_of(file, error.mark)});
+    if (const auto tab = tab_near(text, error.mark.line)) {
+      throw MistakeError({file, tab->line, tab->column,
+                          "the line is indented with a tab; YAML wants spaces there"});
+    }
+    throw MistakeError({file, error.mark.line, error.mark.column, "no YAML: " + error.msg});
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 // Reads a YAML mapping strictly: unknown and duplicate keys are errors with a suggestion, and every
 // error names file, line and column. yaml-cpp itself silently keeps duplicates. If a table of
-// bindings is given, a value written as $name is replaced by the value of `name` in the table.
+// bindings is given, a value written as $name is replaced by the value of `name` in the table. If
+// the bindings have a list of mistakes, a mistake is added to it, and reading goes on; otherwise
+// the first mistake is thrown.
 
 #include <yaml-cpp/yaml.h>
 
@@ -15,21 +17,25 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/yaml/mistakes.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
 
-/// Values for $names. This table must outlive the maps that use it.
+/// Values for $names, and the place for mistakes. This must outlive the maps that use it.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
-  std::set<std::string> used;  ///< names that were looked up
+  std::set<std::string> used;    ///< names that were looked up
+  Mistakes* mistakes = nullptr;  ///< null to throw the first mistake
 };
 
 class YamlMap {
  public:
   /// `what` is the mapping's name in messages, such as "job" or "step 3". Throws USAGE if `node` is
   /// not a mapping or repeats a key. If `bindings` is given, replaces each scalar value $name by
-  /// the value bound to `name`, and throws USAGE if no value is bound to it.
+  /// the value bound to `name`, and throws USAGE if no value is bound to it. Where this class
+  /// throws USAGE and the bindings collect mistakes, it adds a mistake of form: functions that
+  /// return an optional or a list then return nothing, and all others throw Unread.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
@@ -62,6 +68,9 @@ class YamlMap {
   std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
   /// Like text(), but throws USAGE if the mapping lacks the key.
   std::string required(std::string_view key);
+  /// Returns the value that was read under `key`. Throws USAGE if the mapping lacks the key.
+  template <class T>
+  T needed(std::string_view key, std::optional<T> value);
 
   /// Returns the items of the list under `key`. Throws USAGE if there is no such list.
   std::vector<YAML::Node> items(std::string_view key);
@@ -71,14 +80,32 @@ class YamlMap {
   /// Throws USAGE if the mapping has a key that no call has read. The message suggests a similar
   /// known key, or else lists all known keys.
   void refuse_unknown() const;
+  /// Throws USAGE for a mistake of form: one that is a mistake whatever stands elsewhere.
+  [[noreturn]] void refuse(const YAML::Node& at, const std::string& message) const;
+  /// Throws USAGE for a mistake of sense.
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
+  /// Reads a part of the file by calling `read`. If mistakes are collected, adds the error that
+  /// `read` throws. Returns true if the part has no mistake. If `sound` is false, other parts are
+  /// wrong, and only mistakes of form are added.
+  template <class Read>
+  bool attempt(Read read, bool sound = true) const;
   const std::string& file() const { return file_; }
   Bindings* bindings() const { return bindings_; }
 
  private:
-  [[noreturn]] void fail_lacking(std::string_view key) const;
-  void require_word(const YAML::Node& at, std::string_view key, const std::string& word,
-                    std::span<const std::string_view> words) const;
+  /// Like refuse(), but returns if mistakes are collected.
+  void note(const YAML::Node& at, const std::string& message) const;
+  /// Calls `read`. Returns an empty result if it throws Unread.
+  template <class Read>
+  static auto or_nothing(Read read) -> decltype(read());
+  Mistakes* mistakes() const { return bindings_ == nullptr ? nullptr : bindings_->mistakes; }
+  Mistake mistake(const YAML::Node& at, const std::string& message) const;
+  [[noreturn]] void fail_lacking(std::string_view key);
+  /// Reads a value of the type T, which is described by `wanted`.
+  template <class T>
+  std::optional<T> value(std::string_view key, std::string_view wanted);
+  bool is_known(const YAML::Node& at, std::string_view key, const std::string& word,
+                std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
   /// Remembers that the key is known, so that refuse_unknown() accepts it.
   void know(std::string_view key);
@@ -89,6 +116,44 @@ class YamlMap {
   Bindings* bindings_;
   std::vector<std::string> known_;
 };
+
+template <class T>
+T YamlMap::needed(std::string_view key, std::optional<T> value) {
+  if (value) return *std::move(value);
+  if (!has(key)) fail_lacking(key);
+  throw Unread();
+}
+
+template <class Read>
+bool YamlMap::attempt(Read read, bool sound) const {
+  if (mistakes() == nullptr) {
+    read();
+    return true;
+  }
+  const std::size_t before = mistakes()->met();
+  const bool judged = mistakes()->judge_sense(false);
+  mistakes()->judge_sense(judged && sound);
+  bool ended = true;
+  try {
+    read();
+  } catch (const Unread&) {
+    ended = false;
+  } catch (const Error& error) {
+    ended = false;
+    mistakes()->add_sense(error, file_);
+  }
+  mistakes()->judge_sense(judged);
+  return ended && mistakes()->met() == before;
+}
+
+template <class Read>
+auto YamlMap::or_nothing(Read read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const Unread&) {
+    return {};
+  }
+}
 
 template <class T>
 std::optional<T> YamlMap::one_of(std::string_view key, std::initializer_list<T> values) {
@@ -114,8 +179,8 @@ std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values)
 
 /// Returns the file's content. Throws NOT_FOUND, or USAGE if it has more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// Parses the text. Throws USAGE, with line and column, if the text is not YAML or not UTF-8, or if
-/// it has endless aliases.
+/// Parses the text. Throws USAGE, with line and column, if the text is not YAML or not UTF-8, if it
+/// has endless aliases, if it is empty, or if it has more than one document.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
+#include "core/base/nearest.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutant_tables.hpp"
@@ -38,10 +39,10 @@ const Mutant& mutant_named(std::string_view name) {
     if (mutant.name == name) return mutant;
     names.emplace_back(mutant.name);
   }
-  const std::string near = closest(name, names);
-  throw Error(Code::kUsage, "there is no mutant '" + std::string(name) + "'" +
-                                (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                                " Known: " + join(names, ", "));
+  constexpr std::size_t kShown = 5;
+  throw Error(Code::kUsage, "there is no mutant '" + std::string(name) + "'; its nearest names: " +
+                                join(nearest(name, std::move(names), kShown), ", ") +
+                                "; 'reprise mutants --list' shows all");
 }
 
 namespace {

@@ -172,7 +172,7 @@ TEST(Run, the_gpu_lane_says_that_it_was_not_run) {
   if (result.verdict != Verdict::kNotRun) GTEST_SKIP() << "this machine has GPUs";
   EXPECT_FALSE(result.reason.empty());
   const RunRequest request{.selection = {}, .lane = LaneKind::kGpu, .options = {}};
-  const auto quietly = [](std::size_t, std::size_t, const std::string&) {};
+  const auto quietly = [](const RunProgress&) {};
   const reports::Report report = run_these({read_scenario(kSkeleton)}, request, quietly);
   EXPECT_EQ(report.verdict, Verdict::kNotRun);
   EXPECT_EQ(report.not_claimed.front(), "lane gpu: not run: " + result.reason);

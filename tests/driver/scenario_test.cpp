@@ -213,7 +213,7 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {with("[floor-vs-ceil-chunk]", "[nosuch]"), "there is no mutant 'nosuch'", "x.yaml"},
       {with("[floor-vs-ceil-chunk]", "[floor-vs-ceil-chunk, floor-vs-ceil-chunk]"), "twice",
        "x.yaml"},
-      {with("caught:", "lanes: [cpu]\nlanes_reason: r\ncaught:"), "there are: sim, mpi, gpu",
+      {with("caught:", "lanes: [cpu]\nlanes_reason: r\ncaught:"), "did you mean 'gpu'?",
        "x.yaml"},
       {with("  - save\n", ""), "before anything was saved", "x.yaml"},
       {with("  - restart: {layout: {tp: 4}}\n", ""), "never restarts", "x.yaml"},
@@ -238,7 +238,7 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {with("gpt-tiny", "\xff"), "not UTF-8", "x.yaml:3"},
       {with("gpt-tiny", "\xed\xa0\x80"), "not UTF-8", "x.yaml:3"},
       {"a: [", "no YAML", "x.yaml:1"},
-      {"", "mapping", "x.yaml"},
+      {"", "the file is empty", "x.yaml"},
       {"- a\n- b\n", "mapping", "x.yaml:1"},
   };
   for (const auto& row : rows) {

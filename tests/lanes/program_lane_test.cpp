@@ -106,7 +106,7 @@ TEST(ProgramLane, JudgesOurOwnEngine) {
                                          .programs = true},
                            .lane = LaneKind::kProgram,
                            .options = lane_options()};
-  const auto report = run_all(request, [](std::size_t, std::size_t, const std::string&) {});
+  const auto report = run_all(request, [](const RunProgress&) {});
   EXPECT_GE(report.scenarios.size(), 13U);
   for (const auto& result : report.scenarios) {
     EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.name << ": " << result.reason;

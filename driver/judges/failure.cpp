@@ -1,0 +1,229 @@
+#include "driver/judges/failure.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "driver/judges/life_end.hpp"
+#include "driver/judges/life_judge.hpp"
+#include "driver/record/history.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::size_t kConsequencesMax = 12;
+
+/// Adds "tp1" for each of these axes of the mesh that has several ranks.
+void add_coordinates(const Mesh& mesh, GroupRank member, const std::vector<std::string_view>& axes,
+                     std::string& text) {
+  for (const auto axis : axes) {
+    if (mesh.axis_size(axis) <= 1) continue;
+    text += (text.empty() ? "" : " ") + std::string(axis) +
+            std::to_string(mesh.coordinate(member, axis));
+  }
+}
+
+/// Returns the coordinates in one layout. `ranks` are those of its module.
+std::string coordinates_in(const sim::Layout& layout, const std::vector<GlobalRank>& ranks,
+                           std::int32_t rank) {
+  const Mesh dense = sim::dense_mesh(layout, ranks);
+  const auto member = dense.members().rank_of(GlobalRank{rank});
+  if (!member) return "";
+  const Mesh experts = sim::expert_mesh(layout, ranks);
+  std::string text;
+  add_coordinates(dense, *member, {"tp", "cp"}, text);
+  add_coordinates(experts, *member, {"ep"}, text);
+  if (layout.etp != 0 && layout.etp != layout.tp) {
+    add_coordinates(experts, *member, {"etp"}, text);
+  }
+  if (layout.dp_replicate > 1) {
+    add_coordinates(dense, *member, {"dp_shard", "dp_replicate"}, text);
+  } else if (layout.dp > 1) {
+    text += (text.empty() ? "dp" : " dp") + std::to_string(dense.coordinate(*member, "dp_shard"));
+  }
+  add_coordinates(dense, *member, {"pp"}, text);
+  return text;
+}
+
+/// Returns the step of all saves or all loads of the life; nothing if there are several.
+std::optional<std::int64_t> only_step(const IncarnationRecord& life, std::string_view phase) {
+  std::set<std::int64_t> steps;
+  for (const auto& rank : life.ranks) {
+    for (const auto& save : rank.saves) {
+      if (phase == "save") steps.insert(save.point.step.value);
+    }
+    for (const auto& load : rank.loads) {
+      if (phase == "load") steps.insert(load.step);
+    }
+  }
+  if (steps.size() != 1) return std::nullopt;
+  return *steps.begin();
+}
+
+RulingText as_text(const Ruling& ruling, std::string_view phase) {
+  std::ostringstream text;
+  text << ruling;
+  std::optional<std::int32_t> rank;
+  if (ruling.rank) rank = ruling.rank->value;
+  return {.code = ruling.code,
+          .text = text.str(),
+          .rank = rank,
+          .key = ruling.key,
+          .phase = std::string(phase)};
+}
+
+/// Collects consequences. The findings of a life with one code become one, with the first text.
+class Follows {
+ public:
+  explicit Follows(const Judgement& cause) : cause_(cause) {}
+
+  void add(std::size_t life, std::optional<std::int32_t> rank, RulingCode code,
+           const std::string& text) {
+    const std::string own = without_code(text, code);
+    if (is_cause(life, rank, code, own)) return;
+    Group& group = group_of(life, std::string(name_of(code)), own);
+    ++group.findings;
+    if (!rank) return;
+    auto& ranks = group.shown.ranks;
+    const auto place = std::lower_bound(ranks.begin(), ranks.end(), *rank);
+    if (place == ranks.end() || *place != *rank) ranks.insert(place, *rank);
+  }
+
+  void add(const FoundDifference& first) {
+    Group& group = group_of(first.life, "", "first difference: " + values_text(*first.difference));
+    group.shown.ranks = {first.difference->rank};
+    group.findings = 1;
+  }
+
+  void move_to(reports::Failure& failure) {
+    for (auto& group : groups_) {
+      if (failure.consequences.size() == kConsequencesMax) break;
+      if (group.findings > 1) {
+        group.shown.text += " (and " + std::to_string(group.findings - 1) + " more like it)";
+      }
+      failure.consequences.push_back(std::move(group.shown));
+    }
+    failure.consequences_left_out = groups_.size() - failure.consequences.size();
+  }
+
+ private:
+  /// The cause's own text may begin with its rank.
+  bool is_cause(std::size_t life, std::optional<std::int32_t> rank, RulingCode code,
+                const std::string& text) const {
+    return life == cause_.life && rank == cause_.rank && code == cause_.code &&
+           cause_.reason.ends_with(text);
+  }
+
+  struct Group {
+    reports::Consequence shown;
+    std::uint64_t findings = 0;
+  };
+
+  /// Returns the group of this life and code. If there is none yet, it gets this text.
+  Group& group_of(std::size_t life, const std::string& code, const std::string& text) {
+    for (auto& group : groups_) {
+      if (group.shown.life == life && group.shown.code == code) return group;
+    }
+    groups_.push_back({{.life = life, .code = code, .text = text}, 0});
+    return groups_.back();
+  }
+
+  const Judgement& cause_;
+  std::vector<Group> groups_;
+};
+
+/// Adds the errors by which ranks of the life ended. A planned death follows from nothing else.
+void add_ends(std::size_t number, const IncarnationRecord& life, Follows& follows) {
+  for (const auto& rank : life.ranks) {
+    if (rank.ending == Ending::kReturned || died_as_planned(rank)) continue;
+    follows.add(number, rank.result.rank, rank.code.value_or(Code::kInternal), rank.message);
+  }
+}
+
+void add_rulings(std::size_t number, const IncarnationRecord& life, Follows& follows) {
+  for (const auto& rank : life.ranks) {
+    for (const auto& ruling : rank.rulings) {
+      follows.add(number, rank.result.rank, ruling.code, ruling.text);
+    }
+  }
+  for (const auto& ruling : rulings_on_all(life)) {
+    follows.add(number, ruling.rank, ruling.code, ruling.text);
+  }
+}
+
+/// True if the difference was found where the cause was, so that it shows the cause's harm itself.
+bool is_of_cause(const FoundDifference& first, const Judgement& found) {
+  return first.difference && found.life == first.life &&
+         (!found.rank || *found.rank == first.difference->rank) &&
+         (found.key.empty() || found.key == first.difference->key);
+}
+
+void put_values(const reports::FirstDifference& first, reports::Failure& failure) {
+  failure.rank = first.rank;
+  failure.key = first.key;
+  failure.index = first.index;
+  failure.saved = first.saved;
+  failure.loaded = first.loaded;
+  failure.comes_from = first.comes_from;
+}
+
+}  // namespace
+
+std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::int32_t rank) {
+  std::string text;
+  for (const auto& module : modules) {
+    const std::string own = coordinates_in(module.layout, module.ranks, rank);
+    if (own.empty()) continue;
+    text += (text.empty() ? "" : ", ") + module.name + (module.name.empty() ? "" : " ") + own;
+  }
+  return text;
+}
+
+std::vector<RulingText> rulings_on_all(const IncarnationRecord& life) {
+  std::vector<RulingText> all;
+  for (const auto& [phase, rulings] : judge_phases(life)) {
+    for (const auto& ruling : rulings) {
+      all.push_back(as_text(ruling, phase));
+      all.back().step = only_step(life, phase);
+    }
+  }
+  all.insert(all.end(), life.rulings.begin(), life.rulings.end());
+  return all;
+}
+
+std::string values_text(const reports::FirstDifference& first) {
+  std::string index;
+  for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
+  return first.key + "[" + index + "] saved " + first.saved + ", loaded " + first.loaded +
+         ", which is " + first.comes_from;
+}
+
+reports::Failure failure_of(const Scenario& scenario, std::span<const IncarnationRecord> lives,
+                            const Judgement& found, const FoundDifference& first) {
+  reports::Failure failure{.cause = found.reason,
+                           .life = found.life,
+                           .step = found.step,
+                           .phase = found.phase,
+                           .rank = found.rank,
+                           .key = found.key};
+  const bool shows_values = is_of_cause(first, found);
+  if (shows_values) put_values(*first.difference, failure);
+  Follows follows(found);
+  if (!shows_values && first.difference) follows.add(first);
+  if (found.life) {
+    const IncarnationRecord& life = lives[*found.life];
+    failure.layout = life.layout;
+    const bool is_job =
+        *found.life < scenario.incarnations.size() && !scenario.incarnations[*found.life].command;
+    if (failure.rank && is_job) {
+      failure.coordinates = coordinates_of(modules_of(scenario, *found.life), *failure.rank);
+    }
+    add_ends(*found.life, life, follows);
+    for (std::size_t i = *found.life; i < lives.size(); ++i) add_rulings(i, lives[i], follows);
+  }
+  follows.move_to(failure);
+  return failure;
+}
+
+}  // namespace reprise::driver

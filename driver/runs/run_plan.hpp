@@ -1,0 +1,28 @@
+#pragma once
+// Says what a run would do, without running anything.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/lanes/lane.hpp"
+#include "driver/language/scenario.hpp"
+#include "reports/report.hpp"
+
+namespace reprise::driver {
+
+/// What would become of scenarios on a lane of this machine.
+struct LanePlan {
+  LaneKind lane = LaneKind::kSim;
+  std::vector<const Scenario*> runs = {};
+  std::vector<reports::Skipped> skipped = {};
+};
+
+/// The scenarios must outlive the plan.
+LanePlan plan_of(const std::vector<Scenario>& scenarios, LaneKind lane, const LaneOptions& options);
+
+/// Returns what a layout leaves unsaid and what is not 1 by default, such as "etp defaults to tp
+/// (2)"; empty if it says everything.
+std::vector<std::string> unnamed_defaults(const Scenario& scenario);
+
+}  // namespace reprise::driver

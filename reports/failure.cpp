@@ -1,0 +1,98 @@
+#include "reports/failure.hpp"
+
+#include <sstream>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+constexpr std::size_t kLabelWidth = 14;
+
+void put_field(std::ostream& out, const std::string& label, const std::string& text) {
+  if (text.empty()) return;
+  out << "  " << label << ':' << std::string(kLabelWidth - label.size() - 1, ' ') << text << '\n';
+}
+
+std::string life_text(std::size_t life, const std::string& layout) {
+  return std::to_string(life) + (layout.empty() ? "" : " (" + layout + ")");
+}
+
+std::string rank_text(const Failure& failure) {
+  if (!failure.rank) return "";
+  return std::to_string(*failure.rank) +
+         (failure.coordinates.empty() ? "" : " = " + failure.coordinates);
+}
+
+std::string text_of(const Consequence& follows, const std::optional<std::size_t>& life) {
+  std::string where;
+  if (follows.life != life) where = "life " + std::to_string(follows.life);
+  if (!follows.ranks.empty()) where += (where.empty() ? "" : ", ") + ranks_text(follows.ranks);
+  return (where.empty() ? "" : where + ": ") + follows.code + (follows.code.empty() ? "" : ": ") +
+         follows.text;
+}
+
+}  // namespace
+
+std::string element_text(const std::string& key, const std::vector<std::int64_t>& index) {
+  if (index.empty()) return key;
+  std::string text;
+  for (const auto i : index) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  return key + "[" + text + "]";
+}
+
+std::string ranks_text(const std::vector<std::int32_t>& ranks) {
+  std::string text;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(ranks[first]);
+    if (last > first) text += (last == first + 1 ? ", " : "-") + std::to_string(ranks[last]);
+    first = last + 1;
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+std::string to_block(const ScenarioResult& result) {
+  std::ostringstream out;
+  const std::string code = result.code.empty() ? name_of(result.verdict) : result.code;
+  const Failure failure = result.failure.value_or(Failure{.cause = result.reason});
+  out << result.name << ": " << code << (failure.cause.empty() ? "" : ": ") << failure.cause
+      << '\n';
+  if (failure.life) put_field(out, "life", life_text(*failure.life, failure.layout));
+  if (failure.step) put_field(out, "step", std::to_string(*failure.step));
+  put_field(out, "phase", failure.phase);
+  put_field(out, "rank", rank_text(failure));
+  put_field(out, "key", element_text(failure.key, failure.index));
+  put_field(out, "saved", failure.saved);
+  put_field(out, "loaded", failure.loaded);
+  put_field(out, "comes from", failure.comes_from);
+  for (const auto& follows : failure.consequences) {
+    put_field(out, "then", text_of(follows, failure.life));
+  }
+  if (failure.consequences_left_out > 0) {
+    put_field(out, "then", std::to_string(failure.consequences_left_out) + " more findings");
+  }
+  if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
+  return out.str();
+}
+
+void restate_failure(ScenarioResult& result) {
+  if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) {
+    result.failure.reset();
+    return;
+  }
+  if (result.failure) return;
+  Failure& failure = result.failure.emplace();
+  failure.cause = result.reason;
+  if (!result.first_difference) return;
+  const FirstDifference& first = *result.first_difference;
+  failure.rank = first.rank;
+  failure.key = first.key;
+  failure.index = first.index;
+  failure.saved = first.saved;
+  failure.loaded = first.loaded;
+  failure.comes_from = first.comes_from;
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,44 @@
+#pragma once
+// Why and where a scenario did not pass, as fields: the cause first, then what follows from it.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::reports {
+
+/// A finding that follows from the cause, with all ranks of a life that have it.
+struct Consequence {
+  std::size_t life = 0;                  ///< index of the life in ScenarioResult::incarnations
+  std::vector<std::int32_t> ranks = {};  ///< empty if the finding concerns the whole life
+  std::string code = {};                 ///< empty if the finding is a first difference
+  std::string text = {};
+};
+
+/// Fields that are not known are empty. `key`, `index` and the values describe one element: the
+/// first difference, if the guilty rank has one. Otherwise only `key` may be known.
+struct Failure {
+  std::string cause = {};                 ///< explanation in words; the result has the code
+  std::optional<std::size_t> life = {};   ///< index of the life with the cause
+  std::string layout = {};                ///< layout of that life
+  std::optional<std::int64_t> step = {};  ///< iteration of the job at that time
+  std::string phase = {};                 ///< start, load, train, save, end, store or command
+  std::optional<std::int32_t> rank = {};  ///< the guilty rank
+  std::string coordinates = {};           ///< its place in the layout, such as "tp1 ep0 pp1"
+  std::string key = {};
+  std::vector<std::int64_t> index = {};
+  std::string saved = {};
+  std::string loaded = {};
+  std::string comes_from = {};  ///< whose value the loaded one really is
+  std::vector<Consequence> consequences = {};
+  std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
+};
+
+/// Returns the element of a failure or of a first difference as text, such as "w[0, 7]".
+std::string element_text(const std::string& key, const std::vector<std::int64_t>& index);
+/// Returns ranks as text, such as "rank 3" or "ranks 0-2, 4". The list must be sorted.
+std::string ranks_text(const std::vector<std::int32_t>& ranks);
+
+}  // namespace reprise::reports

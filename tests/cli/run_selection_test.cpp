@@ -1,0 +1,236 @@
+// Runs `reprise run` with selections, with files that have mistakes, and with interruptions.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+
+constexpr const char* kTwoRows = R"(proves: two rows pass
+tags: [quick]
+each: {k: [1, 2]}
+job: {model: gpt-tiny, layout: tp2, optimizer: {kind: adam}}
+steps: [{train: $k}, save, restart, {train: 1}]
+expect: {max_delta: 0}
+)";
+constexpr const char* kExperts = R"(proves: experts pass
+tags: [slow]
+job: {model: moe-tiny, layout: tp2 ep2 dp2, optimizer: {kind: adam}}
+steps: [{train: 1}, save, restart, {train: 1}]
+expect: {max_delta: 0}
+lanes: [mpi]
+lanes_reason: it wants real processes
+)";
+constexpr const char* kBad = R"(proves: nothing
+job: {model: gpt-tiny, layout: tp2, optimiser: {kind: adam}}
+steps: [{train: 1}, sav, restart, {train: 1}]
+expect: {max_delta: 0}
+)";
+
+/// A folder of scenarios.
+class Folder {
+ public:
+  void add(const std::string& name, const std::string& text) const {
+    std::ofstream(path() + "/" + name) << text;
+  }
+  const std::string& path() const { return directory_.path(); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+nlohmann::json report_in(const std::string& directory) {
+  return nlohmann::json::parse(text_of(directory + "/report.json"));
+}
+
+TEST(RunSelection, the_list_names_what_would_run_and_all_tags_and_runs_nothing) {
+  const Folder folder;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("experts.yaml", kExperts);
+  const auto result = run_program({"run", folder.path(), "--list", "--report", folder.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.out,
+            "t[k=1]  quick\n"
+            "t[k=2]  quick\n"
+            "\n"
+            "2 scenarios on lane sim; 1 would be skipped: --dry-run says why\n"
+            "tags: quick (2), slow (1)\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/report.json"));
+}
+
+TEST(RunSelection, a_dry_run_says_what_every_lane_would_do_and_what_layouts_leave_unsaid) {
+  const Folder folder;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("experts.yaml", kExperts);
+  const auto result = run_program({"run", folder.path(), "--dry-run"});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  for (const char* says : {"2 files, 3 scenarios selected; nothing was run\n",
+                           "lane sim: 2 would run, 1 would be skipped\n  t: 2 rows\n"
+                           "  skipped: experts: it wants real processes\n",
+                           "lane mpi: ", "lane gpu: ", "etp defaults to tp (2): experts\n"}) {
+    EXPECT_NE(result.out.find(says), std::string::npos) << says << result.all();
+  }
+}
+
+TEST(RunSelection, names_and_tags_hold_for_the_second_process_too) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("u.yaml", std::string(kTwoRows).replace(0, 22, "proves: two more pass\n"));
+  folder.add("bad.yaml", kBad);
+  const auto result = run_program({"run", folder.path(), "-k", "u[k=2] or nothing", "--not-tag",
+                                   "slow", "--double", "--keep-going", "--report", out.path()});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  const auto report = report_in(out.path());
+  EXPECT_EQ(report["determinism"]["runs_doubled"], 1) << result.all();
+  EXPECT_EQ(report["determinism"]["mismatches"], 0);
+  EXPECT_EQ(report["scenarios"][0]["name"], "u[k=2]");
+}
+
+TEST(RunSelection, an_expression_that_selects_nothing_names_what_is_near) {
+  const Folder folder;
+  folder.add("experts.yaml", kExperts);
+  const auto result = run_program({"run", folder.path(), "-k", "exprets"});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_NE(result.err.find("no name has 'exprets', the nearest are: experts"), std::string::npos)
+      << result.all();
+  const auto wrong = run_program({"run", folder.path(), "-k", "experts and"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.all();
+  EXPECT_NE(wrong.err.find("at character 12"), std::string::npos) << wrong.all();
+}
+
+TEST(RunSelection, a_misspelt_mutant_has_five_near_names) {
+  const Folder folder;
+  folder.add("t.yaml", kTwoRows);
+  const auto result = run_program({"run", folder.path(), "--mutant", "flor-vs-ceil-chunk"});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_NE(result.err.find("its nearest names: floor-vs-ceil-chunk, "), std::string::npos)
+      << result.all();
+  EXPECT_LT(result.err.size(), 400U) << result.all();
+}
+
+TEST(RunMistakes, of_all_files_are_told_and_nothing_runs) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("bad.yaml", kBad);
+  folder.add("empty.yaml", "");
+  for (const char* option : {"--quiet", "--dry-run", "--list"}) {
+    const auto result = run_program({"run", folder.path(), "--report", out.path(), option});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    for (const char* says :
+         {"bad.yaml:2:37: job has the unknown key 'optimiser'; did you mean 'optimizer'",
+          "\n  2 | job: {model: gpt-tiny, layout: tp2, optimiser: {kind: adam}}\n"
+          "    |                                     ^\n",
+          "bad.yaml:3:21: ", "empty.yaml: the file is empty\n", "3 mistakes in 2 of 3 files\n"}) {
+      EXPECT_NE(result.err.find(says), std::string::npos) << says << result.all();
+    }
+    EXPECT_FALSE(std::filesystem::exists(out.path() + "/report.json"));
+  }
+}
+
+TEST(RunMistakes, keep_going_runs_the_good_files_and_the_report_names_the_bad_ones) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("bad.yaml", kBad);
+  const std::vector<std::string> command = {
+      "run", folder.path(), "--keep-going", "--report", out.path(), "--seed", "1"};
+  const auto result = run_program(command);
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  const auto report = report_in(out.path());
+  EXPECT_EQ(report["verdict"], "inconclusive");
+  EXPECT_EQ(report["lanes"]["planned"], 3);
+  EXPECT_EQ(report["lanes"]["run"], 2);
+  EXPECT_EQ(report["lanes"]["skipped"][0]["scenario"], "bad");
+  const auto reason = report["lanes"]["skipped"][0]["reason"].get<std::string>();
+  EXPECT_NE(reason.find("bad.yaml:2:37: job has the unknown key"), std::string::npos) << reason;
+  EXPECT_EQ(report["scenarios"][2]["verdict"], "not_run");
+  EXPECT_EQ(report["scenarios"][2]["code"], "USAGE");
+  auto failing = command;
+  failing.insert(failing.end(), {"--mutant", "compute-weights-not-installed"});
+  const auto failed = run_program(failing);
+  EXPECT_EQ(failed.exit_code, 1) << "a failure says more than a bad file\n" << failed.all();
+}
+
+TEST(RunFailure, is_a_block_on_the_screen_and_in_the_report) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  folder.add("t.yaml", kTwoRows);
+  const auto result =
+      run_program({"run", folder.path() + "/t.yaml[k=1]", "--mutant",
+                   "compute-weights-not-installed", "--report", out.path(), "--ranks", "all"});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  const auto failure = report_in(out.path())["scenarios"][0]["failure"];
+  EXPECT_EQ(failure["life"], 1);
+  EXPECT_EQ(failure["layout"], "tp2");
+  EXPECT_EQ(failure["phase"], "load");
+  EXPECT_EQ(failure["step"], 1);
+  EXPECT_EQ(failure["rank"], 0);
+  EXPECT_EQ(failure["coordinates"], "tp0");
+  EXPECT_FALSE(failure["key"].get<std::string>().empty());
+  EXPECT_FALSE(failure["saved"].get<std::string>().empty());
+  EXPECT_FALSE(failure["loaded"].get<std::string>().empty());
+  EXPECT_FALSE(failure["consequences"].empty());
+  for (const char* says : {"\n  life:         1 (tp2)\n", "\n  rank:         0 = tp0\n",
+                           "\n  phase:        load\n", "\n  see it again: reprise run ", "  <- "}) {
+    EXPECT_NE(result.out.find(says), std::string::npos) << says << result.all();
+  }
+}
+
+// The signal comes when the checkpoints of the first scenario are kept.
+TEST(RunInterrupted, keeps_what_ran_and_says_what_is_left_on_disk) {
+  if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
+  const Folder folder;
+  const TemporaryDirectory out;
+  const TemporaryDirectory kept;
+  folder.add("t.yaml", std::string("name: sub/t\n") + kTwoRows);
+  std::filesystem::create_directory(kept.path() + "/sub");
+  const auto result =
+      run_program({"run", folder.path(), "--report", out.path(), "--keep", kept.path()},
+                  {.tripwire = Tripwire{kept.path() + "/sub", DN_CREATE, SIGINT}});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_NE(result.out.find("interrupted: 1 were not run\nleft on disk: the checkpoints of what "
+                            "ran, in " +
+                            kept.path() + "; the report of what ran, in " + out.path() + "\n"),
+            std::string::npos)
+      << result.all();
+  const auto report = report_in(out.path());
+  EXPECT_EQ(report["interrupted"], true);
+  EXPECT_EQ(report["scenarios"][0]["verdict"], "pass");
+  EXPECT_EQ(report["scenarios"][1]["verdict"], "not_run");
+}
+
+// The second process is interrupted, too. What it did not run is no other course.
+TEST(RunInterrupted, in_the_second_run_proves_nothing_about_courses) {
+  if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
+  const Folder folder;
+  const TemporaryDirectory out;
+  const TemporaryDirectory scratch;
+  folder.add("t.yaml", kTwoRows);
+  ::setenv("TMPDIR", scratch.path().c_str(), 1);
+  const auto result = run_program({"run", folder.path(), "--double", "--report", out.path()},
+                                  {.tripwire = Tripwire{scratch.path(), DN_CREATE, SIGINT}});
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_NE(result.out.find("left on disk: the report of what ran"), std::string::npos)
+      << result.all();
+  const auto report = report_in(out.path());
+  EXPECT_EQ(report["verdict"], "inconclusive");
+  EXPECT_EQ(report["interrupted"], true);
+  EXPECT_EQ(report["determinism"]["runs_doubled"], 0);
+  EXPECT_EQ(report["scenarios"][0]["verdict"], "pass");
+}
+
+}  // namespace
+}  // namespace reprise::test

@@ -1,0 +1,21 @@
+#include "core/base/nearest.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reprise {
+namespace {
+
+TEST(Nearest, names_the_most_similar_words_first_each_once_and_no_more_than_asked) {
+  const std::vector<std::string> words = {"mimo", "rerun", "groups", "rerun", "return", "reruns"};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(nearest("rerun", words, 3), (Names{"rerun", "reruns", "return"}));
+  EXPECT_EQ(nearest("grups", words, 1), Names{"groups"});
+  EXPECT_EQ(nearest("rerun", words, 9).size(), 5U);
+  EXPECT_EQ(nearest("flor-vs", {"load-peak", "floor-vs-ceil-chunk"}, 1),
+            Names{"floor-vs-ceil-chunk"});
+  EXPECT_EQ(nearest("rerun", words, 0), Names{});
+  EXPECT_EQ(nearest("rerun", {}, 3), Names{});
+}
+
+}  // namespace
+}  // namespace reprise

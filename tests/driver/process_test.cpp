@@ -1,0 +1,40 @@
+#include "driver/lanes/process.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "driver/yaml/text_file.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::driver {
+namespace {
+
+volatile std::sig_atomic_t noted = 0;
+
+extern "C" void note_it(int /*signal*/) { noted = 1; }
+
+TEST(Process, a_signal_ends_the_child_then_reaches_the_own_handler_and_the_next_one_ends_all) {
+  const contracts::TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log";
+  std::signal(SIGINT, note_it);
+  std::thread sender([&log] {
+    while (text_of(log).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ::kill(::getpid(), SIGINT);
+  });
+  const ProcessEnd end =
+      run_process({"sh", "-c", "echo up; exec sleep 60"}, log, {.deadline_s = 50});
+  sender.join();
+  EXPECT_EQ(end.exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(end.timed_out);
+  EXPECT_EQ(noted, 1);
+  EXPECT_EXIT(std::raise(SIGINT), testing::KilledBySignal(SIGINT), "");
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace reprise::driver
