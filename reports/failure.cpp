@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::size_t kLabelWidth = 14;
 
-void put_field(std::ostream& out, const std::string& label, const std::string& text) {
-  if (text.empty()) return;
-  out << "  " << label << ':' << std::string(kLabelWidth - label.size() - 1, ' ') << text << '\n';
-}
-
 std::string life_text(std::size_t life, const std::string& layout) {
   return std::to_string(life) + (layout.empty() ? "" : " (" + layout + ")");
 }
@@ -53,25 +48,34 @@ std::string ranks_text(const std::vector<std::int32_t>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
+std::vector<FailureField> fields_of(const Failure& failure) {
+  std::vector<FailureField> fields;
+  const auto add = [&fields](const char* name, std::string text) {
+    if (!text.empty()) fields.push_back({name, std::move(text)});
+  };
+  if (failure.life) add("life", life_text(*failure.life, failure.layout));
+  if (failure.step) add("step", std::to_string(*failure.step));
+  add("phase", failure.phase);
+  add("rank", rank_text(failure));
+  add("key", element_text(failure.key, failure.index));
+  add("saved", failure.saved);
+  add("loaded", failure.loaded);
+  add("comes from", failure.comes_from);
+  for (const auto& follows : failure.consequences) add("then", text_of(follows, failure.life));
+  if (failure.consequences_left_out > 0) {
+    add("then", std::to_string(failure.consequences_left_out) + " more findings");
+  }
+  return fields;
+}
+
 std::string to_block(const ScenarioResult& result) {
   std::ostringstream out;
   const std::string code = result.code.empty() ? name_of(result.verdict) : result.code;
   const Failure failure = result.failure.value_or(Failure{.cause = result.reason});
   out << result.name << ": " << code << (failure.cause.empty() ? "" : ": ") << failure.cause
       << '\n';
-  if (failure.life) put_field(out, "life", life_text(*failure.life, failure.layout));
-  if (failure.step) put_field(out, "step", std::to_string(*failure.step));
-  put_field(out, "phase", failure.phase);
-  put_field(out, "rank", rank_text(failure));
-  put_field(out, "key", element_text(failure.key, failure.index));
-  put_field(out, "saved", failure.saved);
-  put_field(out, "loaded", failure.loaded);
-  put_field(out, "comes from", failure.comes_from);
-  for (const auto& follows : failure.consequences) {
-    put_field(out, "then", text_of(follows, failure.life));
-  }
-  if (failure.consequences_left_out > 0) {
-    put_field(out, "then", std::to_string(failure.consequences_left_out) + " more findings");
+  for (const auto& [name, text] : fields_of(failure)) {
+    out << "  " << name << ':' << std::string(kLabelWidth - name.size() - 1, ' ') << text << '\n';
   }
   if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
   return out.str();

@@ -36,6 +36,15 @@ struct Failure {
   std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
 };
 
+/// A field of a failure, for people.
+struct FailureField {
+  std::string name;
+  std::string text;
+};
+/// Returns the fields that are known, without the cause: where it failed, the values, and what
+/// follows from it.
+std::vector<FailureField> fields_of(const Failure& failure);
+
 /// Returns the element of a failure or of a first difference as text, such as "w[0, 7]".
 std::string element_text(const std::string& key, const std::vector<std::int64_t>& index);
 /// Returns ranks as text, such as "rank 3" or "ranks 0-2, 4". The list must be sorted.

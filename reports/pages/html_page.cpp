@@ -50,17 +50,6 @@ std::string machine_of(const Machine& machine) {
   return text;
 }
 
-void put_head(const std::string& title, std::string& out) {
-  out +=
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
-      "data:; style-src " +
-      source_of(page_style()) + "; script-src " + source_of(page_script()) +
-      "; base-uri 'none'; form-action 'none'\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
-      in_html(title) + "</title>\n<style>" + std::string(page_style()) + "</style>\n</head>\n";
-}
-
 void put_verdict(const Report& report, const std::string& word, const std::string& sha256,
                  std::string& out) {
   out += "<header>\n<h1>Reprise: " + verdict_html(word) + "</h1>\n<p>" +
@@ -97,6 +86,18 @@ constexpr const char* kContents =
 
 }  // namespace
 
+std::string page_html(const std::string& title, const std::string& body) {
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
+         "data:; style-src " +
+         source_of(page_style()) + "; script-src " + source_of(page_script()) +
+         "; base-uri 'none'; form-action 'none'\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
+         in_html(title) + "</title>\n<style>" + std::string(page_style()) +
+         "</style>\n</head>\n<body>\n" + body + "<script>" + std::string(page_script()) +
+         "</script>\n</body>\n</html>\n";
+}
+
 std::string verdict_html(std::string_view verdict) {
   std::string word(verdict);
   std::ranges::replace(word, '_', ' ');
@@ -124,26 +125,23 @@ std::string table_head(const std::vector<std::string>& columns) {
 std::string to_html(const Report& report, const std::string& report_sha256) {
   const auto problems = problems_of(report);
   const std::string word = verdict_word(report, problems);
-  std::string out;
-  put_head("Reprise: " + word + ", lane " + name_of(report.lane) + ", commit " +
-               clipped(report.project.commit, 12),
-           out);
-  out += "<body>\n";
-  put_verdict(report, word, report_sha256, out);
-  out += kContents;
-  out += "<main>\n";
-  put_evidence(report, problems.empty(), out);
-  put_problems(report, problems, out);
-  put_properties(report, out);
-  put_pairs(report, out);
-  put_mutants(report, out);
-  put_matrix(report, out);
-  put_search(report, out);
-  put_scenarios(report, out);
-  out += "</main>\n<footer>Made from report.json (SHA-256 " + in_html(report_sha256) +
-         ") by reprise.</footer>\n<script>" + std::string(page_script()) +
-         "</script>\n</body>\n</html>\n";
-  return out;
+  std::string body;
+  put_verdict(report, word, report_sha256, body);
+  body += kContents;
+  body += "<main>\n";
+  put_evidence(report, problems.empty(), body);
+  put_problems(report, problems, body);
+  put_properties(report, body);
+  put_pairs(report, body);
+  put_mutants(report, body);
+  put_matrix(report, body);
+  put_search(report, body);
+  put_scenarios(report, body);
+  body += "</main>\n<footer>Made from report.json (SHA-256 " + in_html(report_sha256) +
+          ") by reprise.</footer>\n";
+  return page_html("Reprise: " + word + ", lane " + name_of(report.lane) + ", commit " +
+                       clipped(report.project.commit, 12),
+                   body);
 }
 
 }  // namespace reprise::reports

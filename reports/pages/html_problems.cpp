@@ -15,11 +15,12 @@ std::string fact(std::string_view name, std::string_view value) {
   return "<dt>" + in_html(name) + "</dt><dd>" + in_html(value) + "</dd>";
 }
 
-void put_first_difference(const FirstDifference& first, std::string& out) {
-  out += "<h4>First difference</h4><dl>" + fact("rank", std::to_string(first.rank)) +
-         fact("key", first.key) + fact("index", "[" + join(first.index, ", ") + "]") +
-         fact("saved", first.saved) + fact("loaded", first.loaded);
-  if (!first.comes_from.empty()) out += fact("comes from", first.comes_from);
+/// Writes where it failed, the values, and what follows from it.
+void put_failure(const Failure& failure, std::string& out) {
+  const auto fields = fields_of(failure);
+  if (fields.empty()) return;
+  out += "<h4>Where</h4><dl>";
+  for (const auto& [name, text] : fields) out += fact(name, text);
   out += "</dl>\n";
 }
 
@@ -68,15 +69,21 @@ void put_replay(const std::string& replay, std::string& out) {
          "</code><button type=\"button\" class=\"copy scripted\" hidden>Copy</button></p>\n";
 }
 
+/// Returns the cause alone, if it is known; otherwise the whole reason.
+std::string reason_of(const ScenarioResult& result) {
+  if (result.failure && !result.failure->cause.empty()) return result.failure->cause;
+  return result.reason.empty() ? "no reason is given" : result.reason;
+}
+
 void put_block(const Problem& problem, std::string& out) {
-  const ScenarioResult& result = *problem.scenario;
+  ScenarioResult result = *problem.scenario;
+  restate_failure(result);  // older reports have none
   out += "<article class=\"" + name_of(result.verdict) + "\"><h3>" +
          verdict_html(name_of(result.verdict)) + " " + in_html(result.name) + "</h3>\n<p>";
   if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
-  out += "<span class=\"reason\">" +
-         in_html(result.reason.empty() ? "no reason is given" : result.reason) + "</span></p>\n";
+  out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(result.replay, out);
-  if (result.first_difference) put_first_difference(*result.first_difference, out);
+  if (result.failure) put_failure(*result.failure, out);
   out += lives_figure(result) + ranks_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);

@@ -10,6 +10,10 @@
 
 namespace reprise::reports {
 
+/// Returns a whole page. Its security policy forbids every request, and any script but its own.
+/// `title` is text, `body` HTML.
+std::string page_html(const std::string& title, const std::string& body);
+
 /// Returns the verdict with a sign before it, so that it is not told by colour alone. A count may
 /// follow it.
 std::string verdict_html(std::string_view verdict);
