@@ -563,7 +563,9 @@ TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
 TEST(Verdict, a_record_survives_its_file) {
   RankRecord record = good_life(1).ranks[0];
   record.result.max_delta = std::numeric_limits<double>::quiet_NaN();
-  record.rulings = {{judged::kLostObject, "gone"}};
+  record.rulings = {
+      {.code = judged::kLostObject, .text = "gone", .key = "w", .phase = "load", .step = 3}};
+  record.phase = "save";
   record.trajectory = {{.step = 4,
                         .loss = 1.5,
                         .lr = 0.1,
@@ -577,6 +579,10 @@ TEST(Verdict, a_record_survives_its_file) {
   const RankRecord read = parse_record(text, "r.json");
   EXPECT_EQ(to_json(read), text);
   EXPECT_EQ(read.trajectory[0].uninterrupted_loss_scale, 4);
+  EXPECT_EQ(read.phase, "save");
+  EXPECT_EQ(read.rulings[0].key, "w");
+  EXPECT_EQ(read.rulings[0].phase, "load");
+  EXPECT_EQ(read.rulings[0].step, 3);
 }
 
 }  // namespace
