@@ -64,7 +64,8 @@ reports::ReportLane lane_at(YamlMap& map, const std::string& name, const YAML::N
 reports::Policy read_lanes(YamlMap lanes, const YAML::Node& node) {
   reports::Policy policy;
   for (const auto& name : lanes.keys()) {
-    policy[lane_at(lanes, name, lanes.node(name))] = read_lane(lanes.map(name), lanes.node(name));
+    const auto lane = lane_at(lanes, name, lanes.node(name));
+    policy[lane] = read_lane(lanes.map(name), lanes.node(name));
   }
   if (policy.empty()) lanes.fail(node, "names no lane, so it demands nothing");
   return policy;
