@@ -80,8 +80,7 @@ Json array_of(const std::vector<Item>& items, Json (*one)(const Item&)) {
   return array;
 }
 
-/// `replay` is the result's. It stands here too, so that the failure is complete.
-Json to_json_value(const Failure& failure, const std::string& replay) {
+Json to_json_value(const Failure& failure) {
   return {{"cause", failure.cause},
           {"life", value_or_null(failure.life)},
           {"layout", failure.layout},
@@ -95,8 +94,7 @@ Json to_json_value(const Failure& failure, const std::string& replay) {
           {"loaded", failure.loaded},
           {"comes_from", failure.comes_from},
           {"consequences", array_of(failure.consequences, to_json_value)},
-          {"consequences_left_out", failure.consequences_left_out},
-          {"replay", replay}};
+          {"consequences_left_out", failure.consequences_left_out}};
 }
 
 Json to_json_value(const FaultResult& fault) {
@@ -130,7 +128,7 @@ Json to_json_value(const ScenarioResult& result) {
       {"trajectory", array_of(result.trajectory, to_json_value)},
       {"first_difference",
        result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},
-      {"failure", result.failure ? to_json_value(*result.failure, result.replay) : Json(nullptr)},
+      {"failure", result.failure ? to_json_value(*result.failure) : Json(nullptr)},
       {"faults", array_of(result.faults, to_json_value)},
       {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
