@@ -21,7 +21,7 @@ using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
-const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+const std::string kEvidenceScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
 /// Creates complete evidence for one scenario and a baseline that the program writes from this
@@ -29,12 +29,12 @@ const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 class Evidence : public testing::Test {
  protected:
   void SetUp() override {
-    require_pass({"run", kScenario, "--double", "--report", path("full")});
+    require_pass({"run", kEvidenceScenario, "--double", "--report", path("full")});
     plain_ = report();
     require_pass({"properties", "continuity", "survives", "--cases", "4", "--seed", "3", "--jobs",
                   "2", "--report", path("full")});
-    require_pass({"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--property-cases", "8",
-                  "--report", path("full")});
+    require_pass({"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk", "--property-cases",
+                  "8", "--report", path("full")});
     full_ = report();
     write("full.json", full_);
     require_pass({"gate", path("full.json"), "--commit", kCommit, "--write-baseline",
@@ -155,7 +155,7 @@ TEST_F(Evidence, what_another_program_made_gets_nothing_added) {
 TEST(MutantsVerb, where_scenarios_alone_ask_a_mutant_that_is_said) {
   const TemporaryDirectory out;
   const std::string scenario = REPRISE_SOURCE_DIR "/scenarios/rerun/spike-beats-fault.yaml";
-  const auto none = run_program({"mutants", kScenario, "--only", "floor-vs-ceil-chunk",
+  const auto none = run_program({"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk",
                                  "--property-cases", "0", "--report", out.path()});
   EXPECT_EQ(none.exit_code, 0) << none.all();
   EXPECT_THAT(none.out, HasSubstr("no random case was tried; scenarios alone were asked"));

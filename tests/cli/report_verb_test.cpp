@@ -21,8 +21,8 @@ using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
-const std::string kOther = REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml";
+const std::string kPageScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+const std::string kOtherPageScenario = REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml";
 
 std::string digest_of(const std::string& file) { return hex(sha256_of(as_bytes(text_of(file)))); }
 
@@ -73,9 +73,9 @@ void expect_pages(const std::string& directory) {
 TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
   const TemporaryDirectory out;
   const std::vector<std::vector<std::string>> commands = {
-      {"run", kScenario},
+      {"run", kPageScenario},
       {"properties", "continuity", "--cases", "1"},
-      {"mutants", kScenario, "--only", "floor-vs-ceil-chunk"},
+      {"mutants", kPageScenario, "--only", "floor-vs-ceil-chunk"},
       {"exhaust", "--max-world", "1"}};
   std::string before;
   for (auto command : commands) {
@@ -93,7 +93,7 @@ TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
 TEST(ReportVerb, makes_the_same_pages_from_report_json) {
   const TemporaryDirectory out;
   const TemporaryDirectory other;
-  ASSERT_EQ(run_program({"run", kScenario, "--report", out.path()}).exit_code, 0);
+  ASSERT_EQ(run_program({"run", kPageScenario, "--report", out.path()}).exit_code, 0);
   const auto result = run_program({"report", out.path(), "--out", other.path() + "/deep/down"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_EQ(result.out, "page: " + other.path() + "/deep/down/report.html\nsummary: " +
@@ -108,12 +108,12 @@ TEST(ReportVerb, makes_the_same_pages_from_report_json) {
 
 TEST(ReportVerb, annotates_a_failure_and_no_pass) {
   const TemporaryDirectory out;
-  ASSERT_EQ(run_program({"run", kScenario, "--report", out.path()}).exit_code, 0);
+  ASSERT_EQ(run_program({"run", kPageScenario, "--report", out.path()}).exit_code, 0);
   const auto pass = run_program({"report", out.path(), "--annotate"});
   EXPECT_EQ(pass.exit_code, 0) << pass.all();
   EXPECT_THAT(pass.out, Not(HasSubstr("::error")));
   const std::vector<std::string> failing = {
-      "run", kScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path()};
+      "run", kPageScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path()};
   ASSERT_EQ(run_program(failing).exit_code, 1);
   const auto fail = run_program({"report", out.path(), "--annotate"});
   EXPECT_EQ(fail.exit_code, 0) << "the pages are written, whatever the verdict is: " << fail.all();
@@ -147,12 +147,12 @@ TEST(ReportSchema, has_each_field_that_the_program_writes_and_no_other) {
   write_text(whole, to_json(whole_report()));
   const std::string full = out.path() + "/full";
   const std::vector<std::vector<std::string>> commands = {
-      {"run", kScenario, "--double", "--report", full},
+      {"run", kPageScenario, "--double", "--report", full},
       {"properties", "continuity", "--cases", "2", "--report", full},
-      {"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--report", full},
+      {"mutants", kPageScenario, "--only", "floor-vs-ceil-chunk", "--report", full},
       {"exhaust", "--max-world", "2", "--report", full},
       {"explore", "--runs", "3", "--quiet", "--report", full},
-      {"run", kScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path() + "/fail"},
+      {"run", kPageScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path() + "/fail"},
       {"verify", REPRISE_TEST_DATA "/mcore_0.16.1_gpt_tp2_pp2", "--report", out.path() + "/files"}};
   for (const auto& command : commands) run_program(command);
   EXPECT_TRUE(succeeds(python + " " REPRISE_SOURCE_DIR "/tests/pages/check_schema.py " +
@@ -174,9 +174,9 @@ TEST(ReportPage, works_in_a_browser) {
   }
   const TemporaryDirectory out;
   const auto report = [&](const std::string& name) { return out.path() + "/" + name; };
-  run_program({"run", kScenario, kOther, "--report", report("pass")});
-  run_program({"run", kScenario, kOther, "--mutant", "compute-weights-not-installed", "--report",
-               report("fail")});
+  run_program({"run", kPageScenario, kOtherPageScenario, "--report", report("pass")});
+  run_program({"run", kPageScenario, kOtherPageScenario, "--mutant",
+               "compute-weights-not-installed", "--report", report("fail")});
   EXPECT_THAT(text_of(report("pass/report.html")), HasSubstr("\"v pass\""));
   EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("First difference"));
   write_text(report("whole/report.json"), to_json(whole_report()));
