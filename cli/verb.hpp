@@ -41,6 +41,7 @@ std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_resume_proof();
+std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_rank();
 
 /// Returns the verbs in the order in which the help lists them.

@@ -18,6 +18,7 @@ Verbs all_verbs() {
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_resume_proof());
+  verbs.push_back(make_completion());
   verbs.push_back(make_rank());
   return verbs;
 }
