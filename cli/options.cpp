@@ -22,6 +22,12 @@ Options& Options::optional_positional(std::vector<std::string>& values, const st
   return *this;
 }
 
+Options& Options::choice(std::string& value, const std::string& name, const std::string& words,
+                         const std::string& help) {
+  app_.add_option(name, value, help)->required()->type_name(words);
+  return *this;
+}
+
 Options& Options::flag(bool& value, const std::string& name, const std::string& help) {
   app_.add_flag(name, value, help);
   return *this;

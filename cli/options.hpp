@@ -24,6 +24,10 @@ class Options {
   /// `values` does not change.
   Options& optional_positional(std::vector<std::string>& values, const std::string& name,
                                const std::string& help);
+  /// Declares a required positional argument whose values are few words, written as "first|drop".
+  /// The verb itself must refuse other words.
+  Options& choice(std::string& value, const std::string& name, const std::string& words,
+                  const std::string& help);
   /// Declares a flag. `name` is, for example, "--json" or "-q,--quiet".
   Options& flag(bool& value, const std::string& name, const std::string& help);
   /// Declares an option with a value. The help shows the value as `what`, for example "REGEX".

@@ -137,21 +137,28 @@ ExitCode run_verb(Verb& verb, const CLI::App& parser, const Edge& edge) {
 
 }  // namespace
 
-ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
-                     const Console& outside) {
-  Edge edge(outside);
-  const Console& console = edge.console();
-  CLI::App app(kAbout, "reprise");
+std::shared_ptr<CLI::App> parser_of(const Verbs& verbs) {
+  auto parser = std::make_shared<CLI::App>(kAbout, "reprise");
+  CLI::App& app = *parser;
   app.require_subcommand(1);
   app.footer(kExitCodes);
   app.set_version_flag("--version", version_line());
   app.get_formatter()->column_width(34);
   for (const auto& verb : verbs) {
-    CLI::App* parser = app.add_subcommand(std::string(verb->name()), std::string(verb->summary()));
-    parser->footer(fmt::format("Examples:\n{}", verb->examples()));
-    Options options(*parser);
+    CLI::App* sub = app.add_subcommand(std::string(verb->name()), std::string(verb->summary()));
+    sub->footer(fmt::format("Examples:\n{}", verb->examples()));
+    Options options(*sub);
     verb->declare(options);
   }
+  return parser;
+}
+
+ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
+                     const Console& outside) {
+  Edge edge(outside);
+  const Console& console = edge.console();
+  const std::shared_ptr<CLI::App> program = parser_of(verbs);
+  CLI::App& app = *program;
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& success) {

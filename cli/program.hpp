@@ -2,6 +2,7 @@
 // Reads the command line, runs one verb, and turns exceptions into messages and exit codes. Only
 // this file does so.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,15 @@
 #include "cli/output/console.hpp"
 #include "cli/verb.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace reprise::cli {
+
+/// Returns the parser of the command line, with the arguments that the verbs declare. The verbs
+/// must outlive it.
+std::shared_ptr<CLI::App> parser_of(const Verbs& verbs);
 
 /// Runs the program. `arguments` does not contain the program's name.
 ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,

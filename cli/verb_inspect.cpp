@@ -8,10 +8,13 @@
 #include "cli/output/describe.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/key_filter.hpp"
+#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"
 #include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/byte_progress.hpp"
 #include "core/state/state_dict.hpp"
 #include "core/verify/module_values.hpp"
 #include "driver/record/tensor_digest.hpp"
@@ -237,10 +240,26 @@ class InspectVerb final : public Verb {
   static void print_digests(const Catalog& catalog, const KeyFilter& filter,
                             driver::TensorDigest& digest, const Console& console) {
     Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
+    add_digests(catalog, filter, digest, console, table);
+    print_section(table, console);
+  }
+
+  /// Reads the tensors and adds their digests to the table. The progress is cleared at the end, so
+  /// that the table can be printed.
+  static void add_digests(const Catalog& catalog, const KeyFilter& filter,
+                          driver::TensorDigest& digest, const Console& console, Table& table) {
+    PosixClock clock;
+    ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kIfTerminal,
+                      ProgressUnit::kBytes);
+    ByteProgress progress(line);
+    for (const auto& tensor : catalog.tensors) {
+      if (filter.wants(tensor.key)) progress.expect(bytes_of(tensor));
+    }
+    digest.report_to(&progress);
     for (const auto& tensor : catalog.tensors) {
       if (filter.wants(tensor.key)) table.add({tensor.key, digest.of(tensor)});
     }
-    print_section(table, console);
+    digest.report_to(nullptr);
   }
 
   static void print_chunks(const Catalog& catalog, const KeyFilter& filter,

@@ -153,7 +153,8 @@ class ReshardVerb final : public Verb {
     NoTrace trace;
     ProgressLine progress(
         console, clock, "reshard",
-        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal,
+        ProgressUnit::kBytes);
     UntilInterrupted until(progress);
     CommitTarget target{to.path};
     target.replace = force_;

@@ -129,7 +129,8 @@ class VerifyVerb final : public Verb {
     PosixClock clock;
     ProgressLine progress(
         console, clock, "verify",
-        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal,
+        ProgressUnit::kBytes);
     return verify(*stored.store, stored.path,
                   skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
   }

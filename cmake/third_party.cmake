@@ -22,6 +22,7 @@ set(REPRISE_THIRD_PARTY
   "driver/witness         json         PRIVATE"
   "driver/programs        json         PRIVATE"
   "driver/programs        yaml         PRIVATE"
+  "cli/output             cli11        PRIVATE"
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
   "cli/arguments          fmt          PRIVATE"
@@ -34,7 +35,9 @@ set(REPRISE_THIRD_PARTY
   "tests/reports          pugixml      PRIVATE"
   "tests/driver           json         PRIVATE"
   "tests/driver           yaml         PRIVATE"
-  "tests/cli              json         PRIVATE")
+  "tests/cli              cli11        PRIVATE"
+  "tests/cli              json         PRIVATE"
+  "tests/cli/output       json         PRIVATE")
 
 # Makes a target for a library that has a header and an archive but no CMake package.
 function(_reprise_plain_library target header library)

@@ -44,7 +44,10 @@ void count(const TensorDiff& tensor, reports::RankResult& rank) {
   if (tensor.verdict == DiffVerdict::kOnlyRight) rank.not_stored.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kShape) rank.shape_mismatches.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kDtype) rank.dtype_mismatches.push_back(tensor.key);
-  if (tensor.verdict == DiffVerdict::kNotComparable) rank.excused.push_back(tensor.key);
+  const bool other_dtype = tensor.verdict == DiffVerdict::kSameValues;
+  if (tensor.verdict == DiffVerdict::kNotComparable || other_dtype) {
+    rank.excused.push_back(tensor.key);
+  }
 }
 
 void count(const ObjectDiff& object, reports::RankResult& rank) {

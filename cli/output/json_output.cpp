@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cli/output/describe.hpp"
+#include "cli/output/diff_text.hpp"
 #include "cli/output/json_text.hpp"
 #include "cli/output/value_json.hpp"
 #include "core/state/state_dict.hpp"
@@ -91,6 +92,7 @@ Json to_json(const TensorDiff& tensor) {
           {"bit_mismatches", tensor.comparison.bit_mismatches},
           {"max_delta", number_of(tensor.comparison.max_delta)},
           {"first_difference", first},
+          {"compared_as", tensor.compared_as ? Json(name_of(*tensor.compared_as)) : Json(nullptr)},
           {"reason", tensor.reason}};
 }
 
@@ -260,6 +262,27 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
   return json_text({{"checkpoints", list}, {"unread", not_read}});
 }
 
+namespace {
+
+/// Returns, for example, {"tensors": {"same": 4, "different": 2}, "files": {"only in A": 1}}.
+Json to_json(const DiffCounts& counts) {
+  Json json = Json::object();
+  for (const auto& [verdict, by_subject] : counts.rows) {
+    for (std::size_t s = 0; s < kDiffSubjects; ++s) {
+      const std::string subject(name_of(static_cast<DiffSubject>(s)));
+      if (by_subject[s] != 0) json[subject][std::string(name_of(verdict))] = by_subject[s];
+    }
+  }
+  return json;
+}
+
+Json hint_of(const DiffReport& report) {
+  const auto hint = prefix_hint(report);
+  return hint ? Json(substitution_for(*hint)) : Json(nullptr);
+}
+
+}  // namespace
+
 std::string diff_json(const DiffRequest& request, const DiffReport& report) {
   const DiffOutcome outcome = report.outcome(request.layout_bound);
   Json tensors = Json::array();
@@ -278,6 +301,9 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
                     {"objects", objects},
                     {"files_beside_payload", files},
                     {"damage", to_json(report.damage)},
+                    {"unread", to_json(report.unread)},
+                    {"summary", to_json(counts_of(report))},
+                    {"rename_hint", hint_of(report)},
                     {"notes", to_json(report.notes)},
                     {"elements", report.elements},
                     {"tensors_compared", report.tensors_compared},

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/output/table.hpp"
+#include "core/base/print.hpp"
 #include "core/base/printable.hpp"
 
 namespace reprise::cli {
@@ -11,30 +14,67 @@ namespace {
 constexpr std::uint64_t kFirstNs = 1'000'000'000;
 constexpr std::uint64_t kEveryNs = 100'000'000;
 constexpr std::string_view kClear = "\r\x1b[K";
+constexpr std::size_t kColumnsMax = 79;  // a full line would wrap on a terminal of 80 columns
+
+/// Returns "0:05", "12:30" or "1:02:03".
+std::string time_left(double seconds) {
+  constexpr double kMost = 1e6;  // 11 days
+  const auto all = static_cast<std::uint64_t>(std::min(seconds, kMost) + 0.5);
+  const std::uint64_t minutes = all / 60 % 60;
+  if (all < 3600) return fmt::format("{}:{:02}", minutes, all % 60);
+  return fmt::format("{}:{:02}:{:02}", all / 3600, minutes, all % 60);
+}
 
 }  // namespace
 
-ProgressLine::ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown)
+std::string progress_text(std::string_view verb, const ProgressState& state, ProgressUnit unit) {
+  const double share =
+      state.total == 0 ? 1.0 : static_cast<double>(state.done) / static_cast<double>(state.total);
+  std::string text = fmt::format("{} {:3.0f} %", verb, share * 100);
+  if (state.done > 0 && state.elapsed_ns > 0) {
+    const double seconds = static_cast<double>(state.elapsed_ns) * 1e-9;
+    const double rate = static_cast<double>(state.done) / seconds;
+    if (unit == ProgressUnit::kBytes) {
+      text += fmt::format("  {}/s", human_bytes(static_cast<std::uint64_t>(rate)));
+    }
+    if (state.done < state.total) {
+      text += "  " + time_left(static_cast<double>(state.total - state.done) / rate) + " left";
+    }
+  }
+  const std::size_t room = kColumnsMax - std::min(kColumnsMax, text.size() + 2);
+  const std::string name = shorten_middle(printable(state.what), std::max<std::size_t>(room, 5));
+  return name.size() <= room ? text + "  " + name : text;
+}
+
+ProgressLine::ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown,
+                           ProgressUnit unit)
     : out_(*console.terminal),
       clock_(clock),
       verb_(verb),
       enabled_(console.err_is_terminal && shown == Shown::kIfTerminal),
-      next_ns_(clock.now_ns() + kFirstNs) {}
+      unit_(unit),
+      start_ns_(clock.now_ns()),
+      next_ns_(start_ns_ + kFirstNs) {}
 
 ProgressLine::~ProgressLine() {
   if (drawn_) out_ << kClear << std::flush;
 }
 
 void ProgressLine::advance(std::string_view what, std::uint64_t done, std::uint64_t total) {
-  const double share = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
-  show(fmt::format("{:3.0f} %  {}", share * 100, shorten_middle(printable(what), 60)));
+  if (!due()) return;
+  out_ << kClear << progress_text(verb_, {what, done, total, clock_.now_ns() - start_ns_}, unit_)
+       << std::flush;
 }
 
 void ProgressLine::show(std::string_view text) {
-  if (!enabled_ || clock_.now_ns() < next_ns_) return;
+  if (due()) out_ << kClear << verb_ << ' ' << text << std::flush;
+}
+
+bool ProgressLine::due() {
+  if (!enabled_ || clock_.now_ns() < next_ns_) return false;
   next_ns_ = clock_.now_ns() + kEveryNs;
   drawn_ = true;
-  out_ << kClear << verb_ << ' ' << text << std::flush;
+  return true;
 }
 
 }  // namespace reprise::cli

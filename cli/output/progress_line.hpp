@@ -13,11 +13,28 @@
 
 namespace reprise::cli {
 
+/// What a long operation counts.
+enum class ProgressUnit : std::uint8_t { kBytes, kItems };
+
+/// How far a long operation has come.
+struct ProgressState {
+  std::string_view what;  ///< what it works on now
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+  std::uint64_t elapsed_ns = 0;
+};
+
+/// Returns, for example, "verify  42 %  1.20 GiB/s  0:31 left  layers.3.weight". The rate is the
+/// average so far; only bytes have one. The text has at most 79 characters: a long name is
+/// shortened in the middle, and left out if there is no room for it.
+std::string progress_text(std::string_view verb, const ProgressState& state, ProgressUnit unit);
+
 class ProgressLine final : public Progress {
  public:
   enum class Shown : std::uint8_t { kIfTerminal, kNever };
 
-  ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown);
+  ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown,
+               ProgressUnit unit = ProgressUnit::kItems);
   /// Clears the line.
   ~ProgressLine() override;
   ProgressLine(const ProgressLine&) = delete;
@@ -28,12 +45,17 @@ class ProgressLine final : public Progress {
   void show(std::string_view text);
 
  private:
+  /// True if the line is to be drawn now.
+  bool due();
+
   std::ostream& out_;
   Clock& clock_;
   std::string_view verb_;
   bool enabled_;
+  ProgressUnit unit_;
   bool drawn_ = false;
-  std::uint64_t next_ns_ = 0;  ///< when the line may be drawn again
+  std::uint64_t start_ns_;
+  std::uint64_t next_ns_;  ///< when the line may be drawn again
 };
 
 }  // namespace reprise::cli

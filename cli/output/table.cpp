@@ -17,6 +17,28 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
   return align == Align::kLeft ? text + space : space + text;
 }
 
+/// Appends `text` to lines of at most `width` columns, broken at spaces. A longer word is not
+/// broken. Lines after the first begin with `indent` spaces.
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string lines;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::size_t word = end - at;
+    if (column > indent && column + 1 + word > width) {
+      lines += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (at != 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += text.substr(at, word);
+    column += word;
+    at = end + 1;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string shorten_middle(const std::string& text, std::size_t width) {
@@ -32,6 +54,25 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+/// Prints each row as its first cell and a line for each further cell, with the column's title.
+void Table::print_facts(const Console& console) const {
+  constexpr std::size_t kIndent = 2;
+  std::size_t titles = 0;
+  for (std::size_t c = 1; c < columns_.size(); ++c) {
+    titles = std::max(titles, columns_[c].title.size());
+  }
+  const std::size_t begin = kIndent + (titles == 0 ? 0 : titles + kGap.size());
+  for (const auto& row : rows_) {
+    console.out << row[0] << '\n';
+    for (std::size_t c = 1; c < columns_.size(); ++c) {
+      if (row[c].empty()) continue;
+      std::string title = std::string(kIndent, ' ') + columns_[c].title;
+      title.resize(begin, ' ');
+      console.out << title << wrapped(row[c], console.out_width, begin) << '\n';
+    }
+  }
+}
+
 void Table::print(const Console& console) const {
   std::vector<std::size_t> widths;
   std::size_t total = 0;
@@ -44,6 +85,7 @@ void Table::print(const Console& console) const {
   if (console.out_width != 0 && total > console.out_width) {
     const std::size_t excess = total - console.out_width;
     const std::size_t least = std::min(widths[0], kFlexibleMin);
+    if (total - widths[0] + least > console.out_width) return print_facts(console);
     widths[0] = widths[0] > excess + least ? widths[0] - excess : least;
   }
   const auto line = [&](const auto& cell_of) {

@@ -1,6 +1,7 @@
 #pragma once
 // Prints a table to a terminal. If the terminal is too narrow, long cells of the first column get
-// lines of their own. In output to a file or a pipe, each row is one line.
+// lines of their own. If that is not enough, each cell gets a line of its own. No cell is ever cut.
+// In output to a file or a pipe, each row is one line.
 
 #include <cstdint>
 #include <string>
@@ -23,7 +24,6 @@ std::string shorten_middle(const std::string& text, std::size_t width);
 
 class Table {
  public:
-  /// If the terminal is too narrow, long cells of the first column get lines of their own.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   /// Adds a row. It must have one cell for each column.
@@ -32,6 +32,8 @@ class Table {
   void print(const Console& console) const;
 
  private:
+  void print_facts(const Console& console) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -4,9 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
+#include "core/format/foreign_format.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
@@ -25,49 +27,6 @@ bool has_payload(Store& store, const std::string& directory) {
 std::optional<Step> step_in_name(const std::string& path) {
   const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
   return tracker ? tracker->step : std::nullopt;
-}
-
-Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
-  const Tracker entry = stored_tracker(store, root);
-  const std::string directory = join_path(root, directory_of(entry));
-  Location location{directory, entry.step, tracker};
-  if (!metadata_names(store, directory).empty()) return location;
-  if (const auto copy = replaced_copy(store, directory)) {
-    location.directory = *copy;
-    return location;
-  }
-  throw Error(Code::kTrackerDangling,
-              "the tracker names " + directory_of(entry) +
-                  ", which holds no .metadata; point at "
-                  "another iteration's directory, or repair the tracker",
-              {.file = store.display(tracker)});
-}
-
-/// Sorts "step-9" before "step-10".
-bool in_natural_order(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) {
-    return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
-  };
-  const auto significant = [](std::string_view number) {
-    return number.substr(std::min(number.find_first_not_of('0'), number.size()));
-  };
-  while (!a.empty() && !b.empty()) {
-    const std::string_view left = digits(a);
-    const std::string_view right = digits(b);
-    if (!left.empty() && !right.empty()) {
-      const std::string_view x = significant(left);
-      const std::string_view y = significant(right);
-      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
-      a.remove_prefix(left.size());
-      b.remove_prefix(right.size());
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
 }
 
 /// True for the names of directories that are being written or removed. A writer that dies leaves
@@ -109,9 +68,80 @@ std::vector<std::string> checkpoints_below(Store& store, const std::string& path
   return below;
 }
 
-bool has_safetensors(Store& store, const std::string& path) {
-  return std::ranges::any_of(
-      store.list(path), [](const Entry& entry) { return entry.name.ends_with(".safetensors"); });
+void add_paths_below(Store& store, const std::string& path, const std::string& prefix, int levels,
+                     std::size_t& budget, std::vector<std::string>& found) {
+  std::vector<Entry> entries;
+  try {
+    entries = store.list(path);
+  } catch (const Error&) {
+    return;  // a directory that cannot be read is skipped
+  }
+  for (const Entry& entry : entries) {
+    if (budget == 0) return;
+    --budget;
+    if (!entry.directory) {
+      found.push_back(prefix + entry.name);
+    } else if (levels > 1 && !entry.link) {
+      add_paths_below(store, join_path(path, entry.name), prefix + entry.name + '/', levels - 1,
+                      budget, found);
+    }
+  }
+}
+
+/// Recognizes what another program saved at `path` or up to two levels below it. Directories that
+/// are links are not looked into.
+std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
+  constexpr std::size_t kLookedAt = 4000;
+  constexpr int kLevels = 3;
+  std::vector<std::string> paths;
+  std::size_t budget = kLookedAt;
+  add_paths_below(store, path, "", kLevels, budget, paths);
+  return foreign_format_of(paths);
+}
+
+[[noreturn]] void fail_at_file(Store& store, const std::string& path) {
+  const ErrorPlace place{.file = store.display(path)};
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (is_part_of_checkpoint(name)) {
+    const auto parent = path.substr(0, path.size() - name.size());
+    throw Error(Code::kNotFound,
+                "a checkpoint is a directory, and this is a file of one; name the directory: " +
+                    store.display(parent),
+                place);
+  }
+  const auto file = store.open(path);
+  Bytes first(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kForeignFileBytes)));
+  file->read_at(0, first);
+  if (const auto foreign = foreign_file_of(name, first)) {
+    throw Error(Code::kUnsupported, foreign->message(), place);
+  }
+  throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file", place);
+}
+
+Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
+  const Tracker entry = stored_tracker(store, root);
+  const std::string directory = join_path(root, directory_of(entry));
+  Location location{directory, entry.step, tracker};
+  if (!metadata_names(store, directory).empty()) return location;
+  if (const auto copy = replaced_copy(store, directory)) {
+    location.directory = *copy;
+    return location;
+  }
+  if (const auto foreign = foreign_at(store, directory); foreign && foreign->certain) {
+    throw Error(Code::kUnsupported, foreign->message(), {.file = store.display(directory)});
+  }
+  throw Error(Code::kTrackerDangling,
+              "the tracker names " + directory_of(entry) +
+                  ", which holds no .metadata; point at "
+                  "another iteration's directory, or repair the tracker",
+              {.file = store.display(tracker)});
+}
+
+/// Returns a remark about iterations that no tracker chooses from; empty if there are none.
+std::string words_without_tracker(const std::vector<std::string>& below) {
+  const bool iterations = std::ranges::any_of(
+      below, [](const std::string& path) { return step_in_name(path).has_value(); });
+  return iterations ? " and no " + std::string(kTrackerFile) + " that names one" : "";
 }
 
 [[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
@@ -124,16 +154,14 @@ bool has_safetensors(Store& store, const std::string& path) {
     const std::size_t others = below.size() - std::min(below.size(), kNamed);
     below.resize(below.size() - others);
     throw Error(Code::kNotFound,
-                "no checkpoint by itself, but these below it are: " + join(below, ", ") +
+                "no checkpoint by itself" + words_without_tracker(below) +
+                    ", but these below it are: " + join(below, ", ") +
                     (others == 0 ? "" : " and " + std::to_string(others) + " more") +
                     "; name one of them, for example " + store.display(join_path(path, below[0])),
                 place);
   }
-  if (has_safetensors(store, path)) {
-    throw Error(Code::kUnsupported,
-                "safetensors files and no .metadata: that format is not read; convert them with "
-                "torch.distributed.checkpoint",
-                place);
+  if (const auto foreign = foreign_at(store, path)) {
+    throw Error(Code::kUnsupported, foreign->message(), place);
   }
   throw Error(Code::kNotFound,
               "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
@@ -170,10 +198,7 @@ Location locate(Store& store, const std::string& path) {
     if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
     throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
   }
-  if (!found->directory) {
-    throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file",
-                {.file = store.display(path)});
-  }
+  if (!found->directory) fail_at_file(store, path);
   if (!metadata_names(store, path).empty()) return {path, step_in_name(path), {}};
   const std::string tracker = join_path(path, std::string(kTrackerFile));
   if (store.stat(tracker)) return follow_tracker(store, path, tracker);
@@ -189,8 +214,9 @@ bool nothing_saved(Store& store, const std::string& path) {
   const auto found = store.stat(path);
   if (!found) return !replaced_copy(store, path);
   if (!found->directory || holds_metadata(store, path) || has_payload(store, path)) return false;
-  return !store.stat(join_path(path, std::string(kTrackerFile))) &&
-         checkpoints_below(store, path).empty() && !has_safetensors(store, path);
+  if (store.stat(join_path(path, std::string(kTrackerFile)))) return false;
+  const auto foreign = foreign_at(store, path);
+  return checkpoints_below(store, path).empty() && !(foreign && foreign->certain);
 }
 
 }  // namespace reprise

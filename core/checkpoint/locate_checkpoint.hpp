@@ -20,11 +20,12 @@ struct Location {
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
 /// or a root whose latest_checkpointed_iteration.txt names such a directory. If the directory is
 /// missing and a crash left `<directory>.replaced`, returns that copy. If there is no checkpoint,
-/// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata) or TRACKER_DANGLING (the
-/// tracker names a missing directory).
+/// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata), TRACKER_DANGLING (the tracker
+/// names a missing directory) or UNSUPPORTED (another program's checkpoint, named in the message).
 Location locate(Store& store, const std::string& path);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
-/// tracker nor anything that was a checkpoint. Leftovers of an interrupted save are ignored.
+/// tracker nor anything that was a checkpoint, of whatever program. Leftovers of an interrupted
+/// save are ignored.
 bool nothing_saved(Store& store, const std::string& path);
 
 /// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.

@@ -1,6 +1,7 @@
 #include "core/diff/diff.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/checkpoint/extents.hpp"
 #include "core/diff/diff_beside.hpp"
@@ -10,10 +11,20 @@
 
 namespace reprise {
 
+std::span<const DiffVerdict> all_diff_verdicts() {
+  static constexpr std::array kAll = {
+      DiffVerdict::kDifferent, DiffVerdict::kShape,      DiffVerdict::kDtype,
+      DiffVerdict::kOnlyLeft,  DiffVerdict::kOnlyRight,  DiffVerdict::kNotComparable,
+      DiffVerdict::kNotKnown,  DiffVerdict::kSameValues, DiffVerdict::kSame};
+  return kAll;
+}
+
 std::string_view name_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kSame:
       return "same";
+    case DiffVerdict::kSameValues:
+      return "same values";
     case DiffVerdict::kDifferent:
       return "different";
     case DiffVerdict::kShape:
@@ -49,8 +60,8 @@ std::string_view name_of(DiffOutcome outcome) {
 }
 
 bool counts_as_different(DiffVerdict verdict) {
-  return verdict != DiffVerdict::kSame && verdict != DiffVerdict::kNotComparable &&
-         verdict != DiffVerdict::kNotKnown;
+  return verdict != DiffVerdict::kSame && verdict != DiffVerdict::kSameValues &&
+         verdict != DiffVerdict::kNotComparable && verdict != DiffVerdict::kNotKnown;
 }
 
 namespace {
@@ -119,6 +130,7 @@ DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffO
   for (Checkpoint* side : {&left, &right}) note_stale_files(*side, report);
   sort_out(sides.left_checksums, left, report);
   sort_out(sides.right_checksums, right, report);
+  sides.unread.sort_into(report);
   left.require_in_place();
   right.require_in_place();
   return report;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,17 +23,22 @@ namespace reprise {
 
 enum class DiffVerdict : std::uint8_t {
   kSame,
+  kSameValues,  ///< element types differ; the values were compared on request and are the same
   kDifferent,
   kShape,  ///< global shapes differ; nothing was compared
   kDtype,  ///< element types differ; nothing was compared
   kOnlyLeft,
   kOnlyRight,
   kNotComparable,  ///< the item is bound to a layout, and the layouts differ
-  kNotKnown,       ///< the bytes differ, but they are not interpreted: the content may be equal
+  /// The bytes differ, but they are not interpreted: the content may be equal. Or the item can't be
+  /// read.
+  kNotKnown,
 };
+/// Returns all verdicts: differences first, then what was not compared, then what is the same.
+std::span<const DiffVerdict> all_diff_verdicts();
 /// Returns "same", "different", "shape differs", ...
 std::string_view name_of(DiffVerdict verdict);
-/// True for every verdict except kSame, kNotComparable and kNotKnown.
+/// True for every verdict except kSame, kSameValues, kNotComparable and kNotKnown.
 bool counts_as_different(DiffVerdict verdict);
 
 struct TensorDiff {
@@ -48,7 +54,10 @@ struct TensorDiff {
   std::optional<Dims> first;  ///< global index of the first difference
   std::string first_left;     ///< value and bits of the left side at `first`
   std::string first_right;
-  std::string reason;  ///< reason for kNotComparable; used in messages
+  /// The type to which the elements of different types were converted; empty if they were not.
+  std::optional<DType> compared_as = {};
+  std::string reason = {};  ///< why it was not compared, or not all of it; used in messages
+  bool unread = false;      ///< true if it can't be read, or not all of it
 };
 
 struct ObjectDiff {
@@ -60,6 +69,7 @@ struct ObjectDiff {
   bool opaque = false;
   std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
+  bool unread = false;                       ///< true if it can't be read
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
 
@@ -73,8 +83,13 @@ struct DiffReport {
   std::vector<TensorDiff> tensors;  ///< sorted by key
   std::vector<ObjectDiff> objects;  ///< sorted by key, with the common state first
   std::vector<ObjectDiff> files;    ///< files next to the payload, sorted by name
-  Findings damage;  ///< wrong checksums; the verdicts above are unreliable if there are any
-  Findings notes;   ///< facts worth knowing, such as checksums switched off
+  /// Wrong checksums, and items that contradict the metadata or themselves. If there are any, the
+  /// verdicts above are unreliable.
+  Findings damage;
+  /// Files and items that can't be read although they may be sound, one finding for each file and
+  /// cause. The verdicts of these items are kNotKnown.
+  Findings unread;
+  Findings notes;              ///< facts worth knowing, such as checksums switched off
   std::uint64_t elements = 0;  ///< number of elements compared
   std::uint64_t bytes = 0;     ///< size of the compared elements on one side
   std::uint64_t tensors_compared = 0;
@@ -109,11 +124,16 @@ struct DiffOptions {
   /// If true, each record that is read is compared with its checksum. Objects and files are then
   /// read twice; tensors are not.
   bool checksums = true;
+  /// If true, tensors of different element types are compared by value (compare_values.hpp), if
+  /// there is a type to which both convert exactly.
+  bool values = false;
 };
 
-/// Compares two checkpoints. Throws an Error if needed bytes cannot be read or disagree with the
-/// metadata. Throws EXTENT_MISMATCH, before it reads anything, if two items share bytes. `device`
-/// must use host memory.
+/// Compares two checkpoints. If an item can't be read or disagrees with the metadata, the report
+/// says so (DiffReport::unread or damage), and the other items are compared all the same. Throws
+/// EXTENT_MISMATCH, before it reads anything, if two items share bytes. Throws an Error if the
+/// checkpoint's manifest is damaged, if it was replaced in the meantime, or if there is too little
+/// memory. `device` must use host memory.
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress);
 

@@ -111,13 +111,15 @@ class ObjectDiffer {
     if (left == nullptr || right == nullptr) {
       result.verdict = left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
     } else {
-      const auto a = left_.slice(key, left->file, left->range);
-      const auto b = right_.slice(key, right->file, right->range);
-      if (options_.checksums) {
-        sides_.left_checksums.add(*a, key);
-        sides_.right_checksums.add(*b, key);
-      }
-      compare(*a, *b, result);
+      unless_unread(result, [&] {
+        const auto a = left_.slice(key, left->file, left->range);
+        const auto b = right_.slice(key, right->file, right->range);
+        if (options_.checksums) {
+          sides_.left_checksums.add(*a, key);
+          sides_.right_checksums.add(*b, key);
+        }
+        compare(*a, *b, result);
+      });
       if (result.verdict == DiffVerdict::kDifferent && is_optimizer_group(key) &&
           sides_.layouts_apart().in_any_way) {
         result.verdict = DiffVerdict::kNotComparable;
@@ -126,6 +128,23 @@ class ObjectDiffer {
       count(result);
     }
     report_.objects.push_back(std::move(result));
+  }
+
+  /// Calls `compare`, which reads. If an item can't be read, the result says so instead.
+  template <class Compare>
+  void unless_unread(ObjectDiff& result, const Compare& compare) {
+    try {
+      compare();
+    } catch (const Error& error) {
+      if (!concerns_one_item(error)) throw;
+      const Error placed = error.within({.key = result.key});
+      sides_.unread.add(placed);
+      result = {.key = std::move(result.key),
+                .verdict = DiffVerdict::kNotKnown,
+                .differences = {},
+                .reason = "it can't be read: " + placed.message(),
+                .unread = true};
+    }
   }
 
   void compare(ItemSource& left, ItemSource& right, ObjectDiff& result) {
@@ -139,25 +158,31 @@ class ObjectDiffer {
   }
 
   void compare_common() {
-    const auto left = left_.common(options_.checksums ? &sides_.left_checksums : nullptr);
-    const auto right = right_.common(options_.checksums ? &sides_.right_checksums : nullptr);
-    if (!left && !right) return note_lost_common();
     ObjectDiff result{.key = std::string(kCommonStatePath)};
-    if (!left || !right) {
-      result.verdict = left ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
-    } else {
-      if (!left->item.value || !right->item.value) {
-        judge_bytes(common_bytes(left_, *left) == common_bytes(right_, *right),
-                    left->item.value ? right->item.opaque_because : left->item.opaque_because,
-                    result);
-      } else {
-        judge_common(*left->item.value, *right->item.value, result);
-        doubt_common(*left, *right, result);
-      }
-      count(result);
-    }
+    bool is_there = true;
+    unless_unread(result, [&] { is_there = judge_stored_common(result); });
+    if (!is_there) return note_lost_common();
+    count(result);
     report_.objects.insert(report_.objects.begin(), std::move(result));
     common_entries_ = report_.objects.size();
+  }
+
+  /// Returns false if neither side has a common state.
+  bool judge_stored_common(ObjectDiff& result) {
+    const auto left = left_.common(options_.checksums ? &sides_.left_checksums : nullptr);
+    const auto right = right_.common(options_.checksums ? &sides_.right_checksums : nullptr);
+    if (!left && !right) return false;
+    if (!left || !right) {
+      result.verdict = left ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
+    } else if (!left->item.value || !right->item.value) {
+      judge_bytes(common_bytes(left_, *left) == common_bytes(right_, *right),
+                  left->item.value ? right->item.opaque_because : left->item.opaque_because,
+                  result);
+    } else {
+      judge_common(*left->item.value, *right->item.value, result);
+      doubt_common(*left, *right, result);
+    }
+    return true;
   }
 
   /// Reports damage for each side whose common state is missing. If it is missing on both sides,

@@ -7,8 +7,15 @@ namespace reprise {
 LayoutsApart DiffSides::layouts_apart() {
   if (layouts_apart_) return *layouts_apart_;
   layouts_apart_.emplace();
-  const auto one = left.common();
-  const auto other = right.common();
+  std::optional<Checkpoint::Common> one;
+  std::optional<Checkpoint::Common> other;
+  try {
+    one = left.common();
+    other = right.common();
+  } catch (const Error& error) {
+    if (!concerns_one_item(error)) throw;
+    return *layouts_apart_;  // the common state itself is compared, and reported, elsewhere
+  }
   if (!one || !other || !one->item.value || !other->item.value) return *layouts_apart_;
   const auto note = [this](const ValueDifference& difference) {
     if (!is_layout_argument(difference.path)) return false;

@@ -1,11 +1,12 @@
 #pragma once
-// Contains the two checkpoints of a diff, the differences between their layouts, and the results of
-// verifying their checksums so far.
+// Contains the two checkpoints of a diff, the differences between their layouts, the results of
+// verifying their checksums so far, and the items that could not be read.
 
 #include <optional>
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
+#include "core/diff/unread_items.hpp"
 
 namespace reprise {
 
@@ -21,13 +22,14 @@ class DiffSides {
   DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
 
   /// Returns how the layouts differ. Reads the common states on the first call. If a common state
-  /// is missing or cannot be interpreted, the layouts are assumed to be equal.
+  /// is missing or cannot be read or interpreted, the layouts are assumed to be equal.
   LayoutsApart layouts_apart();
 
   Checkpoint& left;
   Checkpoint& right;
   ChecksumTally left_checksums;
   ChecksumTally right_checksums;
+  UnreadItems unread;
 
  private:
   std::optional<LayoutsApart> layouts_apart_;

@@ -6,6 +6,7 @@
 #include "core/diff/layout_bound.hpp"
 #include "core/diff/rank_pairs.hpp"
 #include "core/geometry/blocks.hpp"
+#include "core/geometry/compare_values.hpp"
 
 namespace reprise {
 namespace {
@@ -23,14 +24,23 @@ using Pair = Both<StoredTensor>;
 
 /// Returns the verdict if it follows from names, shapes and dtypes alone. Returns kSame if the
 /// elements must still be compared.
-DiffVerdict judge_form(const Pair& pair) {
+DiffVerdict judge_form(const Pair& pair, const DiffOptions& options) {
   if (pair.left == nullptr || pair.right == nullptr) {
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
   }
   if (!(logical_shape(*pair.left) == logical_shape(*pair.right))) {
     return is_layout_bound(pair.name()) ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
   }
-  return pair.left->dtype == pair.right->dtype ? DiffVerdict::kSame : DiffVerdict::kDtype;
+  if (pair.left->dtype == pair.right->dtype) return DiffVerdict::kSame;
+  const bool by_value = options.values && exact_type_of(pair.left->dtype, pair.right->dtype);
+  return by_value ? DiffVerdict::kSame : DiffVerdict::kDtype;
+}
+
+/// Returns why tensors of different types were not compared although the caller wants values
+/// compared.
+std::string words_without_type(const TensorDiff& result) {
+  return "no type has all values of " + std::string(name_of(result.left->dtype)) + " and " +
+         std::string(name_of(result.right->dtype));
 }
 
 std::uint64_t bytes_of(const StoredTensor& tensor) {
@@ -39,47 +49,98 @@ std::uint64_t bytes_of(const StoredTensor& tensor) {
 
 class TensorDiffer {
  public:
-  TensorDiffer(const ReaderResources& left, const ReaderResources& right,
+  TensorDiffer(const ReaderResources& left, const ReaderResources& right, UnreadItems& unread,
                const DiffOptions& options, Progress& progress, std::uint64_t total)
       : left_(left),
         right_(right),
+        unread_(unread),
         buffer_left_(options.block_bytes),
         buffer_right_(options.block_bytes),
         progress_(progress),
         total_(total) {}
 
   void compare(const Pair& pair, TensorDiff& result) {
-    TensorReader left(left_, *pair.left);
-    TensorReader right(right_, *pair.right);
-    const auto width = size_of(pair.left->dtype);
-    const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
-    for_each_block(logical_shape(*pair.left), most, [&](const Box& block) {
-      left.read(block, buffer_left_.data());
-      right.read(block, buffer_right_.data());
-      judge(block, width, result);
-      done_ += static_cast<std::uint64_t>(block.elements()) * width;
-      progress_.advance(pair.key(), done_, total_);
-    });
-    if (!result.comparison.same()) result.verdict = DiffVerdict::kDifferent;
+    const std::uint64_t end = done_ + bytes_of(*pair.left);
+    try {
+      compare_blocks(pair, result);
+    } catch (const Unread& unread) {
+      unread_.add(unread.error);
+      result.unread = true;
+      result.reason = "it can't be read: " + unread.error.message();
+    }
+    done_ = end;
+    if (!result.comparison.same()) {
+      result.verdict = DiffVerdict::kDifferent;
+    } else if (result.unread) {
+      result.verdict = DiffVerdict::kNotKnown;
+      result.comparison = {};
+    } else if (result.compared_as) {
+      result.verdict = DiffVerdict::kSameValues;
+    }
   }
 
  private:
-  void judge(const Box& block, std::size_t width, TensorDiff& result) {
-    const DType dtype = result.left->dtype;
+  /// Thrown if the tensor can't be read. The other tensors can still be compared.
+  struct Unread {
+    Error error;
+  };
+
+  void compare_blocks(const Pair& pair, TensorDiff& result) {
+    std::optional<TensorReader> left;
+    std::optional<TensorReader> right;
+    read(pair, [&] {
+      left.emplace(left_, *pair.left);
+      right.emplace(right_, *pair.right);
+    });
+    if (pair.left->dtype != pair.right->dtype) {
+      result.compared_as = exact_type_of(pair.left->dtype, pair.right->dtype);
+    }
+    const auto left_width = size_of(pair.left->dtype);
+    const auto width = std::max(left_width, size_of(pair.right->dtype));
+    const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
+    for_each_block(logical_shape(*pair.left), most, [&](const Box& block) {
+      read(pair, [&] {
+        left->read(block, buffer_left_.data());
+        right->read(block, buffer_right_.data());
+      });
+      judge(block, result);
+      done_ += static_cast<std::uint64_t>(block.elements()) * left_width;
+      progress_.advance(pair.key(), done_, total_);
+    });
+  }
+
+  /// Calls `work`, which reads. Throws Unread for an error that concerns this tensor alone.
+  template <class Work>
+  static void read(const Pair& pair, const Work& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (!concerns_one_item(error)) throw;
+      throw Unread{error.within({.key = pair.key()})};
+    }
+  }
+
+  void judge(const Box& block, TensorDiff& result) {
+    const DType left = result.left->dtype;
+    const DType right = result.right->dtype;
     const Comparison part =
-        compare_elements(dtype, buffer_left_.data(), buffer_right_.data(), block.elements());
+        result.compared_as
+            ? compare_values({left, buffer_left_.data()}, {right, buffer_right_.data()},
+                             block.elements())
+            : compare_elements(left, buffer_left_.data(), buffer_right_.data(), block.elements());
     result.comparison.append(part);
     if (!part.first || result.first) return;
     Dims index = index_at(*part.first, block.extent);
     for (std::size_t d = 0; d < index.size(); ++d) index[d] += block.offset[d];
-    const std::size_t at = static_cast<std::size_t>(*part.first) * width;
+    const auto at = static_cast<std::size_t>(*part.first);
     result.first = index;
-    result.first_left = print_element(dtype, buffer_left_.data() + at);
-    result.first_right = print_element(dtype, buffer_right_.data() + at);
+    result.first_left = print_element(left, buffer_left_.data() + at * size_of(left));
+    result.first_right = print_element(right, buffer_right_.data() + at * size_of(right));
   }
 
   ReaderResources left_;
   ReaderResources right_;
+  UnreadItems& unread_;
   Bytes buffer_left_;
   Bytes buffer_right_;
   Progress& progress_;
@@ -103,8 +164,9 @@ void count(const TensorDiff& result, DiffReport& report) {
   const std::uint64_t elements = result.comparison.elements;
   report.elements += elements;
   report.bytes += elements * size_of(result.left ? result.left->dtype : result.right->dtype);
-  const bool compared =
-      result.verdict == DiffVerdict::kSame || result.verdict == DiffVerdict::kDifferent;
+  const bool compared = result.verdict == DiffVerdict::kSame ||
+                        result.verdict == DiffVerdict::kSameValues ||
+                        result.verdict == DiffVerdict::kDifferent;
   if (compared) ++report.tensors_compared;
 }
 
@@ -117,18 +179,21 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
       std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
   std::uint64_t total = 0;
   for (const Pair& pair : pairs) {
-    if (judge_form(pair) == DiffVerdict::kSame) total += bytes_of(*pair.left);
+    if (judge_form(pair, options) == DiffVerdict::kSame) total += bytes_of(*pair.left);
   }
   Bytes staging(options.block_bytes);
   TensorDiffer differ(
       {sides.left, device, staging, options.checksums ? &sides.left_checksums : nullptr},
-      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr}, options,
-      progress, total);
+      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr},
+      sides.unread, options, progress, total);
   for (const Pair& pair : pairs) {
-    TensorDiff result{.key = pair.key(), .verdict = judge_form(pair)};
+    TensorDiff result{.key = pair.key(), .verdict = judge_form(pair, options)};
     result.left = side_of(pair.left);
     result.right = side_of(pair.right);
     if (result.verdict == DiffVerdict::kNotComparable) result.reason = "bound to its layout";
+    if (result.verdict == DiffVerdict::kDtype && options.values) {
+      result.reason = words_without_type(result);
+    }
     if (result.verdict == DiffVerdict::kSame) {
       differ.compare(pair, result);
       excuse_other_buckets(sides, result);

@@ -25,7 +25,9 @@ std::string TensorDigest::of(const StoredTensor& tensor) {
   for_each_block(logical_shape(tensor), static_cast<std::int64_t>(block_.size() / width),
                  [&](const Box& box) {
                    reader.read(box, block_.data());
-                   hash.update({block_.data(), static_cast<std::size_t>(box.elements()) * width});
+                   const auto bytes = static_cast<std::size_t>(box.elements()) * width;
+                   hash.update({block_.data(), bytes});
+                   if (progress_ != nullptr) progress_->go(tensor.key, bytes);
                  });
   return hex(hash.digest());
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/adapters/posix/host_device.hpp"
+#include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 
 namespace reprise::driver {
@@ -22,6 +23,9 @@ class TensorDigest {
   /// Returns the SHA-256 of an object's stored bytes. Counts the object's records in checksums().
   std::string of(const StoredObject& object);
   const ChecksumTally& checksums() const { return checksums_; }
+  /// From now on, reports the bytes of tensors to `progress`, which must outlive the calls. Null
+  /// ends that.
+  void report_to(ByteProgress* progress) { progress_ = progress; }
 
  private:
   Checkpoint& checkpoint_;
@@ -29,6 +33,7 @@ class TensorDigest {
   ChecksumTally checksums_;  ///< covers everything that was read
   Bytes block_;
   Bytes staging_;
+  ByteProgress* progress_ = nullptr;
   bool apart_ = false;  ///< true once it is known that no two items share bytes
 };
 

@@ -79,7 +79,7 @@ enum class DiffOutcome : std::uint8_t {
   kDifferent,       ///< something differs; other parts may not have been compared
   kNotAllCompared,  ///< nothing differs, but something was not compared
   kNothingCompared,
-  kDamaged,  ///< wrong checksums show that bytes changed after a save, so no verdict is reliable
+  kDamaged,  ///< wrong checksums or contradictions: bytes changed, so no verdict is reliable
 };
 /// Returns "same", "different", "not all compared", ...
 std::string_view name_of(DiffOutcome outcome);
@@ -87,14 +87,14 @@ std::string_view name_of(DiffOutcome outcome);
 struct DiffSummary {
   DiffOutcome outcome = DiffOutcome::kNothingCompared;
   std::vector<std::string> different;     ///< keys that differ or exist on one side only
-  std::vector<std::string> not_compared;  ///< keys that could not be compared
+  std::vector<std::string> not_compared;  ///< keys that could not be compared or read
   std::uint64_t elements = 0;             ///< elements compared
-  Findings damage;                        ///< wrong checksums; the outcome is then kDamaged
+  Findings damage;  ///< wrong checksums, contradictions; the outcome is then kDamaged
 };
 
 /// Compares the content of two checkpoints, whatever their sharding: tensors bit for bit, objects
-/// and common state as values. Throws an Error if bytes that it needs cannot be read, and
-/// UNSUPPORTED if the device does not use host memory. `progress` may be null.
+/// and common state as values. Goes on past an item that can't be read. Throws an Error if a
+/// checkpoint can't be opened or the device has no host memory. `progress` may be null.
 DiffSummary diff(Job& job, const std::string& left, const std::string& right,
                  Progress* progress = nullptr);
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -215,6 +216,19 @@ TEST(Verify, AFileThatMayNotBeOpenedIsUnreadableNotDamaged) {
     EXPECT_EQ(result.exit_code, 2) << name << result.all();
     EXPECT_THAT(result.all(), AllOf(HasSubstr("IO"), HasSubstr(name)));
   }
+}
+
+TEST(Changelog, its_newest_heading_is_the_version_of_the_program) {
+  const std::string version = run_program({"--version"}).out;
+  std::smatch said;
+  ASSERT_TRUE(std::regex_search(
+      version, said, std::regex(R"(^reprise (\d+\.\d+\.\d+) \(([0-9a-f]{12}\+?|unknown)[,)])")))
+      << version;
+  std::ifstream changelog(REPRISE_SOURCE_DIR "/CHANGELOG.md");
+  ASSERT_TRUE(changelog) << "there is no CHANGELOG.md";
+  std::string line;
+  while (std::getline(changelog, line) && !line.starts_with("## ")) continue;
+  EXPECT_EQ(line, "## " + said[1].str());
 }
 
 TEST(Diff, SameDifferentAndNothingCompared) {

@@ -250,7 +250,8 @@ TEST(Locate, ADirectoryOfCheckpointsNamesThem) {
   fs::create_directories(copy.path("empty/sub"));
   EXPECT_THAT(words_without(copy.store, "empty"), HasSubstr("none below it"));
   write(copy.path("empty/model.safetensors"), "x");
-  EXPECT_THAT(words_without(copy.store, "empty"), HasSubstr("UNSUPPORTED: safetensors"));
+  EXPECT_THAT(words_without(copy.store, "empty"),
+              HasSubstr("UNSUPPORTED: a Hugging Face checkpoint (model.safetensors)"));
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+#include "cli/arguments/rename_rule.hpp"
+
+#include <memory>
+#include <regex>
+#include <string_view>
+#include <utility>
+
+#include "core/format/common_state.hpp"
+#include "core/state/renamed_catalog.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+/// std::regex_replace recurses once per character, so that very long keys could exhaust the stack.
+constexpr std::size_t kRenamedMax = 1024;
+
+struct Substitution {
+  std::string word;  ///< as given on the command line
+  std::regex regex;
+  std::string text;
+  bool every_match = false;
+};
+
+[[noreturn]] void refuse(const std::string& word, const std::string& why) {
+  throw Error(Code::kUsage, "--rename '" + word + "' " + why +
+                                "; it is written as for sed, for example 's/^model\\.//'");
+}
+
+/// Takes the text up to the next delimiter off `rest`. A delimiter after a backslash is part of the
+/// text.
+std::string take_part(std::string_view& rest, const std::string& word) {
+  const char delimiter = word[1];
+  std::string part;
+  while (!rest.empty()) {
+    const char c = rest.front();
+    rest.remove_prefix(1);
+    if (c == delimiter) return part;
+    if (c == '\\' && !rest.empty()) {
+      if (rest.front() != delimiter) part += c;
+      part += rest.front();
+      rest.remove_prefix(1);
+    } else {
+      part += c;
+    }
+  }
+  refuse(word, std::string("lacks a '") + delimiter + "'");
+}
+
+Substitution substitution_of(const std::string& word) {
+  if (word.size() < 2 || word[0] != 's' || word[1] == '\\') refuse(word, "is no substitution");
+  std::string_view rest = std::string_view(word).substr(2);
+  const std::string pattern = take_part(rest, word);
+  std::string text = take_part(rest, word);
+  if (pattern.empty()) refuse(word, "matches nothing in particular: its expression is empty");
+  if (!rest.empty() && rest != "g") refuse(word, "ends in '" + std::string(rest) + "', not in 'g'");
+  try {
+    return {word, std::regex(pattern), std::move(text), !rest.empty()};
+  } catch (const std::regex_error& error) {
+    refuse(word, "is no regular expression: " + std::string(error.what()));
+  }
+}
+
+std::string applied(const Substitution& substitution, const std::string& key) {
+  if (key.size() > kRenamedMax) {
+    throw Error(Code::kUsage,
+                "--rename reaches keys of at most " + std::to_string(kRenamedMax) +
+                    " characters, and this one is longer",
+                {.key = key});
+  }
+  auto flags = std::regex_constants::format_sed;
+  if (!substitution.every_match) flags |= std::regex_constants::format_first_only;
+  std::string renamed = std::regex_replace(key, substitution.regex, substitution.text, flags);
+  if (renamed.empty()) refuse(substitution.word, "leaves nothing of the key '" + key + "'");
+  return renamed;
+}
+
+}  // namespace
+
+Checkpoint opened(const StoredPath& stored, const std::vector<std::string>& substitutions) {
+  if (substitutions.empty()) return Checkpoint::open(*stored.store, stored.path);
+  std::vector<std::pair<Substitution, bool>> all;  // with true if it changed a key
+  for (const auto& word : substitutions) all.emplace_back(substitution_of(word), false);
+  Location location = locate(*stored.store, stored.path);
+  // The hash is taken first: if the metadata is replaced before it is read, it does not fit, and
+  // Checkpoint::require_in_place() notices.
+  const auto files = hash_of(read_metadata_files(*stored.store, location.directory));
+  auto metadata =
+      std::make_shared<Metadata>(Checkpoint::open(*stored.store, location.directory).metadata());
+  metadata->catalog = renamed(std::move(metadata->catalog), [&all](std::string_view key) {
+    std::string next(key);
+    if (key == kCommonObjectKey) return next;
+    for (auto& [substitution, used] : all) {
+      std::string changed = applied(substitution, next);
+      used = used || changed != next;
+      next = std::move(changed);
+    }
+    return next;
+  });
+  for (const auto& [substitution, used] : all) {
+    if (!used) refuse(substitution.word, "changes no key of A");
+  }
+  return {*stored.store, std::move(location), std::move(metadata), files};
+}
+
+}  // namespace reprise::cli

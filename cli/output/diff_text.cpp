@@ -1,0 +1,282 @@
+#include "cli/output/diff_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/output/table.hpp"
+#include "core/base/natural_order.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise::cli {
+namespace {
+
+std::string form_of(const std::optional<TensorDiff::Side>& side) {
+  return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
+}
+
+std::string with_reason(std::string words, const std::string& reason) {
+  return reason.empty() ? words : std::move(words) + ", " + reason;
+}
+
+/// Returns the remarks that follow the verdict in a tensor's row.
+std::string words_for(const TensorDiff& tensor) {
+  const std::string as =
+      tensor.compared_as ? fmt::format("as {}: ", name_of(*tensor.compared_as)) : "";
+  if (tensor.first) {
+    return with_reason(
+        fmt::format("{}{} of {} elements, max_delta {:g}, first at {}: {} | {}", as,
+                    with_commas(tensor.comparison.bit_mismatches),
+                    with_commas(tensor.comparison.elements), tensor.comparison.max_delta,
+                    to_string(*tensor.first), tensor.first_left, tensor.first_right),
+        tensor.reason);
+  }
+  return with_reason(as + form_of(tensor.left) + " | " + form_of(tensor.right), tensor.reason);
+}
+
+/// Returns the name of a verdict as a kind of difference.
+std::string_view kind_of(DiffVerdict verdict) {
+  return verdict == DiffVerdict::kDifferent    ? "value differs"
+         : verdict == DiffVerdict::kSameValues ? "same values, other dtype"
+                                               : name_of(verdict);
+}
+
+bool all_is_same(const DiffCounts& counts) {
+  return std::ranges::all_of(counts.rows,
+                             [](const auto& row) { return row.first == DiffVerdict::kSame; });
+}
+
+void print_counts(const DiffCounts& counts, const Console& console) {
+  std::vector<DiffSubject> subjects;
+  for (std::size_t s = 0; s < kDiffSubjects; ++s) {
+    const bool any =
+        std::ranges::any_of(counts.rows, [s](const auto& row) { return row.second[s] != 0; });
+    if (any) subjects.push_back(static_cast<DiffSubject>(s));
+  }
+  std::vector<Column> columns = {{"what differs"}};
+  for (const DiffSubject subject : subjects) {
+    columns.push_back({std::string(name_of(subject)), Align::kRight});
+  }
+  Table table(std::move(columns));
+  for (const DiffVerdict verdict : all_diff_verdicts()) {
+    if (!counts.rows.contains(verdict)) continue;
+    std::vector<std::string> cells = {std::string(kind_of(verdict))};
+    for (const DiffSubject subject : subjects) {
+      cells.push_back(with_commas(counts.count(verdict, subject)));
+    }
+    table.add(std::move(cells));
+  }
+  table.print(console);
+}
+
+/// Counts rows until none may be shown any more.
+class RowBudget {
+ public:
+  explicit RowBudget(std::uint64_t limit) : limit_(limit) {}
+
+  /// Counts `rows` rows that belong together. True if they are to be shown.
+  bool take(std::uint64_t rows) {
+    const bool fits = limit_ == 0 || shown_ + rows <= limit_;
+    (fits ? shown_ : cut_) += rows;
+    return fits;
+  }
+
+  void print_cut(std::string_view what, const Console& console) const {
+    if (cut_ == 0) return;
+    console.out << fmt::format("{} of {} {} are not shown: --limit 0 shows all, --json has them\n",
+                               with_commas(cut_), with_commas(cut_ + shown_), what);
+  }
+
+ private:
+  std::uint64_t limit_;
+  std::uint64_t shown_ = 0;
+  std::uint64_t cut_ = 0;
+};
+
+/// Returns the items in the natural order of their keys.
+template <class Item>
+std::vector<const Item*> in_order(const std::vector<Item>& items) {
+  std::vector<const Item*> sorted;
+  for (const Item& item : items) sorted.push_back(&item);
+  std::ranges::stable_sort(
+      sorted, [](const Item* a, const Item* b) { return in_natural_order(a->key, b->key); });
+  return sorted;
+}
+
+/// True if a line about the whole file stands for the item.
+template <class Item>
+bool in_line_of_file(const Item& item) {
+  return item.unread && item.verdict == DiffVerdict::kNotKnown;
+}
+
+void print_object(const ObjectDiff& object, const Console& console) {
+  console.out << with_reason(object.key + ": " + std::string(name_of(object.verdict)),
+                             object.reason)
+              << '\n';
+  for (const auto& difference : object.differences) {
+    console.out << "  " << difference.path << ": " << difference.left << " | " << difference.right
+                << '\n';
+  }
+}
+
+void print_objects(const std::vector<ObjectDiff>& objects, bool quiet, RowBudget& budget,
+                   const Console& console) {
+  for (const ObjectDiff* object : in_order(objects)) {
+    const bool same = object->verdict == DiffVerdict::kSame;
+    if (in_line_of_file(*object) || (same && (quiet || !object->opaque))) continue;
+    if (budget.take(1 + object->differences.size())) print_object(*object, console);
+  }
+}
+
+void print_tensors(const std::vector<TensorDiff>& tensors, RowBudget& budget,
+                   const Console& console) {
+  Table table({{"tensor"}, {"verdict"}, {"A | B"}});
+  for (const TensorDiff* tensor : in_order(tensors)) {
+    if (tensor->verdict == DiffVerdict::kSame || in_line_of_file(*tensor)) continue;
+    if (!budget.take(1)) continue;
+    table.add({tensor->key, std::string(name_of(tensor->verdict)), words_for(*tensor)});
+  }
+  if (!table.empty()) table.print(console);
+}
+
+void print_rows(const DiffReport& report, const DiffShown& shown, const Console& console) {
+  RowBudget budget(shown.limit);
+  print_objects(report.objects, shown.quiet, budget, console);
+  print_objects(report.files, shown.quiet, budget, console);
+  print_tensors(report.tensors, budget, console);
+  budget.print_cut("rows", console);
+}
+
+/// Returns, for example, "30 value differs, 2 same; max_delta 0.5".
+std::string words_for(const KeyGroup& group) {
+  std::string words;
+  for (const auto& [verdict, keys] : group.verdicts) {
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", with_commas(keys), kind_of(verdict));
+  }
+  if (group.comparison.same()) return words;
+  return words + fmt::format("; max_delta {:g}", group.comparison.max_delta);
+}
+
+void print_groups(const DiffReport& report, const DiffShown& shown, const Console& console) {
+  RowBudget budget(shown.limit);
+  Table table({{"keys of the form"}, {"keys", Align::kRight}, {"what differs"}});
+  std::uint64_t same = 0;
+  for (const KeyGroup& group : groups_of(report)) {
+    if (group.all_same()) {
+      ++same;
+    } else if (budget.take(1)) {
+      table.add({group.pattern, with_commas(group.keys), words_for(group)});
+    }
+  }
+  if (!table.empty()) table.print(console);
+  budget.print_cut("groups of keys", console);
+  if (same != 0) {
+    console.out << fmt::format("{} {} of keys the same throughout\n", with_commas(same),
+                               same == 1 ? "group is" : "groups are");
+  }
+}
+
+/// Escapes the characters that mean something in a regular expression or that end a part.
+std::string escaped(std::string_view text, std::string_view special) {
+  std::string escaped;
+  for (const char c : text) {
+    if (special.find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+void print_hint(const DiffReport& report, const Console& console) {
+  const auto hint = prefix_hint(report);
+  if (!hint) return;
+  const bool left = hint->longer == PrefixHint::Side::kLeft;
+  console.out << fmt::format(
+      "hint: {} keys of {} are keys of {} with '{}' before them: "
+      "--rename '{}' matches them\n",
+      with_commas(hint->keys), left ? 'A' : 'B', left ? 'B' : 'A', hint->prefix,
+      substitution_for(*hint));
+}
+
+std::string words_for_files(const DiffReport& report) {
+  return fmt::format(" and {} {} beside them", with_commas(report.files_compared),
+                     report.files_compared == 1 ? "file" : "files");
+}
+
+/// Describes what was compared, followed by what was not compared.
+std::string words_for_counts(const DiffReport& report, const DiffCounts& counts,
+                             LayoutBound bound) {
+  std::string text =
+      fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",
+                  with_commas(report.elements), human_bytes(report.bytes),
+                  with_commas(report.tensors_compared), with_commas(report.objects_compared),
+                  report.files_compared == 0 ? std::string() : words_for_files(report));
+  const auto add = [&text](std::uint64_t count, std::string_view what) {
+    if (count != 0) text += fmt::format(", {} {}", with_commas(count), what);
+  };
+  add(report.objects_opaque, "of them as bytes");
+  add(counts.count(DiffVerdict::kSameValues, DiffSubject::kTensors),
+      "of them of another dtype, by value");
+  add(report.not_comparable(),
+      bound == LayoutBound::kAccepted ? "not comparable and accepted" : "not comparable");
+  add(report.not_known(), "not known");
+  add(report.ignored_keys, report.ignored_keys == 1 ? "key ignored" : "keys ignored");
+  add(report.ignored_differences, "differences in the common state ignored");
+  return text + (report.checksums ? "" : ", checksums not checked");
+}
+
+void print_verdict(const DiffReport& report, const DiffCounts& counts, LayoutBound bound,
+                   const Console& console) {
+  const std::string words = words_for_counts(report, counts, bound);
+  switch (report.outcome(bound)) {
+    case DiffOutcome::kSame:
+      console.out << "same: " << words << '\n';
+      return;
+    case DiffOutcome::kDifferent:
+      console.out << fmt::format("different: {} differ; {}\n", report.different(), words);
+      return;
+    case DiffOutcome::kNotAllCompared:
+      console.out << "not all compared: nothing differs in " << words << '\n';
+      return;
+    case DiffOutcome::kNothingCompared:
+      console.out << "nothing was compared: " << words << '\n';
+      return;
+    case DiffOutcome::kDamaged:
+      console.out << fmt::format("damaged, so nothing above is certain: {} differ; {}\n",
+                                 report.different(), words);
+      return;
+  }
+}
+
+}  // namespace
+
+std::string substitution_for(const PrefixHint& hint) {
+  if (hint.longer == PrefixHint::Side::kLeft) {
+    return "s/^" + escaped(hint.prefix, R"(^$\.*+?()[]{}|/)") + "//";
+  }
+  return "s/^/" + escaped(hint.prefix, R"(\&/)") + "/";
+}
+
+void print_diff(const DiffReport& report, const DiffShown& shown, const Console& console) {
+  const DiffCounts counts = counts_of(report);
+  if (!all_is_same(counts)) {
+    print_counts(counts, console);
+    console.out << '\n';
+  }
+  if (shown.groups) {
+    print_groups(report, shown, console);
+  } else {
+    print_rows(report, shown, console);
+  }
+  for (const Finding& finding : report.unread) console.out << "not read: " << finding << '\n';
+  if (!shown.quiet) {
+    for (const Finding& finding : report.notes) console.out << finding << '\n';
+  }
+  print_hint(report, console);
+  print_verdict(report, counts, shown.layout_bound, console);
+}
+
+}  // namespace reprise::cli

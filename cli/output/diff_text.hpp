@@ -1,0 +1,30 @@
+#pragma once
+// Prints the result of `diff` for people: first how many things differ in which way, then the
+// things themselves, as many as fit.
+
+#include <cstdint>
+#include <string>
+
+#include "cli/output/console.hpp"
+#include "core/diff/diff_summary.hpp"
+
+namespace reprise::cli {
+
+/// Says which parts of the result are shown.
+struct DiffShown {
+  std::uint64_t limit = 40;  ///< how many rows; 0 shows all
+  bool groups = false;       ///< groups of keys instead of keys
+  bool quiet = false;        ///< no notes, and no remarks about objects that are the same
+  LayoutBound layout_bound = LayoutBound::kDecides;
+};
+
+/// Returns the substitution, as for `--rename`, that gives the left side's keys the names of the
+/// right side's.
+std::string substitution_for(const PrefixHint& hint);
+
+/// Prints the counts by kind of difference, the rows or groups, notes, a hint if one side's keys
+/// are the other's with a prefix, and the verdict in the last line. Tensors that can't be read are
+/// one line for each file and cause. Damage is not printed, only mentioned in the verdict.
+void print_diff(const DiffReport& report, const DiffShown& shown, const Console& console);
+
+}  // namespace reprise::cli

@@ -1,0 +1,41 @@
+#pragma once
+// Recognizes what other programs save instead of a torch_dist checkpoint, from the names in a
+// directory or the first bytes of a file. A message can then name it and say what to do.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reprise/types.hpp"
+
+namespace reprise {
+
+/// What was recognized.
+struct ForeignFormat {
+  std::string_view name;    ///< "a DeepSpeed checkpoint", "files of torch.save", ...
+  std::string_view advice;  ///< how to make a torch_dist checkpoint of it
+  std::string sign;         ///< the path, of those given, that gave it away; empty for a file
+  /// True if only a checkpoint has such names. False for names that other files have, too, such as
+  /// "vocabulary.pt".
+  bool certain = true;
+
+  /// Returns the text of an error.
+  std::string message() const;
+};
+
+/// Recognizes a format by the paths of the files below a directory. They are relative to the
+/// directory; those with fewest '/' decide. Returns nothing if no path belongs to a known format.
+std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> paths);
+
+/// How many first bytes of a file foreign_file_of() looks at.
+inline constexpr std::size_t kForeignFileBytes = 64;
+/// Recognizes the format of a single file by its name and first bytes. Returns nothing if the file
+/// has no known format.
+std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first);
+
+/// True if a file with this name is usually part of a torch_dist checkpoint: the checkpoint is then
+/// the directory around it.
+bool is_part_of_checkpoint(std::string_view name);
+
+}  // namespace reprise
