@@ -1,5 +1,6 @@
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/rename_rule.hpp"
+#include "cli/output/diff_page.hpp"
 #include "cli/output/diff_text.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
@@ -8,7 +9,10 @@
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/bytes.hpp"
 #include "core/diff/diff.hpp"
+#include "core/ports/whole_file.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -89,7 +93,9 @@ class DiffVerb final : public Verb {
                 "show at most N rows, or all if N is 0 (default: 40; --json is never cut)")
         .flag(unchecked_, "--no-checksums", "don't check checksums, which reads everything twice")
         .flag(json_, "--json", "print one JSON document")
-        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
+        .text(report_, "--report", "DIR",
+              "write report.json (lane files), junit.xml, and diff.html, which shows where tensors "
+              "differ, there")
         .flag(quiet_, "-q,--quiet", "print only differences, no progress");
   }
 
@@ -120,6 +126,9 @@ class DiffVerb final : public Verb {
     if (!report_.empty()) {
       write_files_report({diff_result(request, report)},
                          static_cast<double>(clock.now_ns() - start) * 1e-9, report_);
+      const std::string page = diff_page(request, report);
+      PosixStore store(report_);
+      write_atomically(store, "diff.html", as_bytes(page));
     }
     return exit_code_of(outcome);
   }

@@ -6,6 +6,7 @@ readonly stages=(
   "release 1800 release build and all tests"
   "catalogue 1200 all scenarios twice, random ones, the mutants, the gate"
   "mpi      900 a sample of the scenarios on MPI processes, held against the simulated lane"
+  "lint    900 format, clang-tidy, the rules of the tree"
   "asan    3000 clang build under AddressSanitizer and UBSan, all tests"
   "tsan    900 ThreadSanitizer on the tests of tests/tsan.txt"
   "fuzz    1200 each fuzz target for 20 s under AddressSanitizer and UBSan"
@@ -14,8 +15,11 @@ readonly stages=(
   "package 600 what others install, tried in an empty environment: a tarball and a wheel"
   "interop 1100 real torch and Megatron-Core write and read, where they can be had"
   "trainers 800 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
-  "lint    900 format, clang-tidy, the rules of the tree"
 )
+
+# After these seconds CI starts nothing new, and stops what runs: the service that runs it would end it
+# soon after, and nothing would be known. What matters most comes first.
+readonly ci_seconds=4800
 
 # What CI cuts short, whole; the same form.
 readonly whole_stages=(
@@ -162,9 +166,20 @@ count_busy_seconds() {
     build/log/times.txt)"
 }
 
-# run_stage NAME BUDGET WHAT: adds one line to the closing table; returns false if the stage failed.
+# run_stage NAME BUDGET LEFT WHAT: adds one line to the closing table; returns false if the stage failed. A
+# stage that gets less than its budget, because only LEFT seconds are left of all, is not run or not
+# finished, and says so.
 run_stage() {
-  local name="$1" budget="$2" what="$3" began=$SECONDS before rc verdict=ok busy_seconds
+  local name="$1" budget="$2" left="$3" what="$4" began=$SECONDS before rc verdict=ok busy_seconds short=0
+  if ((left < budget)); then
+    short=1 budget=$left
+  fi
+  if ((budget <= 0)); then
+    say "### $name: not run: no time is left"
+    record 0 0 1
+    stage_table+="$(printf '%-9s not run: no time is left' "$name")"$'\n'
+    return 0
+  fi
   count_busy_seconds
   before=$busy_seconds
   printf '\n### %s: %s (budget %d s)\n' "$name" "$what" "$budget"
@@ -173,7 +188,12 @@ run_stage() {
   wait "$stage_pid"
   rc=$?
   stage_pid=""
-  if ((rc == 124 || rc == 137)); then
+  if (((rc == 124 || rc == 137) && short)); then
+    say "### $name: not finished: no time is left"
+    record 0 0 1
+    verdict="not finished: no time is left"
+    rc=0
+  elif ((rc == 124 || rc == 137)); then
     say "### $name is over its budget of $budget s and was stopped"
     record 0 1 0
     verdict="over budget"
@@ -186,9 +206,11 @@ run_stage() {
   ((rc == 0))
 }
 
-# run_stages "NAME BUDGET WHAT"...: runs one after another, then prints the table and the total.
+# run_stages SECONDS "NAME BUDGET WHAT"...: runs one after another, all within SECONDS, then prints the
+# table and the total.
 run_stages() {
-  local line name budget what broken=0 began=$SECONDS
+  local seconds="$1" line name budget what broken=0 began=$SECONDS
+  shift
   stage_table=""
   mkdir -p build/log
   verb_setup --all || return 1
@@ -196,11 +218,11 @@ run_stages() {
   trap stop_stage INT TERM
   for line in "$@"; do
     read -r name budget what <<<"$line"
-    run_stage "$name" "$budget" "$what" || broken=1
+    run_stage "$name" "$budget" $((seconds - (SECONDS - began))) "$what" || broken=1
   done
   printf '\n%s%-9s %5d s\n\n' "$stage_table" all $((SECONDS - began))
   print_total && ((broken == 0))
 }
 
-test_all() { run_stages "${stages[@]}"; }
-test_whole() { run_stages "${whole_stages[@]}"; }
+test_all() { run_stages "$ci_seconds" "${stages[@]}"; }
+test_whole() { run_stages 86400 "${whole_stages[@]}"; }

@@ -15,10 +15,6 @@
 namespace reprise::cli {
 namespace {
 
-std::string form_of(const std::optional<TensorDiff::Side>& side) {
-  return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
-}
-
 std::string with_reason(std::string words, const std::string& reason) {
   return reason.empty() ? words : std::move(words) + ", " + reason;
 }
@@ -252,6 +248,10 @@ void print_verdict(const DiffReport& report, const DiffCounts& counts, LayoutBou
 }
 
 }  // namespace
+
+std::string form_of(const std::optional<TensorDiff::Side>& side) {
+  return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
+}
 
 std::string substitution_for(const PrefixHint& hint) {
   if (hint.longer == PrefixHint::Side::kLeft) {

@@ -3,6 +3,7 @@
 // things themselves, as many as fit.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/output/console.hpp"
@@ -17,6 +18,10 @@ struct DiffShown {
   bool quiet = false;        ///< no notes, and no remarks about objects that are the same
   LayoutBound layout_bound = LayoutBound::kDecides;
 };
+
+/// Returns the dtype and the shape of a tensor on one side, such as "bfloat16 [4, 8]"; "-" if the
+/// side lacks it.
+std::string form_of(const std::optional<TensorDiff::Side>& side);
 
 /// Returns the substitution, as for `--rename`, that gives the left side's keys the names of the
 /// right side's.

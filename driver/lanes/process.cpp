@@ -31,16 +31,18 @@ static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 using Handler = void (*)(int);
 
-/// What this program does at these signals by itself; SIG_DFL if they end it.
-std::atomic<Handler> own_handler = SIG_DFL;
+/// What this program does by itself at SIGINT and at SIGTERM; SIG_DFL if the signal ends it.
+std::array<std::atomic<Handler>, 2> own_handlers = {SIG_DFL, SIG_DFL};
 static_assert(std::atomic<Handler>::is_always_lock_free);
+
+std::atomic<Handler>& own_handler_of(int signal) { return own_handlers[signal == SIGINT ? 0 : 1]; }
 
 /// A handler of this program is called once: the next signal ends the program.
 extern "C" void pass_on(int signal) {
   for (const auto& group : running_groups) {
     if (group > 0) ::kill(-group, SIGTERM);
   }
-  const Handler handler = own_handler.exchange(SIG_DFL);
+  const Handler handler = own_handler_of(signal).exchange(SIG_DFL);
   if (handler != SIG_DFL) return handler(signal);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -48,7 +50,9 @@ extern "C" void pass_on(int signal) {
 
 void pass_on_at(int signal) {
   const Handler before = std::signal(signal, pass_on);
-  if (before != pass_on && before != SIG_ERR && before != SIG_IGN) own_handler = before;
+  if (before != pass_on && before != SIG_ERR && before != SIG_IGN) {
+    own_handler_of(signal) = before;
+  }
 }
 
 /// While the child runs, forwards to it the signals that end this program, before the program

@@ -122,7 +122,7 @@ TEST_F(Evidence, a_plain_run_says_what_it_lacks_and_the_gate_answers_with_one_li
   const auto result = gate(plain);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out, HasSubstr("refused: 1 reason\n"));
-  EXPECT_THAT(result.out, HasSubstr("reprise run scenarios --double --report " +
+  EXPECT_THAT(result.out, HasSubstr("scenarios --double --report " +
                                     path("judged.json").substr(0, path("").size() - 1)));
 }
 

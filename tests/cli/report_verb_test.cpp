@@ -36,6 +36,12 @@ reports::Report whole_report() {
   reports::Report report = reports::sample_report();
   report.scenarios[1].first_difference = reports::FirstDifference{
       .rank = 1, .key = "<img src=x>", .index = {0}, .saved = "1", .loaded = "2", .comes_from = ""};
+  report.scenarios[1].failure = reports::Failure{
+      .cause = "zeros",
+      .life = 1,
+      .step = 3,
+      .rank = 1,
+      .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}}};
   return report;
 }
 
@@ -178,7 +184,7 @@ TEST(ReportPage, works_in_a_browser) {
   run_program({"run", kPageScenario, kOtherPageScenario, "--mutant",
                "compute-weights-not-installed", "--report", report("fail")});
   EXPECT_THAT(text_of(report("pass/report.html")), HasSubstr("\"v pass\""));
-  EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("First difference"));
+  EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("<h4>Where</h4>"));
   write_text(report("whole/report.json"), to_json(whole_report()));
   ASSERT_EQ(run_program({"report", report("whole")}).exit_code, 0);
   const char* shots = std::getenv("REPRISE_SHOTS");
