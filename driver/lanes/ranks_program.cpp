@@ -18,7 +18,9 @@ constexpr std::uint64_t kAnswerSeconds = 30;
 }  // namespace
 
 std::string ranks_program(const std::string& executable) {
-  return (std::filesystem::path(executable).parent_path() / "reprise-ranks").string();
+  // Absolute, because a bare name would be looked up in PATH.
+  const auto beside = std::filesystem::path(executable).parent_path() / "reprise-ranks";
+  return std::filesystem::absolute(beside).string();
 }
 
 std::optional<std::string> why_no_ranks(const std::string& executable) {
