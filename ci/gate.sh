@@ -36,9 +36,7 @@ check() {
 summarize() {
   local annotate=()
   [[ -z "${GITHUB_ACTIONS:-}" ]] || annotate=(--annotate)
-  if "$program" report --help >/dev/null 2>&1; then
-    check "$program" report "$report" "${annotate[@]}"
-  fi
+  check "$program" report "$report" "${annotate[@]}"
   if [[ -n "${GITHUB_STEP_SUMMARY:-}" && -f "$report/summary.md" ]]; then
     cat "$report/summary.md" >>"$GITHUB_STEP_SUMMARY"
   fi
