@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/output/table.hpp"
 #include "core/base/print.hpp"
@@ -19,7 +20,7 @@ constexpr std::size_t kColumnsMax = 79;  // a full line would wrap on a terminal
 /// Returns "0:05", "12:30" or "1:02:03".
 std::string time_left(double seconds) {
   constexpr double kMost = 1e6;  // 11 days
-  const auto all = static_cast<std::uint64_t>(std::min(seconds, kMost) + 0.5);
+  const auto all = static_cast<std::uint64_t>(std::llround(std::min(seconds, kMost)));
   const std::uint64_t minutes = all / 60 % 60;
   if (all < 3600) return fmt::format("{}:{:02}", minutes, all % 60);
   return fmt::format("{}:{:02}:{:02}", all / 3600, minutes, all % 60);
