@@ -218,7 +218,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
     const ProgramOptions own = program_options(options);
     return own.controls->why_not(scenario.program->trainer, own.place);
   }
-  if (const auto reason = why_no_ranks(options.executable)) return reason;
+  if (auto reason = why_no_ranks(options.executable)) return reason;
   return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
                                 : std::nullopt;
 }
