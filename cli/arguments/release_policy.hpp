@@ -27,7 +27,7 @@
 
 namespace reprise::cli {
 
-/// What a policy file says. A file with known failures may demand nothing of any lane.
+/// The content of a policy file. A file with known failures may demand nothing of any lane.
 struct ReleasePolicy {
   reports::Policy lanes;
   std::vector<reports::KnownFailure> known_failures;

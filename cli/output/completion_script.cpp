@@ -13,7 +13,7 @@ namespace {
 
 enum class Completed : std::uint8_t { kNothing, kFiles, kDirectories, kChoices };
 
-/// What may stand in one place of the command line.
+/// The words that may stand in one place of the command line.
 struct Expected {
   Completed completed = Completed::kNothing;
   std::vector<std::string> choices = {};
@@ -71,7 +71,7 @@ VerbWords words_of(const CLI::App& verb) {
       words.options.push_back(words_of(*option));
     } else if (words.positional.completed != Completed::kFiles) {
       const std::string value = option->get_type_name();
-      // What has no type of its own is a path: a checkpoint, a report, a scenario.
+      // A value without a type of its own is a path: a checkpoint, a report, a scenario.
       words.positional = value.empty() ? Expected{Completed::kFiles} : expected_of(value);
     }
   }

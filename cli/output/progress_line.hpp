@@ -13,10 +13,10 @@
 
 namespace reprise::cli {
 
-/// What a long operation counts.
+/// The things that a long operation counts.
 enum class ProgressUnit : std::uint8_t { kBytes, kItems };
 
-/// How far a long operation has come.
+/// The progress that a long operation has made.
 struct ProgressState {
   std::string_view what;  ///< what it works on now
   std::uint64_t done = 0;

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-/// What a row of the report is about.
+/// The kind of item that a row of the report describes.
 enum class DiffSubject : std::uint8_t { kTensors, kObjects, kCommonState, kFiles };
 inline constexpr std::size_t kDiffSubjects = 4;
 /// Returns "tensors", "objects", "common state" or "files".

@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// What was recognized.
+/// The format that was recognized.
 struct ForeignFormat {
   std::string_view name;    ///< "a DeepSpeed checkpoint", "files of torch.save", ...
   std::string_view advice;  ///< how to make a torch_dist checkpoint of it
@@ -28,7 +28,7 @@ struct ForeignFormat {
 /// directory; those with fewest '/' decide. Returns nothing if no path belongs to a known format.
 std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> paths);
 
-/// How many first bytes of a file foreign_file_of() looks at.
+/// Number of bytes at the start of a file that foreign_file_of() reads.
 inline constexpr std::size_t kForeignFileBytes = 64;
 /// Recognizes the format of a single file by its name and first bytes. Returns nothing if the file
 /// has no known format.

@@ -31,7 +31,7 @@ static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 using Handler = void (*)(int);
 
-/// What this program does by itself at SIGINT and at SIGTERM; SIG_DFL if the signal ends it.
+/// The handlers that the program had for SIGINT and SIGTERM; SIG_DFL if the signal ends it.
 std::array<std::atomic<Handler>, 2> own_handlers = {SIG_DFL, SIG_DFL};
 static_assert(std::atomic<Handler>::is_always_lock_free);
 

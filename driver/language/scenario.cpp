@@ -184,7 +184,7 @@ void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& sc
   top.refuse_unknown();
 }
 
-/// Where a scenario comes from, and the list for its mistakes; without one the first is thrown.
+/// The source of a scenario, and the list for its mistakes; without one the first is thrown.
 struct Source {
   const std::string& file;
   const std::string& trainers;

@@ -310,7 +310,7 @@ struct Scenario {
 /// line. `trainers` is the folder of trainers; if empty, it is searched for.
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
                                       const std::string& trainers = {});
-/// As above, but adds all mistakes that can be found independently of each other to `mistakes`
+/// Does the same, but adds all mistakes that can be found independently of each other to `mistakes`
 /// instead of throwing the first. Returns no scenario if there is any.
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
                                       const std::string& trainers, Mistakes& mistakes);

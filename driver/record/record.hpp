@@ -70,7 +70,7 @@ struct RankRecord {
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;  ///< iteration that the job reached, however the life ended
-  /// What the rank does, or did last: start, load, train, save or end.
+  /// The rank's last activity: start, load, train, save or end.
   std::string phase = "start";
   std::vector<reports::TrainingPoint> trajectory;
   std::optional<reports::FirstDifference> first_difference;
