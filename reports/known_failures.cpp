@@ -16,7 +16,7 @@ using Kind = KnownFailure::Kind;
 
 constexpr const char* kRemoveEntry = "remove the entry from the policy";
 
-/// How the report shows what an entry names.
+/// The state in which the report shows what an entry names.
 struct Shown {
   std::size_t times = 0;
   Verdict verdict = Verdict::kNotRun;

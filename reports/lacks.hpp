@@ -18,7 +18,7 @@ std::vector<std::string> lacks_of(const Report& report);
 /// content.
 void restate_lacks(Report& report);
 
-/// How to call the program, and where the report is.
+/// The way to call the program, and the place of the report.
 struct Invocation {
   std::string program;
   std::string directory;

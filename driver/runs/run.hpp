@@ -53,7 +53,7 @@ struct RunRequest {
 /// Called when a scenario starts, from any thread, but never by two threads at once.
 using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
 
-/// How far a run is.
+/// The progress of a run.
 struct RunProgress {
   std::size_t done = 0;
   std::size_t total = 0;

@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// What would become of scenarios on a lane of this machine.
+/// The scenarios that a lane of this machine would run and skip.
 struct LanePlan {
   LaneKind lane = LaneKind::kSim;
   std::vector<const Scenario*> runs = {};

@@ -17,7 +17,7 @@ struct SlowerLimits {
   double seconds = 1;
 };
 
-/// What a change means. Something that only differs is information.
+/// The meaning of a change. Something that only differs is information.
 enum class Meaning : std::uint8_t { kWorse, kBetter, kInformation };
 /// Returns "worse", "better" or "information".
 std::string name_of(Meaning meaning);

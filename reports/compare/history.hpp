@@ -9,8 +9,8 @@
 
 namespace reprise::reports {
 
-/// How a scenario ended, one letter per report from the oldest to the newest: P passed, F failed, I
-/// inconclusive, N not run; a dot where the report lacks it.
+/// The ends of a scenario, one letter per report from the oldest to the newest: P passed, F failed,
+/// I inconclusive, N not run; a dot where the report lacks it.
 struct HistoryStrip {
   std::string scenario;
   std::string letters;

@@ -1,5 +1,6 @@
 #pragma once
-// What every page says of a report: what speaks against it, and which kinds of evidence it has.
+// Collects what every page says of a report: what speaks against it, and which kinds of evidence it
+// has.
 
 #include <map>
 #include <string>

@@ -27,7 +27,7 @@ inline constexpr const char* kTableEnd = "</tbody></table></div>\n";
 
 /// All problems: a block for each scenario, the worst first.
 void put_problems(const Report& report, const std::vector<Problem>& problems, std::string& out);
-/// Which kinds of evidence the report has, and what it does not claim.
+/// Writes which kinds of evidence the report has, and what it does not claim.
 void put_evidence(const Report& report, bool open, std::string& out);
 void put_properties(const Report& report, std::string& out);
 void put_pairs(const Report& report, std::string& out);

@@ -11,7 +11,7 @@ namespace reprise::reports {
 /// The lives of a scenario over the steps that they trained, and its planned faults.
 std::string lives_figure(const ScenarioResult& result);
 
-/// What is wrong on each rank, by kind. Ranks with equal counts share a row.
+/// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.
 std::string ranks_figure(const ScenarioResult& result);
 
 /// The loss beside that of the uninterrupted run, if they differ at some step.
@@ -19,7 +19,7 @@ std::string loss_figure(const ScenarioResult& result);
 /// Returns a sentence that compares the trajectory with the uninterrupted run's.
 std::string loss_sentence(const ScenarioResult& result);
 
-/// How much new behaviour a search saw.
+/// Draws how much new behaviour a search saw.
 std::string search_figures(const Coverage& coverage);
 
 /// Each mutant in each family of scenarios, and each mutant with each code that found it.

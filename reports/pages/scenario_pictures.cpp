@@ -48,7 +48,7 @@ class Lives {
       : result_(result),
         shown_(std::min(result.incarnations.size(), kLivesMax)),
         picture_("Lives of " + result.name, description()) {
-    // As doubles, because a damaged report may hold any steps.
+    // They are doubles, because a damaged report may hold any steps.
     for (const auto& life : result.incarnations) {
       for (const auto step : {life.first_step, life.last_step}) {
         first_ = std::min(first_, static_cast<double>(step));
