@@ -36,15 +36,18 @@ bool is_in_passing(const std::string& name) {
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
 }
 
+/// Returns the entries of a directory; none if it cannot be read, so that it is skipped.
+std::vector<Entry> entries_of(Store& store, const std::string& path) {
+  try {
+    return store.list(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
                 std::size_t& budget, std::vector<std::string>& found) {
-  std::vector<Entry> entries;
-  try {
-    entries = store.list(path);
-  } catch (const Error&) {
-    return;  // a directory that cannot be read is skipped
-  }
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : entries_of(store, path)) {
     if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
     --budget;
     const std::string below = join_path(path, entry.name);
@@ -70,13 +73,7 @@ std::vector<std::string> checkpoints_below(Store& store, const std::string& path
 
 void add_paths_below(Store& store, const std::string& path, const std::string& prefix, int levels,
                      std::size_t& budget, std::vector<std::string>& found) {
-  std::vector<Entry> entries;
-  try {
-    entries = store.list(path);
-  } catch (const Error&) {
-    return;  // a directory that cannot be read is skipped
-  }
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : entries_of(store, path)) {
     if (budget == 0) return;
     --budget;
     if (!entry.directory) {
