@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# Gathers the evidence for a merge and judges it: builds the program, runs every scenario twice,
-# tries the properties and the mutants, and asks the gate. The recipes beside this file call it, and
-# so does ./dev gate.
+# Gathers the evidence for a merge and judges it: installs or builds the program, runs every scenario
+# twice, tries the properties and the mutants, and asks the gate. The recipes beside this file call it,
+# and so does ./dev gate.
 set -u -o pipefail
 tree="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)" || exit 1
 readonly tree
 
 usage() {
   cat <<'EOF'
-usage: ci/gate.sh [--program FILE] [--scenarios DIR] [--report DIR] [--jobs N] [-- GATE-ARGUMENT...]
+usage: ci/gate.sh [--package FILE | --program FILE] [--scenarios DIR] [--report DIR] [--jobs N]
+                  [-- GATE-ARGUMENT...]
 
-  --program FILE    a reprise that is there already; without it, this tree's is built
+  --package FILE    install this tarball or wheel of './dev package', a file or an address, under
+                    build/installed, and use its program
+  --program FILE    a reprise that is there already
+                    without either, or with an empty FILE, this tree's program is built
   --scenarios DIR   the catalogue to run (scenarios)
   --report DIR      where the report goes (build/report)
   --jobs N          how many runs at once (one per processor)
@@ -32,6 +36,34 @@ check() {
   ((rc == 0)) || { printf '    failed with exit code %d\n' "$rc"; failed=1; }
 }
 
+# install FILE: unpacks a tarball or installs a wheel; sets program.
+install() {
+  local file="$1" place="$PWD/build/installed"
+  printf '==> installing %s\n' "$file"
+  rm -rf "$place"
+  mkdir -p "$place" || return 1
+  if [[ "$file" == *://* ]]; then
+    curl -fsSL --retry 3 -o "$place/${file##*/}" "$file" || return 1
+    file="$place/${file##*/}"
+  fi
+  case "$file" in
+    *.tar.gz)
+      tar -C "$place" --strip-components=1 -xzf "$file" || return 1
+      program="$place/bin/reprise"
+      ;;
+    *.whl)
+      python3 -m venv "$place" &&
+        "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$file" || return 1
+      program="$place/bin/reprise"
+      ;;
+    *)
+      printf 'ci/gate.sh: %s is neither a .tar.gz nor a .whl\n' "$file" >&2
+      return 1
+      ;;
+  esac
+  "$program" --version
+}
+
 # The summary shows what went wrong, so it is made whatever the steps said.
 summarize() {
   local annotate=()
@@ -44,10 +76,10 @@ summarize() {
 
 main() {
   local dirty=() gate=(--lane sim --baseline reports/baseline.json)
-  program="" scenarios=scenarios report=build/report jobs="$(nproc)"
+  program="" package="" scenarios=scenarios report=build/report jobs="$(nproc)"
   while (($# > 0)); do
     case "$1" in
-      --program | --scenarios | --report | --jobs)
+      --package | --program | --scenarios | --report | --jobs)
         (($# > 1)) || { usage >&2; exit 2; }
         printf -v "${1#--}" %s "$2"
         shift
@@ -68,7 +100,12 @@ main() {
     esac
     shift
   done
-  if [[ -z "$program" ]]; then
+  if [[ -n "$package" && -n "$program" ]]; then
+    usage >&2
+    exit 2
+  elif [[ -n "$package" ]]; then
+    install "$package" || exit 1
+  elif [[ -z "$program" ]]; then
     "$tree/dev" build release reprise || exit 1
     program="$tree/build/release/reprise"
   fi

@@ -8,9 +8,11 @@
 
 #include "cli/output/json_output.hpp"
 #include "cli/output/plain_text.hpp"
+#include "cli/output/run_text.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "driver/language/catalogue.hpp"
 #include "driver/record/build_info.hpp"
 #include "reprise/error.hpp"
 
@@ -129,6 +131,12 @@ ExitCode run_verb(Verb& verb, const CLI::App& parser, const Edge& edge) {
     const bool internal = error.code() == Code::kInternal;
     if (is_set(parser, "--json") && !edge.printed()) console.out << error_json(error);
     console.out.flush();
+    const auto* files = dynamic_cast<const driver::CatalogueError*>(&caught);
+    if (files != nullptr) {
+      console.err << mistakes_text(files->catalogue()) << "reprise " << verb.name()
+                  << ": nothing was run\n";
+      return ExitCode::kUnusable;
+    }
     console.err << "reprise " << verb.name() << ": "
                 << (internal ? "internal error: " + error.message() : error.what()) << '\n';
     return internal ? ExitCode::kInternal : ExitCode::kUnusable;

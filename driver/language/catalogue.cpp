@@ -257,11 +257,14 @@ Catalogue read_files(const Selection& selection) {
   return catalogue;
 }
 
+CatalogueError::CatalogueError(Catalogue catalogue)
+    : MistakeError(catalogue.unreadable.front().mistakes.front()),
+      catalogue_(std::make_shared<const Catalogue>(std::move(catalogue))) {}
+
 std::vector<Scenario> read_catalogue(const Selection& selection) {
   Catalogue catalogue = read_files(selection);
   if (catalogue.unreadable.empty()) return std::move(catalogue.scenarios);
-  const Mistake& first = catalogue.unreadable.front().mistakes.front();
-  throw MistakeError(first);
+  throw CatalogueError(std::move(catalogue));
 }
 
 }  // namespace reprise::driver

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,21 @@ struct Catalogue {
 /// Throws USAGE, with a suggestion, if every file can be read and nothing is selected, or if a tag
 /// of the selection is unknown.
 Catalogue read_files(const Selection& selection);
-/// Reads all selected scenarios in file order. Throws the first mistake, or USAGE as above.
+
+/// The error for a catalogue with files that can't be read. Its message is the first mistake, and
+/// `catalogue()` has all of them.
+class CatalogueError final : public MistakeError {
+ public:
+  /// `catalogue` has an unreadable file.
+  explicit CatalogueError(Catalogue catalogue);
+  const Catalogue& catalogue() const { return *catalogue_; }
+
+ private:
+  std::shared_ptr<const Catalogue> catalogue_;  ///< shared, so that copying the error can't throw
+};
+
+/// Reads all selected scenarios in file order. Throws CatalogueError if there is a mistake in any
+/// file, or USAGE as above.
 std::vector<Scenario> read_catalogue(const Selection& selection);
 
 }  // namespace reprise::driver

@@ -26,7 +26,7 @@ struct Mistake {
 };
 
 /// The error USAGE for one mistake.
-class MistakeError final : public Error {
+class MistakeError : public Error {
  public:
   explicit MistakeError(Mistake mistake);
   const Mistake& mistake() const { return mistake_; }

@@ -139,6 +139,24 @@ TEST(RunMistakes, of_all_files_are_told_and_nothing_runs) {
   }
 }
 
+TEST(RunMistakes, of_all_files_are_told_by_the_other_verbs_that_read_scenarios) {
+  const Folder folder;
+  folder.add("bad.yaml", kBad);
+  folder.add("empty.yaml", "");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"mutants", folder.path()},
+                                                {"mutants", "--matrix", folder.path()},
+                                                {"shrink", folder.path()}}) {
+    const auto result = run_program(words);
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    for (const std::string& says :
+         {std::string("bad.yaml:2:37: "), std::string("bad.yaml:3:21: "),
+          std::string("empty.yaml: the file is empty\n"),
+          "3 mistakes in 2 of 2 files\nreprise " + words.front() + ": nothing was run\n"}) {
+      EXPECT_NE(result.err.find(says), std::string::npos) << says << result.all();
+    }
+  }
+}
+
 TEST(RunMistakes, keep_going_runs_the_good_files_and_the_report_names_the_bad_ones) {
   const Folder folder;
   const TemporaryDirectory out;
