@@ -6,8 +6,8 @@ readonly packages_needed=(build-essential cmake ninja-build ccache git
   libssl-dev libpugixml-dev libzip-dev libopenmpi-dev openmpi-bin)
 readonly packages_checks=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14)
 readonly packages_checks_any=(clang clang-tidy clang-format llvm)  # where there is no version 14
-# Tests of pages and of the schema; without them those tests are skipped.
-readonly packages_pages=(python3-jsonschema python3-selenium chromium chromium-driver)
+# Tests of pages, of the schema and of the completion in other shells; without them those tests are skipped.
+readonly packages_tests=(python3-jsonschema python3-selenium chromium chromium-driver zsh fish)
 
 # Prints which of the given packages are not installed.
 missing_packages() {
@@ -52,10 +52,10 @@ install() {
   rm -f build/*/CMakeCache.txt  # search again for what is installed now
 }
 
-# Installs what the tests of pages need. Where not all of it is to be had, takes what there is.
-install_for_pages() {
+# Installs what these tests need. Where not all of it is to be had, takes what there is.
+install_for_tests() {
   local package missing
-  mapfile -t missing < <(missing_packages "${packages_pages[@]}")
+  mapfile -t missing < <(missing_packages "${packages_tests[@]}")
   if ((${#missing[@]} == 0)) || install "${missing[@]}"; then return 0; fi
   for package in "${missing[@]}"; do
     install "$package" || say "    $package is not to be had here: tests that need it are skipped"
@@ -84,5 +84,5 @@ verb_setup() {
       install "${missing[@]}" || return 1
     fi
   fi
-  install_for_pages
+  install_for_tests
 }

@@ -264,8 +264,7 @@ std::string fish_quotes(std::string_view text) {
 }
 
 std::string fish_option(const VerbWords& verb, const OptionWords& option) {
-  std::string line =
-      fmt::format("complete -c reprise -n '__fish_seen_subcommand_from {}'", verb.name);
+  std::string line = fmt::format("complete -c reprise -n '__reprise_verb {}'", verb.name);
   for (const auto& name : option.names) {
     line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
@@ -276,6 +275,10 @@ std::string fish_option(const VerbWords& verb, const OptionWords& option) {
 std::string fish_script(const std::vector<VerbWords>& verbs) {
   std::string script =
       "# Completion of reprise for fish: reprise completion fish | source\n"
+      "function __reprise_verb\n"
+      "  set -l words (commandline -opc)\n"
+      "  test \"$words[2]\" = \"$argv[1]\"\n"
+      "end\n"
       "complete -c reprise -f\n";
   for (const auto& verb : verbs) {
     script += fmt::format("complete -c reprise -n __fish_use_subcommand -a {} -d {}\n", verb.name,
@@ -284,8 +287,7 @@ std::string fish_script(const std::vector<VerbWords>& verbs) {
     const std::string values =
         verb.positional.completed == Completed::kFiles ? " -F" : fish_values(verb.positional);
     if (verb.positional.completed == Completed::kNothing) continue;
-    script += fmt::format("complete -c reprise -n '__fish_seen_subcommand_from {}'{}\n", verb.name,
-                          values);
+    script += fmt::format("complete -c reprise -n '__reprise_verb {}'{}\n", verb.name, values);
   }
   return script;
 }

@@ -1,13 +1,15 @@
-// Tests the completion scripts. The one for bash runs in bash.
+// Tests the completion scripts, each in its shell.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,41 +31,97 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 using Words = std::set<std::string>;
 
-/// bash, with the script loaded, in a directory with a file "a b.yaml" and a directory "runs".
-class Bash {
+/// A directory with a file "a b.yaml" and a directory "runs", and the script for a shell.
+class Place {
  public:
-  Bash() {
-    const auto script = run_program({"completion", "bash"});
+  explicit Place(const std::string& shell) {
+    const auto script = run_program({"completion", shell});
     EXPECT_EQ(script.exit_code, 0) << script.err;
-    std::ofstream(path("completion")) << script.out;
+    write("completion", script.out);
     fs::create_directories(path("here/runs"));
-    std::ofstream(path("here/a b.yaml")) << "x";
+    write("here/a b.yaml", "x");
   }
 
-  /// Returns what bash offers for the last of the words, which may be empty.
-  Words offers(const std::vector<std::string>& words) const {
-    std::string command = "cd " + path("here") + " && . " + path("completion") + " && COMP_WORDS=(";
-    for (const auto& word : words) command += "'" + word + "' ";
-    command += ") && COMP_CWORD=" + std::to_string(words.size() - 1) +
-               " && _reprise && printf '%s\\n' \"${COMPREPLY[@]}\"";
-    std::ofstream(path("command")) << command;
-    FILE* pipe = ::popen(("bash --norc --noprofile " + path("command") + " 2>&1").c_str(), "r");
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+  }
+  /// Runs a command of sh in the directory; returns the lines that are not empty.
+  Words lines_of(const std::string& command) const {
+    FILE* pipe = ::popen(("cd " + path("here") + " && " + command + " 2>&1").c_str(), "r");
     std::string text;
     for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
     ::pclose(pipe);
-    Words offered;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = text.find('\n', begin);
-      if (end != begin) offered.insert(text.substr(begin, end - begin));
-      begin = end + 1;
+    Words lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty()) lines.insert(line);
     }
-    return offered;
+    return lines;
   }
 
  private:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
 
   contracts::TemporaryDirectory directory_;
+};
+
+bool is_installed(const std::string& shell) {
+  return std::system(("command -v " + shell + " >/dev/null").c_str()) == 0;  // NOLINT: fixed words
+}
+
+/// bash, with the script loaded.
+class Bash {
+ public:
+  /// Returns what bash offers for the last of the words, which may be empty.
+  Words offers(const std::vector<std::string>& words) const {
+    std::string command = ". ../completion && COMP_WORDS=(";
+    for (const auto& word : words) command += "'" + word + "' ";
+    command += ") && COMP_CWORD=" + std::to_string(words.size() - 1) +
+               " && _reprise && printf '%s\\n' \"${COMPREPLY[@]}\"";
+    place_.write("command", command);
+    return place_.lines_of("bash --norc --noprofile ../command");
+  }
+
+ private:
+  Place place_{"bash"};
+};
+
+/// fish, with the script loaded.
+class Fish {
+ public:
+  /// Returns what fish offers at the end of the line, without explanations.
+  Words offers(const std::string& line) const {
+    place_.write("command", "source ../completion\ncomplete -C '" + line + "'\n");
+    return place_.lines_of("HOME=$PWD/.. fish --no-config ../command | cut -f 1");
+  }
+
+ private:
+  Place place_{"fish"};
+};
+
+/// zsh at a terminal of its own, with the script loaded.
+class Zsh {
+ public:
+  Zsh() {
+    place_.write("command",
+                 "zmodload zsh/zpty\n"
+                 "zpty pty zsh -f -i\n"
+                 "zpty -w pty 'PS1=; autoload -Uz compinit; compinit -u -D; . ../completion; "
+                 "bindkey \"^I\" list-choices; echo REA''DY'\n"
+                 "zpty -r pty text '*READY*'\n"
+                 "zpty -w -n pty \"$1\"$'\\t'\n"
+                 "zpty -r pty text \"*$2*\" && print shown\n"
+                 "zpty -d pty\n");
+  }
+  /// True if zsh lists `wanted`, which is a pattern, at the end of the line within 20 seconds.
+  bool lists(const std::string& line, const std::string& wanted) const {
+    const Words said =
+        place_.lines_of("TERM=dumb timeout 20 zsh -f ../command '" + line + "' '" + wanted + "'");
+    return said.contains("shown");
+  }
+
+ private:
+  Place place_{"zsh"};
 };
 
 TEST(Completion, bash_offers_each_verb_and_each_option_that_the_program_declares) {
@@ -96,6 +154,30 @@ TEST(Completion, bash_completes_parts_of_words_values_and_paths) {
   EXPECT_THAT(bash.offers({"reprise", "reshard", "--per-rank", ""}),
               UnorderedElementsAre("first", "drop"));
   EXPECT_THAT(bash.offers({"reprise", "completion", "b"}), ElementsAre("bash"));
+}
+
+TEST(Completion, fish_completes_verbs_options_values_and_paths) {
+  if (!is_installed("fish")) GTEST_SKIP() << "no fish";
+  const Fish fish;
+  EXPECT_THAT(fish.offers("reprise di"), ElementsAre("diff"));
+  EXPECT_THAT(fish.offers("reprise diff --ig"), ElementsAre("--ignore"));
+  EXPECT_THAT(fish.offers("reprise diff run --no-"), ElementsAre("--no-checksums"))
+      << "not the options of run";
+  EXPECT_THAT(fish.offers("reprise diff "), UnorderedElementsAre("runs/", "a b.yaml"));
+  EXPECT_THAT(fish.offers("reprise diff --report "), ElementsAre("runs/"));
+  EXPECT_THAT(fish.offers("reprise diff --keys "), IsEmpty());
+  EXPECT_THAT(fish.offers("reprise reshard --per-rank "), UnorderedElementsAre("first", "drop"));
+  EXPECT_THAT(fish.offers("reprise completion b"), ElementsAre("bash"));
+}
+
+TEST(Completion, zsh_completes_verbs_options_values_and_paths) {
+  if (!is_installed("zsh")) GTEST_SKIP() << "no zsh";
+  const Zsh zsh;
+  EXPECT_TRUE(zsh.lists("reprise di", "diff  -- Compare"));
+  EXPECT_TRUE(zsh.lists("reprise diff --ig", "--ignore  -- skip"));
+  EXPECT_TRUE(zsh.lists("reprise diff ", "a\\\\ b.yaml*runs"));
+  EXPECT_TRUE(zsh.lists("reprise run --lane=", "gpu *mpi *program *sim"));
+  EXPECT_TRUE(zsh.lists("reprise reshard --per-rank ", "drop *first"));
 }
 
 TEST(Completion, zsh_and_fish_name_the_same_verbs_and_options) {
