@@ -5,9 +5,11 @@
 
 TREE is what instrument.py made, built. Each test runs once with all switches off and writes which
 switches it evaluated. A mutant then runs against those tests alone, the fastest first, until one of
-them fails: then it is killed. A mutant that no test evaluated is counted by itself. With --again,
-the survivors that an earlier run wrote to FILE run instead of a sample. With --list, the mutants that
-would run are printed instead.
+them fails: then it is killed. In a first round each mutant meets tests of FIRST_ROUND seconds. The
+second round goes on with those that are still alive. So a run that --seconds ends early has tried
+more of them, and says how many are not decided. A mutant that no test evaluated is counted by
+itself. With --again, the survivors that an earlier run wrote to FILE run instead of a sample. With
+--list, the mutants that would run are printed instead.
 """
 import argparse
 import collections
@@ -28,10 +30,12 @@ BINARIES = ("test_core_", "test_sim_world", "test_laws", "test_hostile")
 LEFT_OUT = re.compile(r"ProtocolCrash|Histories|CrashStates.*1_and_2|^Costs|^BitFlip|^FlipSurvivors|"
                       r"ByteChange.of_the_metadata|owners_of_one_group_are_never")
 SLOWEST = 60  # seconds; a test that takes longer with all switches off is left out
+FIRST_ROUND = 10.0  # seconds of tests that each mutant meets before any meets more
 TOGETHER = 2.0  # seconds; tests of one program run in one process up to this time
 
 Test = collections.namedtuple("Test", "program name")  # of the catalogue, the name is a file
 How = collections.namedtuple("How", "ended test")  # how a mutant ended, and the tests that saw it
+ALIVE = ("survived", "undecided")  # no test killed it; undecided: not all of its tests have run
 
 
 def names_in(program):
@@ -128,15 +132,19 @@ class Runner:
             waiting[test.program].append(test)
         yield from waiting.values()
 
-    def judge(self, mutant):
-        """Returns how the mutant ended, and the tests that killed it."""
+    def judge(self, mutant, batches, budget):
+        """Runs batches until one kills the mutant, or until they have taken `budget` seconds. Returns how
+        the mutant ended, and the tests that killed it."""
         site, variant = mutant
-        for tests in self.batches(mutant):
-            limit = 5 + 4 * sum(map(self.seconds.get, tests))
-            ended, _ = self.run(tests, limit, REPRISE_TEETH=f"{site}:{variant}")
+        for tests in batches:
+            alone = sum(map(self.seconds.get, tests))
+            ended, _ = self.run(tests, 5 + 4 * alone, REPRISE_TEETH=f"{site}:{variant}")
             if ended != "passed":
                 return How(ended, tests[0].name if len(tests) == 1 else
                            f"{tests[0].name} and {len(tests) - 1} more")
+            budget -= alone
+            if budget <= 0:
+                return How("undecided", "")
         return How("survived", "")
 
 
@@ -198,6 +206,29 @@ def drawn(arguments, sites, evaluated):
     return [mutant for mutant in evaluated if text_of(sites[mutant]) in wanted]
 
 
+def judge_all(runner, chosen, arguments, sites):
+    """Runs both rounds within arguments.seconds. Returns how each mutant ended that was tried."""
+    begun = time.monotonic()
+    ended = {mutant: How("untried", "") for mutant in chosen}
+    batches = {mutant: runner.batches(mutant) for mutant in chosen}
+    for number, budget in ((1, FIRST_ROUND), (2, float("inf"))):
+        def judged(mutant):
+            late = time.monotonic() - begun > arguments.seconds
+            return None if late else runner.judge(mutant, batches[mutant], budget)
+
+        waiting = ("untried", "undecided")[number - 1]
+        alive = [mutant for mutant in chosen if ended[mutant].ended == waiting]
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            for done, (mutant, how) in enumerate(zip(alive, pool.map(judged, alive)), 1):
+                ended[mutant] = how or ended[mutant]
+                if how and how.ended == "survived":
+                    print(f"  survived: {text_of(sites[mutant])}", flush=True)
+                if done % 50 == 0:
+                    print(f"  round {number}: {done} of {len(alive)}, "
+                          f"{time.monotonic() - begun:.0f} s", flush=True)
+    return {mutant: how for mutant, how in ended.items() if how.ended != "untried"}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tree")
@@ -226,19 +257,7 @@ def main():
             known = " (equivalent)" if change_of(sites[mutant]) in reasons else ""
             print(f"  {text_of(sites[mutant])}{known}")
         return 0
-    begun, ended = time.monotonic(), {}
-
-    def judged(mutant):
-        late = time.monotonic() - begun > arguments.seconds
-        return None if late else runner.judge(mutant)
-
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for mutant, how in zip(chosen, pool.map(judged, chosen)):
-            if how is None:
-                continue
-            ended[mutant] = how
-            if how.ended == "survived":
-                print(f"  {len(ended)}: survived: {text_of(sites[mutant])}", flush=True)
+    ended = judge_all(runner, chosen, arguments, sites)
     code = report(arguments, sites, reasons, evaluated, ended, runner.left_out)
     if runner.left_out:
         print("not run, since they fail or are too slow with all switches off: " +
@@ -249,29 +268,36 @@ def main():
 def report(arguments, sites, reasons, evaluated, ended, left_out):
     """Prints the rates, writes --out, and returns the exit code."""
     counts = collections.Counter(how.ended for how in ended.values())
-    survivors = sorted(mutant for mutant, how in ended.items() if how.ended == "survived")
+    survivors = sorted(mutant for mutant, how in ended.items() if how.ended in ALIVE)
     equivalent = [mutant for mutant in survivors if change_of(sites[mutant]) in reasons]
     killed = len(ended) - len(survivors)
     rest = len(ended) - len(equivalent)
     for mutant in survivors:
         reason = reasons.get(change_of(sites[mutant]))
-        print(f"{'equivalent' if reason else 'survived'}: {text_of(sites[mutant])}" +
+        print(f"{'equivalent' if reason else ended[mutant].ended}: {text_of(sites[mutant])}" +
               (f" ({reason})" if reason else ""))
     raw = 100 * killed / max(len(ended), 1)
     share = 100 * killed / max(rest, 1)
     print(f"{len(ended)} mutants ran: {killed} killed "
-          f"({', '.join(f'{n} {how}' for how, n in sorted(counts.items()) if how != 'survived')}), "
-          f"{len(survivors)} survived, {len(equivalent)} of these are equivalent")
+          f"({', '.join(f'{n} {how}' for how, n in sorted(counts.items()) if how not in ALIVE)}), "
+          f"{len(survivors)} survived, {len(equivalent)} of these are equivalent, "
+          f"{counts['undecided']} met only the first of their tests")
     print(f"raw rate {raw:.1f} %, without the equivalent {share:.1f} %")
     if arguments.out:
         with open(arguments.out, "w") as out:
             json.dump({"seed": arguments.seed, "mutants": len(sites), "evaluated": len(evaluated),
                        "ran": len(ended), "left_out": left_out, "killed": killed, "survived": len(survivors),
+                       "undecided": counts["undecided"],
                        "equivalent": len(equivalent), "raw_percent": round(raw, 1),
                        "percent": round(share, 1),
                        "survivors": [text_of(sites[m]) for m in survivors if m not in equivalent]},
                       out, indent=1)
-    return 3 if not ended else 1 if share < arguments.least else 0
+    if not ended:
+        return 3
+    if share >= arguments.least:
+        return 0
+    # More tests might kill those that are undecided.
+    return 3 if 100 * (killed + counts["undecided"]) / max(rest, 1) >= arguments.least else 1
 
 
 if __name__ == "__main__":
