@@ -124,7 +124,10 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
     location.directory = *copy;
     return location;
   }
-  if (const auto foreign = foreign_at(store, directory); foreign && foreign->certain) {
+  // A checkpoint that lost its metadata is damaged, whatever else lies in its directory.
+  const auto there = store.stat(directory);
+  const bool ours = there && there->directory && has_payload(store, directory);
+  if (const auto foreign = foreign_at(store, directory); !ours && foreign && foreign->certain) {
     throw Error(Code::kUnsupported, foreign->message(), {.file = store.display(directory)});
   }
   throw Error(Code::kTrackerDangling,

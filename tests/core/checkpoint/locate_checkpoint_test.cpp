@@ -27,6 +27,18 @@ TEST(LocateCheckpoint, those_below_are_named_the_highest_number_first) {
   EXPECT_THAT(error->message(), testing::HasSubstr("are: b-10, b-009-x, b-9, b-1, a-2; name"));
 }
 
+TEST(LocateCheckpoint, one_that_lost_its_metadata_is_damaged_whatever_lies_beside_its_payload) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  write_durably(store, "latest_checkpointed_iteration.txt", as_bytes("4"));
+  store.make_directory("iter_0000004");
+  const auto code = [&] { return contracts::code_of([&] { locate(store, ""); }); };
+  write_durably(store, "iter_0000004/model.safetensors", as_bytes("x"));
+  EXPECT_EQ(code(), Code::kUnsupported) << "another program's checkpoint";
+  write_durably(store, "iter_0000004/__0_0.distcp", as_bytes("x"));
+  EXPECT_EQ(code(), Code::kTrackerDangling) << "ours, and a load may fall back";
+}
+
 TEST(Checkpoint, an_object_of_2_gib_is_taken_and_a_larger_one_is_not) {
   test::MemoryStore store;
   store.files["f"] = std::make_shared<test::MemoryStore::File>();
