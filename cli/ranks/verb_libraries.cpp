@@ -10,12 +10,12 @@ class LibrariesVerb final : public Verb {
  public:
   std::string_view name() const override { return "libraries"; }
   std::string_view summary() const override {
-    return "Print the versions of the libraries that ranks communicate with";
+    return "Print which program this is and the libraries that ranks communicate with";
   }
   std::string_view examples() const override { return "  reprise-ranks libraries\n"; }
   void declare(Options& /*options*/) override {}
   ExitCode run(const Console& console) override {
-    console.out << driver::to_string(driver::RankLibraries{mpi_version(), nccl_version()});
+    console.out << driver::to_string(driver::RankLibraries{driver::this_program(), mpi_version(), nccl_version()});
     return ExitCode::kPass;
   }
 };

@@ -1,19 +1,67 @@
 #include "driver/lanes/ranks_program.hpp"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <sstream>
+#include <utility>
 
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/yaml/text_file.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::driver {
 namespace {
 
+constexpr const char* kProgramLine = "program: ";
 constexpr const char* kMpiLine = "mpi: ";
 constexpr const char* kNcclLine = "nccl: ";
 constexpr std::uint64_t kAnswerSeconds = 30;
+
+/// What is known of a ranks' program: why it can't be used, or what it says of itself.
+struct Answer {
+  std::optional<std::string> why_not;
+  RankLibraries libraries;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Answer ask(const std::string& program) {
+  if (!std::filesystem::is_regular_file(program)) {
+    return {"the program of the ranks is not there: " + program, {}};
+  }
+  const ScratchDirectory scratch;
+  const std::string file = scratch.path() + "/answer";
+  std::string said;
+  try {
+    const ProcessEnd end =
+        run_process({program, "libraries"}, file, {.deadline_s = kAnswerSeconds});
+    said = text_of(file);
+    if (end.exit_code == 0) {
+      const RankLibraries libraries = parse_libraries(said);
+      if (libraries.program == this_program()) return {std::nullopt, libraries};
+      return {"the program of the ranks is of another build, " + program + ": " +
+                  (libraries.program.empty() ? "it does not say which" : libraries.program) +
+                  "; this program is " + this_program() + "; build both",
+              {}};
+    }
+  } catch (const Error& error) {
+    said = error.message();
+  }
+  return {"the program of the ranks does not start, " + program + ": " + first_line(said), {}};
+}
+
+/// Asks once for each path: scenarios by the thousand want to know.
+const Answer& answer_of(const std::string& program) {
+  static std::mutex mutex;
+  static std::map<std::string, Answer> answers;
+  const std::lock_guard lock(mutex);
+  const auto known = answers.find(program);
+  if (known != answers.end()) return known->second;
+  return answers.emplace(program, ask(program)).first->second;
+}
 
 }  // namespace
 
@@ -25,32 +73,36 @@ std::string ranks_program(const std::string& executable) {
 
 std::optional<std::string> why_no_ranks(const std::string& executable) {
   if (!build_info().has_mpi) return "this program was built without MPI";
-  const std::string program = ranks_program(executable);
-  if (std::filesystem::exists(program)) return std::nullopt;
-  return "the program of the ranks is not there: " + program;
+  return answer_of(ranks_program(executable)).why_not;
+}
+
+std::string this_program() {
+  const BuildInfo info = build_info();
+  return std::string(info.commit) + (info.dirty ? "+ (" : " (") + std::string(info.build) + ")";
 }
 
 std::string to_string(const RankLibraries& libraries) {
-  return kMpiLine + libraries.mpi + '\n' + kNcclLine + libraries.nccl + '\n';
+  return kProgramLine + libraries.program + '\n' + kMpiLine + libraries.mpi + '\n' + kNcclLine +
+         libraries.nccl + '\n';
 }
 
 RankLibraries parse_libraries(const std::string& text) {
   RankLibraries libraries;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(kMpiLine)) libraries.mpi = line.substr(std::string(kMpiLine).size());
-    if (line.starts_with(kNcclLine)) libraries.nccl = line.substr(std::string(kNcclLine).size());
+    const std::pair<const char*, std::string*> fields[] = {{kProgramLine, &libraries.program},
+                                                           {kMpiLine, &libraries.mpi},
+                                                           {kNcclLine, &libraries.nccl}};
+    for (const auto& [begin, field] : fields) {
+      if (line.starts_with(begin)) *field = line.substr(std::string(begin).size());
+    }
   }
   return libraries;
 }
 
 RankLibraries libraries_of_ranks(const std::string& executable) {
   if (why_no_ranks(executable)) return {};
-  const ScratchDirectory scratch;
-  const std::string answer = scratch.path() + "/answer";
-  const ProcessEnd end =
-      run_process({ranks_program(executable), "libraries"}, answer, {.deadline_s = kAnswerSeconds});
-  return end.exit_code == 0 ? parse_libraries(text_of(answer)) : RankLibraries{};
+  return answer_of(ranks_program(executable)).libraries;
 }
 
 }  // namespace reprise::driver

@@ -11,16 +11,23 @@ namespace reprise::driver {
 /// user started.
 std::string ranks_program(const std::string& executable);
 
-/// Returns the reason why there is no such program; nothing if it is there.
+/// Returns the reason why no ranks can be started; nothing if they can. The ranks' program must be
+/// of the same commit and build as this one: what another program does is no evidence of this one.
+/// Asks the program once for each path.
 std::optional<std::string> why_no_ranks(const std::string& executable);
 
-/// The libraries that ranks communicate with.
+/// What the ranks' program says of itself: which program it is, and the libraries that ranks
+/// communicate with.
 struct RankLibraries {
+  std::string program;  ///< commit and build; empty if it can't be told
   std::string mpi;   ///< name and version of the MPI library; empty if it can't be told
   std::string nccl;  ///< "major.minor.patch"; empty if there is none or it can't be told
 };
 
-/// Asks the ranks' program for its libraries.
+/// Returns the commit and the build of this program, as the ranks' program says them.
+std::string this_program();
+
+/// Asks the ranks' program for its libraries. All are empty if no ranks can be started.
 RankLibraries libraries_of_ranks(const std::string& executable);
 
 /// Returns the text that the program answers, and reads it back.

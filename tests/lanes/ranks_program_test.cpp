@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "driver/lanes/process.hpp"
 #include "driver/record/build_info.hpp"
@@ -49,13 +50,36 @@ TEST(RanksProgram, is_missed_where_it_does_not_stand_beside_the_program) {
   EXPECT_EQ(why_no_ranks(alone),
             "the program of the ranks is not there: " + place.path() + "/reprise-ranks");
   EXPECT_EQ(libraries_of_ranks(alone).mpi, "");
-  std::filesystem::create_symlink(REPRISE_EXE, ranks_program(alone));
-  EXPECT_EQ(why_no_ranks(alone), std::nullopt);
+}
+
+TEST(RanksProgram, is_told_from_one_of_another_build_and_from_one_that_does_not_start) {
+  if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
+  const TemporaryDirectory place;
+  const auto why_not = [&place](const std::string& name, const std::string& script) {
+    const std::string folder = place.path() + "/" + name;
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/reprise-ranks") << script;
+    std::filesystem::permissions(folder + "/reprise-ranks", std::filesystem::perms::owner_all);
+    return why_no_ranks(folder + "/reprise").value_or("nothing");
+  };
+  const std::string answers = "#!/bin/sh\ncat <<'END'\n";
+  RankLibraries libraries{this_program(), "Open MPI", "2.28"};
+  EXPECT_EQ(why_not("same", answers + to_string(libraries) + "END\n"), "nothing");
+  libraries.program[0] = 'x';
+  EXPECT_THAT(why_not("other", answers + to_string(libraries) + "END\n"),
+              HasSubstr("is of another build"));
+  EXPECT_THAT(why_not("silent", "#!/bin/sh\n"), HasSubstr("it does not say which"));
+  EXPECT_THAT(why_not("broken", "#!/bin/sh\necho no libmpi\nexit 127\n"),
+              HasSubstr("does not start, " + place.path() + "/broken/reprise-ranks: no libmpi"));
+  std::filesystem::create_directories(place.path() + "/folder/reprise-ranks");
+  EXPECT_THAT(why_no_ranks(place.path() + "/folder/reprise").value_or("nothing"),
+              HasSubstr("is not there"));
 }
 
 TEST(RanksProgram, reads_back_what_it_says) {
-  const RankLibraries libraries{"Open MPI v4.1.4: a build", "2.28.9"};
+  const RankLibraries libraries{"1234+ (Release)", "Open MPI v4.1.4: a build", "2.28.9"};
   const RankLibraries read = parse_libraries(to_string(libraries));
+  EXPECT_EQ(read.program, libraries.program);
   EXPECT_EQ(read.mpi, libraries.mpi);
   EXPECT_EQ(read.nccl, libraries.nccl);
   EXPECT_EQ(parse_libraries("no such verb\n").mpi, "");
