@@ -105,9 +105,11 @@ class PartComparer {
       count("elements", is.name, had.elements, has.elements);
       count("tensors and objects", is.name, had.leaves, has.leaves);
       // A lane without event hashes does not repeat its course.
-      const bool repeats = !was.event_hash.empty() && !is.event_hash.empty();
+      const bool repeats = !was.event_hash.empty();
       value("other course", is.name, course_of(was), course_of(is), repeats);
-      value("other content digest", is.name, was.content_digest, is.content_digest, repeats);
+      // Every lane ends with the same content, but where a save was left to time.
+      const bool timed = was.left_to_time || is.left_to_time;
+      value("other content digest", is.name, was.content_digest, is.content_digest, !timed);
       value("other event hash", is.name, was.event_hash, is.event_hash, repeats);
       slower(is.name, was.seconds, is.seconds, limits);
     }
@@ -142,6 +144,7 @@ class PartComparer {
       add(Meaning::kWorse, "contradicts its own entries", "the report", name_of(found),
           name_of(now_.verdict));
     }
+    unsupported();
     for (const auto& name : named_twice(before_)) {
       add(Meaning::kWorse, "stands in the older report twice", name, "", "");
     }
@@ -166,15 +169,30 @@ class PartComparer {
 
   void ending(const std::string& subject, const Ending& was, const Ending& is) {
     if (was.text() == is.text()) return;
-    const int step = badness(is.verdict) - badness(was.verdict);
-    if (is.verdict == Verdict::kPass) {
-      const bool ran = was.verdict != Verdict::kNotRun;
-      add(Meaning::kBetter, ran ? "mended" : "now run", subject, was.text(), is.text());
-    } else if (step > 0) {
-      const bool ran = is.verdict != Verdict::kNotRun;
-      add(Meaning::kWorse, ran ? "newly failing" : "no longer run", subject, was.text(), is.text());
-    } else {
-      add(Meaning::kInformation, "ends otherwise", subject, was.text(), is.text());
+    const auto told = [&](Meaning meaning, const char* what) {
+      add(meaning, what, subject, was.text(), is.text());
+    };
+    const bool ran = was.verdict != Verdict::kNotRun;
+    if (is.verdict == Verdict::kNotRun) return told(Meaning::kWorse, "no longer run");
+    if (is.verdict == Verdict::kPass && was.verdict == Verdict::kPass) return;
+    if (is.verdict == Verdict::kPass) return told(Meaning::kBetter, ran ? "mended" : "now run");
+    if (badness(is.verdict) > badness(was.verdict)) return told(Meaning::kWorse, "newly failing");
+    const bool other_failure = is.verdict == Verdict::kFail;  // then it failed before, too
+    told(other_failure ? Meaning::kWorse : Meaning::kInformation, "ends otherwise");
+  }
+
+  /// A pass that its own entry contradicts got worse, unless it was already so.
+  void unsupported() {
+    std::set<std::string> passed;
+    for (const auto& one : now_.scenarios) {
+      if (one.verdict == Verdict::kPass) passed.insert(one.name);
+    }
+    std::set<std::pair<std::string, std::string>> before;
+    for (const auto& refusal : weigh(before_)) before.insert({refusal.subject, refusal.reason});
+    for (const auto& refusal : weigh(now_)) {
+      if (!passed.contains(refusal.subject)) continue;
+      if (before.contains({refusal.subject, refusal.reason})) continue;
+      add(Meaning::kWorse, "contradicts its own entries", refusal.subject, "", refusal.reason);
     }
   }
 
@@ -213,10 +231,11 @@ class PartComparer {
   void names(const std::string& noun, const std::string& part, const std::set<std::string>& was,
              const std::set<std::string>& is) {
     for (const auto& name : was) {
-      if (!is.contains(name)) add(Meaning::kWorse, "lost " + noun, part, name, "");
+      if (!is.contains(name)) add(Meaning::kWorse, "lost " + noun, part + ": " + name, name, "");
     }
     for (const auto& name : is) {
-      if (!was.contains(name)) add(Meaning::kBetter, "gained " + noun, part, "", name);
+      if (!was.contains(name))
+        add(Meaning::kBetter, "gained " + noun, part + ": " + name, "", name);
     }
   }
 
@@ -238,11 +257,12 @@ class PartComparer {
     const auto was = open_findings(before_);
     const auto is = open_findings(now_);
     for (const auto& finding : is) {
-      if (!was.contains(finding)) add(Meaning::kWorse, "new finding", "coverage", "", finding);
+      if (!was.contains(finding))
+        add(Meaning::kWorse, "new finding", "coverage: " + finding, "", finding);
     }
     for (const auto& finding : was) {
       if (is.contains(finding) || !now_.coverage) continue;
-      add(Meaning::kBetter, "finding not seen", "coverage", finding, "");
+      add(Meaning::kBetter, "finding not seen", "coverage: " + finding, finding, "");
     }
   }
 

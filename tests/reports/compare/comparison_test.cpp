@@ -79,9 +79,9 @@ TEST(CompareReports, tells_what_happened_to_a_scenario) {
               {"better: mended: the report: fail -> pass\n"
                "better: mended: one: fail HANG -> pass",
                [](Report&) {}});
-  expect_told(failed, later_report(),
-              {"information: ends otherwise: one: fail HANG -> fail IO",
-               [&](Report& r) { failing(r, "IO"); }});
+  expect_told(
+      failed, later_report(),
+      {"worse: ends otherwise: one: fail HANG -> fail IO", [&](Report& r) { failing(r, "IO"); }});
   expect_told(sample_report(), later_report(),
               {"worse: no longer run: one: pass -> not_run",
                [](Report& r) { one(r).verdict = Verdict::kNotRun; }});
@@ -93,7 +93,10 @@ TEST(CompareReports, tells_what_happened_to_a_scenario) {
                }});
   expect_told(sample_report(), later_report(),
               {"better: now run: skipped: not_run -> pass",
-               [](Report& r) { r.scenarios[3] = sample_scenario("skipped"); }});
+               [](Report& r) {
+                 r.scenarios[3] = sample_scenario("skipped");
+                 r.skipped.clear();
+               }});
 }
 
 TEST(CompareReports, a_scenario_is_slower_by_both_the_ratio_and_the_seconds) {
@@ -148,9 +151,49 @@ TEST(CompareReports, what_one_program_repeats_is_held_strictly_and_told_of_other
 TEST(CompareReports, a_lane_without_event_hashes_need_not_repeat_its_course) {
   Report report = sample_report();
   for (auto& result : report.scenarios) result.event_hash.clear();
+  expect_told(report, report, {"information: other course: one:  -> ran, fell_back", [](Report& r) {
+                                 one(r).incarnations[1].outcome = LifeOutcome::kFellBack;
+                               }});
+}
+
+TEST(CompareReports, every_lane_ends_with_the_same_content_unless_a_save_was_left_to_time) {
+  const auto other_digest = [](Report& r) { one(r).content_digest = "0"; };
+  Report report = sample_report();
+  for (auto& result : report.scenarios) result.event_hash.clear();
+  expect_told(report, report, {"worse: other content digest: one: d1ge57 -> 0", other_digest});
+  one(report).left_to_time = true;
   expect_told(report, report,
-              {"information: other content digest: one: d1ge57 -> 0",
-               [](Report& r) { one(r).content_digest = "0"; }});
+              {"information: other content digest: one: d1ge57 -> 0", other_digest});
+}
+
+TEST(CompareReports, a_hash_that_is_gone_is_another_one) {
+  expect_told(sample_report(), sample_report(),
+              {"worse: other event hash: one: 00ff00ff00ff00ff -> ",
+               [](Report& r) { one(r).event_hash.clear(); }});
+}
+
+TEST(CompareReports, a_pass_that_its_entry_contradicts_is_worse_and_never_mended) {
+  const std::string told = text_of(compare_reports(sample_report(),
+                                                   [] {
+                                                     Report report = later_report();
+                                                     one(report).ranks[0].bit_mismatches = 5;
+                                                     one(report).code = "ZERO_FILL";
+                                                     return report;
+                                                   }(),
+                                                   {}));
+  EXPECT_NE(told.find("worse: contradicts its own entries: one: "), std::string::npos) << told;
+  EXPECT_EQ(told.find("mended"), std::string::npos) << told;
+}
+
+TEST(CompareReports, a_failure_that_is_no_longer_run_is_not_mended) {
+  Report failed = sample_report();
+  one(failed).verdict = failed.verdict = Verdict::kFail;
+  one(failed).code = "HANG";
+  Report skipped = later_report();
+  one(skipped).verdict = Verdict::kNotRun;
+  const std::string told = text_of(compare_reports(failed, skipped, {}));
+  EXPECT_NE(told.find("worse: no longer run: one: fail HANG -> not_run"), std::string::npos)
+      << told;
 }
 
 TEST(CompareReports, evidence_that_is_gone_is_worse_and_evidence_that_is_new_is_told) {
@@ -182,19 +225,19 @@ TEST(CompareReports, evidence_that_is_gone_is_worse_and_evidence_that_is_new_is_
       {"worse: fewer pairs passed: exhaustive dp_reshardable hsdp: 36 -> 0",
        [](Report& r) { r.exhaustive.pop_back(); }},
       {"information: more timelines: coverage: 100 -> 101", [](Report& r) { ++r.coverage->runs; }},
-      {"worse: lost mark: coverage: load: refused -> ",
+      {"worse: lost mark: coverage: load: refused: load: refused -> ",
        [](Report& r) { r.coverage->marks.pop_back(); }},
-      {"better: gained mark: coverage:  -> load: new",
+      {"better: gained mark: coverage: load: new:  -> load: new",
        [](Report& r) {
          r.coverage->marks.push_back({"load: new", 1});
        }},
       {"worse: newly failing: the report: pass -> fail\n"
-       "worse: new finding: coverage:  -> TORN_FILE: rank #",
+       "worse: new finding: coverage: TORN_FILE: rank #:  -> TORN_FILE: rank #",
        [](Report& r) {
          r.verdict = Verdict::kFail;
          r.coverage->findings[0].status = "new";
        }},
-      {"worse: lost mutant caught: matrix: stale-plan -> \n"
+      {"worse: lost mutant caught: matrix: stale-plan: stale-plan -> \n"
        "worse: newly failing: the report: pass -> fail",
        [](Report& r) {
          r.verdict = Verdict::kFail;

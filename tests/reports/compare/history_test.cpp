@@ -70,5 +70,18 @@ TEST(History, tells_each_change_once) {
   EXPECT_EQ(history.worse.size(), 2U) << "two properties, although two reports have them";
 }
 
+TEST(History, tells_each_lost_mark) {
+  auto lacking = night("c", "2026-01-03", Verdict::kPass);
+  ASSERT_GT(lacking.report->coverage->marks.size(), 1U);
+  const auto marks = lacking.report->coverage->marks.size();
+  lacking.report->coverage->marks.clear();
+  const ReportHistory history = history_of(
+      {night("a", "2026-01-01", Verdict::kPass), night("b", "2026-01-02", Verdict::kPass), lacking},
+      {});
+  const auto lost = std::count_if(history.worse.begin(), history.worse.end(),
+                                  [](const auto& one) { return one.what == "lost mark"; });
+  EXPECT_EQ(static_cast<std::size_t>(lost), marks);
+}
+
 }  // namespace
 }  // namespace reprise::reports::history_test
