@@ -112,12 +112,15 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
                                        ? "nobody ran it"
                                        : difference_of(course_of(result), *there, same_lane);
     if (difference.empty()) continue;
-    ++report.determinism_mismatches;
-    // If this run failed, keep its code and reason, because they explain why the lanes disagree.
-    if (same_lane || result.verdict == reports::Verdict::kPass) {
-      result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
-      result.reason = difference + where;
+    // A failure explains by itself why the lanes disagree, and counts once.
+    if (!same_lane && result.verdict != reports::Verdict::kPass) {
+      result.verdict = reports::Verdict::kFail;
+      reports::restate_failure(result);
+      continue;
     }
+    ++report.determinism_mismatches;
+    result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
+    result.reason = difference + where;
     result.verdict = reports::Verdict::kFail;
     reports::restate_failure(result);
   }
