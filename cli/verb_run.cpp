@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -107,6 +108,7 @@ class RunVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     driver::RunRequest request = checked_request(console);
+    const Interrupts interrupts;
     if (heap_seed_ > 0) driver::shake_heap(static_cast<std::uint64_t>(heap_seed_));
     driver::Catalogue catalogue = driver::read_files(request.selection);
     const auto& scenarios = catalogue.scenarios;
@@ -119,7 +121,6 @@ class RunVerb final : public Verb {
       console.err << "reprise run: nothing was run; --keep-going runs the files without mistakes\n";
       return ExitCode::kUnusable;
     }
-    const Interrupts interrupts;
     for (const auto& directory : {report_, record_, keep_, save_}) {
       if (!directory.empty()) driver::require_writable(directory);
     }
@@ -134,6 +135,7 @@ class RunVerb final : public Verb {
     print(console, scenarios, report);
     if (report.interrupted) print_what_is_left(console, request);
     if (!record_.empty()) record(scenarios, request, report);
+    if (repetition_failed_) std::rethrow_exception(repetition_failed_);
     const bool one_lane = request.lane == driver::LaneKind::kSim;
     if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
     const bool failed = report.verdict == reports::Verdict::kFail;
@@ -159,10 +161,11 @@ class RunVerb final : public Verb {
     return catalogue.unreadable.empty() ? ExitCode::kPass : ExitCode::kUnusable;
   }
 
-  /// Runs the scenarios, twice if that is asked for, and shows how far it is.
+  /// Runs the scenarios, twice if that is asked for, and shows how far it is. If the second process
+  /// breaks down, keeps the error in repetition_failed_, so that what the first run showed is told.
   reports::Report run_with_status(const Console& console,
                                   const std::vector<driver::Scenario>& scenarios,
-                                  const driver::RunRequest& request) const {
+                                  const driver::RunRequest& request) {
     PosixClock clock;
     ProgressLine line(console, clock, "run",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
@@ -175,11 +178,18 @@ class RunVerb final : public Verb {
         });
     if (!double_ || report.interrupted) return report;
     line.show("running everything again, in a second process");
-    const auto elsewhere = driver::courses_elsewhere(request);
+    std::vector<driver::Course> elsewhere;
+    try {
+      elsewhere = driver::courses_elsewhere(request);
+    } catch (const Error& error) {
+      repetition_failed_ = std::current_exception();
+      report.not_claimed.push_back("that a second run shows the same: " + error.message());
+    }
     if (request.interrupted()) {
+      repetition_failed_ = nullptr;
       report.interrupted = true;  // the second process was, too, so its courses prove nothing
       report.verdict = overall(report);
-    } else {
+    } else if (!repetition_failed_) {
       driver::compare_courses(elsewhere, report);
     }
     return report;
@@ -377,6 +387,7 @@ class RunVerb final : public Verb {
   std::int64_t jobs_ = 1;
   std::int64_t ranks_per_gpu_ = 1;
   bool quiet_ = false;
+  std::exception_ptr repetition_failed_;
 };
 
 }  // namespace

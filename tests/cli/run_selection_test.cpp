@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -253,6 +254,26 @@ TEST(RunInterrupted, in_the_second_run_proves_nothing_about_courses) {
   EXPECT_EQ(report["interrupted"], true);
   EXPECT_EQ(report["determinism"]["runs_doubled"], 0);
   EXPECT_EQ(report["scenarios"][0]["verdict"], "pass");
+}
+
+TEST(RunTwice, what_the_first_run_showed_is_kept_if_the_second_process_dies) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  const TemporaryDirectory tools;
+  folder.add("t.yaml", kTwoRows);
+  // The second process is started by this name.
+  std::ofstream(tools.path() + "/env") << "#!/bin/sh\nkill -9 $$\n";
+  std::filesystem::permissions(tools.path() + "/env", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (tools.path() + ":" + path).c_str(), 1);
+  const auto result = run_program({"run", folder.path(), "--double", "--report", out.path()});
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(result.exit_code, 5) << result.all();
+  EXPECT_NE(result.err.find("the second process ended with 137"), std::string::npos)
+      << result.all();
+  const auto report = report_in(out.path());
+  EXPECT_EQ(report["scenarios"][1]["verdict"], "pass");
+  EXPECT_EQ(report["determinism"]["runs_doubled"], 0);
 }
 
 }  // namespace
