@@ -166,11 +166,19 @@ count_busy_seconds() {
     build/log/times.txt)"
 }
 
+# failed_since FILE COUNT: true if a test failed since the file was written, or a check after the first
+# COUNT results. A stage that is stopped can't say so itself.
+failed_since() {
+  [[ -n "$(find build/log -name 'ctest-*.log' -newer "$1" -exec grep -l '\*\*\*' {} +)" ]] ||
+    tail -n "+$(($2 + 1))" build/results.txt | awk '$2 > 0 { failed = 1 } END { exit !failed }'
+}
+
 # run_stage NAME BUDGET LEFT WHAT: adds one line to the closing table; returns false if the stage failed. A
 # stage that gets less than its budget, because only LEFT seconds are left of all, is not run or not
 # finished, and says so.
 run_stage() {
   local name="$1" budget="$2" left="$3" what="$4" began=$SECONDS before rc verdict=ok busy_seconds short=0
+  local mark=build/log/stage-began results
   if ((left < budget)); then
     short=1 budget=$left
   fi
@@ -182,21 +190,33 @@ run_stage() {
   fi
   count_busy_seconds
   before=$busy_seconds
+  : >"$mark"
+  results="$(wc -l <build/results.txt)"
   printf '\n### %s: %s (budget %d s)\n' "$name" "$what" "$budget"
   timeout -k 15 "$budget" "$self" "stage_$name" &
   stage_pid=$!
   wait "$stage_pid"
   rc=$?
   stage_pid=""
-  if (((rc == 124 || rc == 137) && short)); then
-    say "### $name: not finished: no time is left"
-    record 0 0 1
-    verdict="not finished: no time is left"
-    rc=0
-  elif ((rc == 124 || rc == 137)); then
-    say "### $name is over its budget of $budget s and was stopped"
+  if (((rc == 124 || rc == 137) && SECONDS - began >= budget)); then
+    if ((!short)); then
+      say "### $name is over its budget of $budget s and was stopped"
+      record 0 1 0
+      verdict="over budget"
+    elif failed_since "$mark" "$results"; then
+      say "### $name: something failed before no time was left"
+      record 0 1 0
+      verdict="failed, and not finished: no time is left"
+    else
+      say "### $name: not finished: no time is left"
+      record 0 0 1
+      verdict="not finished: no time is left"
+      rc=0
+    fi
+  elif ((rc == 137)); then
+    say "### $name was killed"
     record 0 1 0
-    verdict="over budget"
+    verdict=killed
   elif ((rc != 0)); then
     verdict=failed
   fi

@@ -123,23 +123,27 @@ passed_before() {
 # run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table, and the step's seconds to
 # night_taken; returns the exit code.
 run_night_step() {
-  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken
+  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken began_it=0
   ((limit <= left)) || limit=$left
+  rm -f "$night_report/log/so-far"
   if earlier="$(passed_before "$name")"; then
     rc=0 verdict="ok, in an earlier part of this run"
-  elif ((night_stopped || limit <= 0)); then
+  elif ((night_stopped || night_broken)); then
+    verdict="not run: $( ((night_stopped)) && say interrupted || say "there is no program")"
+    rc=$not_run
+  elif ((limit <= 0)); then
     verdict="not run: no time is left"
     rc=$not_run
   else
     printf '\n### %s: %s (at most %d s)\n' "$name" "$what" "$limit"
-    rm -f "$night_report/log/so-far"
+    began_it=1
     timeout -k 15 "$limit" "$self" "stage_night_$name" > >(tee "$night_report/log/$name.log") 2>&1 &
     stage_pid=$!
     wait_for_step
     rc=$?
     verdict="$(night_verdict "$rc")"
   fi
-  if ((night_stopped)); then
+  if ((night_stopped && began_it)); then
     rc="$(worse "$not_run" "$(cat "$night_report/log/so-far" 2>/dev/null || say 0)")"
     verdict="interrupted"
     ((rc == not_run)) || verdict="FAILED, then interrupted"
@@ -167,7 +171,7 @@ run_night() {
     read -r name limit what <<<"$line"
     run_night_step "$name" $((limit * night_slow)) $((seconds - night_taken)) "$what"
     night_rc="$(worse "$night_rc" $?)"
-    [[ "$name" != build || "$night_rc" == 0 ]] || night_stopped=1  # an older program is no evidence
+    [[ "$name" != build || "$night_rc" == 0 ]] || night_broken=1  # an older program is no evidence
   done
 }
 
@@ -204,7 +208,7 @@ night_publish() {
 verb_nightly() {
   local seconds=$night_seconds all=("${night_steps[@]}") steps=() policy=reports/release-policy.yaml
   local names=() name line rc gate kind=nightly publish=0
-  night_report="" night_slow=1 night_stopped=0 night_rc=0 night_table="" night_resumed=0 night_taken=0
+  night_report="" night_slow=1 night_stopped=0 night_broken=0 night_rc=0 night_table="" night_resumed=0 night_taken=0
   while (($# > 0)); do
     case "$1" in
       --weekly)
@@ -257,6 +261,8 @@ verb_nightly() {
   rc=$not_run gate="not run: only some steps were named"
   if ((night_stopped)); then
     gate="not run: interrupted"
+  elif ((night_broken)); then
+    gate="not run: there is no program"
   elif ((${#names[@]} == 0)); then
     night_gate "$policy"
     rc=$?

@@ -46,8 +46,10 @@ run_tests() {
   shift
   rm -f "$junit" "build/$preset/test-reports/"*.xml
   step "testing $preset"
+  mkdir -p build/log
   ctest --test-dir "build/$preset" -j "$jobs" --no-tests=error --output-on-failure \
     --test-output-size-failed 200000 --output-junit "$junit" "$@" |
+    tee "build/log/ctest-$preset.log" |
     sed -e '/^Internal ctest/d' -e '/^Label Time Summary/,/^$/d' -e '/^$/d'
   rc=${PIPESTATUS[0]}
   if [[ ! -f "$junit" ]]; then
