@@ -537,6 +537,20 @@ TEST(Determinism, another_verdict_on_another_lane_is_a_failure) {
   EXPECT_EQ(report.scenarios[0].code, "LANES_DISAGREE");
 }
 
+TEST(Determinism, a_failure_on_another_lane_counts_once) {
+  reports::Report report;
+  report.lane = reports::ReportLane::kMpi;
+  report.scenarios.push_back(run_sim(kSkeleton));
+  const auto elsewhere = courses_in(to_json(report), "report.json");
+  report.scenarios[0].verdict = Verdict::kFail;
+  report.scenarios[0].code = "HANG";
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.runs_doubled, 1U);
+  EXPECT_EQ(report.determinism_mismatches, 0U) << "the failure stands for itself";
+  EXPECT_EQ(report.scenarios[0].code, "HANG");
+  EXPECT_EQ(report.verdict, Verdict::kFail);
+}
+
 TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
   Scenario scenario = read_scenario(kSkeleton);
   scenario.expect.refusal = Code::kShapeDrift;
