@@ -1,0 +1,47 @@
+#pragma once
+// A model of CUDA's runtime over host memory, for tests of the adapter on machines without a GPU.
+// It is stricter than hardware about order, and says nothing about speed. docs/models.md has its
+// rules.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace reprise::models {
+
+/// When queued work runs. All three are legal on hardware.
+enum class Schedule : std::uint8_t {
+  kEager,   ///< as soon as it is queued
+  kLatest,  ///< only if a call waits for it, and then only what that call needs
+  kRandom,  ///< some of it at each call, drawn by a seed
+};
+/// Returns the schedule with that name: eager, latest or random. Throws USAGE otherwise.
+Schedule schedule_named(const std::string& name);
+
+struct Settings {
+  Schedule schedule = Schedule::kLatest;
+  std::uint64_t seed = 1;
+  int devices = 1;
+  std::size_t memory_bytes = std::size_t{1} << 32U;  ///< of each device
+  /// Number of the call that fails, counted from 1; 0 for none. Allocations fail with
+  /// cudaErrorMemoryAllocation, other calls with cudaErrorUnknown.
+  std::uint64_t failing_call = 0;
+  /// True if every later call fails, too, as after a faulty kernel.
+  bool sticky = false;
+};
+
+/// Begins anew, with these settings and nothing queued. No streams, events or allocations may be
+/// left.
+void reset(const Settings& settings);
+
+/// Returns how many calls that can fail were made since reset().
+std::uint64_t calls();
+
+/// Returns what programs must not do and what this one did since reset(), one sentence each.
+std::vector<std::string> faults();
+
+/// Returns how many streams, events and allocations there are.
+std::size_t live_objects();
+
+}  // namespace reprise::models

@@ -1,0 +1,16 @@
+#pragma once
+// Runs the threads of a kernel, a warp at a time. Its lanes are fibers, so that they can exchange
+// values in the middle of a kernel.
+
+#include <functional>
+#include <string>
+
+#include "tests/models/cuda/vendor/cuda_runtime.h"
+
+namespace reprise::models {
+
+/// Calls `body` once per thread of the grid, in the order of blocks and warps, with the built-in
+/// variables set. Returns what the kernel did wrong; empty if nothing.
+std::string run_grid(dim3 grid, dim3 block, const std::function<void()>& body);
+
+}  // namespace reprise::models
