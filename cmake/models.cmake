@@ -24,7 +24,12 @@ target_link_libraries(test_models PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_fibers)
 target_compile_options(test_models PRIVATE -O1)
 foreach(schedule eager latest random)
-  add_test(NAME test_models_${schedule} COMMAND test_models --gtest_brief=1
+  # Tests of the model itself choose their own schedule, so they run once.
+  set(filter *)
+  if(NOT schedule STREQUAL "latest")
+    set(filter -CudaModel.*:*FailingCalls*)
+  endif()
+  add_test(NAME test_models_${schedule} COMMAND test_models --gtest_brief=1 --gtest_filter=${filter}
     --gtest_output=xml:${_reports}/test_models_${schedule}.xml)
   set_tests_properties(test_models_${schedule} PROPERTIES
     TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}

@@ -78,9 +78,9 @@ bool is_vendor_header(std::string_view name) {
 }
 
 bool may_use_vendor_headers(std::string_view path) {
-  static constexpr std::array<std::string_view, 6> kFolders = {
-      "core/adapters/", "tests/mpi/",           "tests/gpu/",
-      "tests/nccl/",    "tests/core/adapters/", "tests/border/programs/"};
+  static constexpr std::array<std::string_view, 7> kFolders = {
+      "core/adapters/",         "tests/mpi/",   "tests/gpu/", "tests/nccl/", "tests/core/adapters/",
+      "tests/border/programs/", "tests/models/"};
   return std::any_of(kFolders.begin(), kFolders.end(),
                      [path](std::string_view folder) { return path.starts_with(folder); });
 }

@@ -47,7 +47,8 @@ Place end_of(const std::shared_ptr<Queue>& queue);
 /// All queues of a process.
 class Queues {
  public:
-  explicit Queues(const Settings& settings) : schedule_(settings.schedule), random_(settings.seed) {}
+  explicit Queues(const Settings& settings)
+      : schedule_(settings.schedule), random_(settings.seed) {}
 
   std::shared_ptr<Queue> make(int device, bool blocking);
   /// The queue's entries still run.

@@ -199,8 +199,7 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter
     one.add(queue, {.run =
                         [&one, config, body = std::move(body), device = queue->device] {
                           const Allocations::Open open(one.memory, device);
-                          const std::string wrong =
-                              run_grid(config.gridDim, config.blockDim, body);
+                          const std::string wrong = run_grid(config.gridDim, config.blockDim, body);
                           if (!wrong.empty()) one.fault(wrong);
                         },
                     .waits_for = {}});

@@ -22,6 +22,8 @@ class Warp {
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       fibers_[lane] = std::make_unique<sim::Fiber>([this, lane] { live(lane); });
     }
+    // Takes the stacks now: what keeps them for the thread must outlive this object.
+    run(0, kLanes, [] {});
   }
 
   /// Runs `lanes` lanes; the first is thread `thread` of its block.
