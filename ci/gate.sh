@@ -109,6 +109,10 @@ main() {
     "$tree/dev" build release reprise || exit 1
     program="$tree/build/release/reprise"
   fi
+  if ! command -v "$program" >/dev/null; then
+    printf 'ci/gate.sh: there is no program %s\n' "$program" >&2
+    exit 2
+  fi
   [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
   # What an earlier run showed is no evidence of this one.
   rm -f "$report"/{report.json,junit.xml,summary.md,report.html}

@@ -40,9 +40,10 @@ class CompareReportsVerb final : public Verb {
            "  reprise compare-reports OLD NEW --json | jq '.changes[] | select(.meaning == "
            "\"worse\")'\n"
            "\n"
-           "Digests, event hashes and counts must be equal where commit, build and seed are; "
-           "elsewhere\n"
-           "others are information. A slower scenario is information if the machines differ.\n"
+           "Digests, event hashes and counts must be equal where commit, build and seed are and "
+           "neither tree\n"
+           "had changes; elsewhere others are information. A slower scenario is information if the "
+           "machines differ.\n"
            "\n"
            "Exit codes: 0 nothing got worse, 1 something got worse (of a history: in the newest "
            "report,\n"
@@ -98,8 +99,8 @@ class CompareReportsVerb final : public Verb {
     print_information(comparison.changes, console);
     console.out << (comparison.same_program
                         ? "\none program and seed: digests, event hashes and counts are held\n"
-                        : "\nanother commit, build or seed: other digests and event hashes are "
-                          "information\n");
+                        : "\nanother commit, build or seed, or a tree with changes: other digests "
+                          "and event hashes are information\n");
     print_conclusion(comparison.count(reports::Meaning::kWorse), console);
     return code;
   }

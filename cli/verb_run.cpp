@@ -44,7 +44,7 @@ class RunVerb final : public Verb {
            "  reprise run scenarios -k 'ep2 and not mimo' --not-tag gpu-shared\n"
            "  reprise run mine --dry-run                       checks files, says what would run\n"
            "  reprise run mine --keep-going                    runs the files without mistakes\n"
-           "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
+           "  reprise run 'scenarios/commit/fall-back.yaml[step=2]'   these rows of a table\n"
            "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
            "  reprise run scenarios/mimo/layouts.yaml --load out    goes on from there\n"
            "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";

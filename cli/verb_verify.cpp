@@ -11,6 +11,7 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "core/base/printable.hpp"
 #include "core/verify/verify.hpp"
 
 namespace reprise::cli {
@@ -135,7 +136,8 @@ class VerifyVerb final : public Verb {
                   skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
   }
 
-  void print(const std::string& path, const VerifyReport& report, const Console& console) const {
+  void print(const std::string& given, const VerifyReport& report, const Console& console) const {
+    const std::string path = printable(given);
     std::map<std::pair<Severity, Code>, std::size_t> of_kind;
     for (const Finding& finding : report.findings) {
       if (quiet_ && finding.severity == Severity::kNote) continue;

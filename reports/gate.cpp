@@ -132,19 +132,21 @@ struct LeftOut {
   bool mutants = false;
   bool doubled = false;
   /// Number of scenarios of the baseline that the report lacks. Counted only if nothing was run
-  /// twice: everything has to run again then, so they need no reasons of their own.
+  /// twice or if they are many: one reason then stands for all of them.
   std::uint64_t scenarios = 0;
 
-  bool any() const { return properties || mutants || doubled; }
+  bool any() const { return properties || mutants || doubled || scenarios > 0; }
 };
 
 LeftOut left_out(const LaneFloor& shown, const LaneFloor& floor) {
   LeftOut lacks{.properties = shown.properties.empty() && !floor.properties.empty(),
                 .mutants = shown.mutants.empty() && !floor.mutants.empty(),
                 .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
+  constexpr std::uint64_t kNamed = 20;
   for (const auto& [name, before] : floor.scenarios) {
-    if (lacks.doubled && !shown.scenarios.contains(name)) ++lacks.scenarios;
+    if (!shown.scenarios.contains(name)) ++lacks.scenarios;
   }
+  if (!lacks.doubled && lacks.scenarios <= kNamed) lacks.scenarios = 0;
   return lacks;
 }
 
@@ -190,12 +192,13 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
   if (lacks.properties) add("no property", floor.properties.size());
   if (lacks.mutants) add("no mutant", floor.mutants.size());
   const Report& report = *submission.report;
-  refusals.refuse("evidence", "is not full: " + text,
-                  report.lane == ReportLane::kSim
-                      ? "make it full: " +
-                            command_for_full(report, {.program = program,
-                                                      .directory = directory_of(submission.file)})
-                      : "run the lane again with --double");
+  refusals.refuse(
+      "evidence", "is not full: " + text,
+      report.lane == ReportLane::kSim
+          ? "make it full: " + command_for_full(report, {.program = program,
+                                                         .directory = directory_of(submission.file),
+                                                         .anew = lacks.scenarios > 0})
+          : "run the lane again with --double");
 }
 
 /// check_full reports the kinds of evidence that are left out.

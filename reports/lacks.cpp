@@ -45,7 +45,8 @@ std::vector<std::string> lacks_of(const Report& report) {
   if (report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
   if (report.lane == ReportLane::kSim && report.properties.empty())
     lacks.emplace_back(kNoProperties);
-  if (report.lane == ReportLane::kSim && report.mutants.empty()) lacks.emplace_back(kNoMutants);
+  const bool mutant = !report.mutants.empty() || !report.mutant.empty();
+  if (report.lane == ReportLane::kSim && !mutant) lacks.emplace_back(kNoMutants);
   if (!lacks.empty()) lacks.insert(lacks.begin(), kGoodFor);
   return lacks;
 }
@@ -65,7 +66,8 @@ std::string command_for_full(const Report& report, const Invocation& invocation)
                 " --report " + shell_word(invocation.directory);
   };
   const std::string catalogue = shell_word(catalogue_of(report));
-  const bool anew = report.runs_doubled == 0;  // a new run replaces the whole report
+  // A new run replaces the whole report.
+  const bool anew = invocation.anew || report.runs_doubled == 0;
   if (anew) add("run " + catalogue + " --double");
   if (anew || report.properties.empty()) add("properties");
   if (anew || report.mutants.empty()) add("mutants " + catalogue);

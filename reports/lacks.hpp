@@ -22,6 +22,7 @@ void restate_lacks(Report& report);
 struct Invocation {
   std::string program;
   std::string directory;
+  bool anew = false;  ///< true if every scenario has to run again, whatever the report shows
 };
 
 /// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in the

@@ -246,7 +246,10 @@ std::string clipped(const std::string& text, std::size_t width) {
 std::string to_table(const Report& report, int columns) {
   std::vector<Row> rows = {{"scenario", "layouts", "verdict", "leaves", "elements", "max_delta",
                             "bit_mismatches", "replans", "diagnosis"}};
-  for (const auto& row : folded(report.scenarios)) rows.push_back(row_of(row));
+  for (const auto& row : folded(report.scenarios)) {
+    // What was not run stands below the table, once for each reason.
+    if (row.results.front().verdict != Verdict::kNotRun) rows.push_back(row_of(row));
+  }
   drop_empty_columns(rows);
   const auto widths = fitted(rows, static_cast<std::size_t>(std::max(columns, 60)));
 

@@ -237,6 +237,9 @@ TEST_F(Recipes, wrong_words_are_exit_code_2_and_run_nothing) {
     EXPECT_EQ(said.exit_code, 2) << line;
     EXPECT_EQ(said.text.find("usage: ci/gate.sh"), 0U) << said.text;
   }
+  const Said said = shell("ci/gate.sh --program nowhere/reprise");
+  EXPECT_EQ(said.exit_code, 2);
+  EXPECT_EQ(said.text, "ci/gate.sh: there is no program nowhere/reprise\n");
 }
 
 TEST_F(Recipes, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_full) {

@@ -594,6 +594,24 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   }
 }
 
+TEST(Gate, many_scenarios_that_are_gone_are_one_reason) {
+  Report before = sample_report();
+  for (int i = 0; i < 30; ++i) before.scenarios.push_back(sample_scenario("s" + std::to_string(i)));
+  before.planned += 30;
+  before.runs_doubled += 30;
+  const auto ruling =
+      rule({{.file = "out", .report = sample_report()}}, {{before.lane, floor_of(before)}});
+  const auto reasons =
+      std::count_if(ruling.refusals.begin(), ruling.refusals.end(), [](const auto& one) {
+        return one.reason.find("is not there") != std::string::npos || one.subject.starts_with("s");
+      });
+  EXPECT_EQ(ruling.refusals[0].reason,
+            "is not full: 30 scenarios are not there (the baseline has 34)")
+      << text_of(ruling);
+  EXPECT_EQ(reasons, 0) << text_of(ruling);
+  EXPECT_LE(ruling.refusals.size(), 2U) << text_of(ruling);
+}
+
 TEST(Gate, a_sample_that_was_run_twice_names_each_scenario_that_is_gone) {
   Report report = sample_report();
   report.scenarios = {report.scenarios[1]};

@@ -55,6 +55,7 @@ TEST(Table, what_was_not_run_is_told_once_for_each_reason) {
   EXPECT_EQ(table.substr(table.find("\nnot run")),
             "\nnot run: d: a power cut\n"
             "\nnot run: a and 2 more: no GPU\n");
+  EXPECT_EQ(lines_of(table.substr(0, table.find("\nnot run"))).size(), 1U) << "the heading alone";
 }
 
 TEST(Table, of_nothing_is_its_heading) { EXPECT_EQ(lines_of(to_table({}, 80)).size(), 1U); }
@@ -127,7 +128,10 @@ TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) 
   };
   EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kPass}}), Names({"a"}));
   EXPECT_EQ(table_of({{"a[k=0]", kPass}}), Names({"a"}));
-  for (const auto other : {kFail, kInconclusive, kNotRun}) {
+  EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kNotRun}, {"a[k=2]", kPass}}),
+            Names({"a[k=0]", "a[k=2]"}))
+      << "what was not run stands below the table";
+  for (const auto other : {kFail, kInconclusive}) {
     EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", other}, {"a[k=2]", kPass}}),
               Names({"a[k=0]", "a[k=1]", "a[k=2]"}));
   }
