@@ -141,8 +141,8 @@ reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport
   result.ranks.push_back(std::move(rank));
   const DiffOutcome outcome = report.outcome(request.layout_bound);
   if (outcome == DiffOutcome::kSame) return result;
-  result.verdict = outcome == DiffOutcome::kDifferent ? reports::Verdict::kFail
-                                                      : reports::Verdict::kInconclusive;
+  const bool fails = outcome == DiffOutcome::kDifferent || outcome == DiffOutcome::kDamaged;
+  result.verdict = fails ? reports::Verdict::kFail : reports::Verdict::kInconclusive;
   if (outcome == DiffOutcome::kDamaged) blame(report.damage.front(), result);
   if (outcome == DiffOutcome::kNothingCompared) result.reason = "nothing was compared";
   if (outcome == DiffOutcome::kDifferent) explain(report, result);

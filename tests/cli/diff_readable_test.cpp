@@ -15,6 +15,7 @@
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise::test::diff_readable_test {
@@ -212,6 +213,22 @@ TEST(DiffReadable, a_damaged_item_does_not_hide_the_others) {
   EXPECT_THAT(result.err, HasSubstr("__1_0.distcp"));
   EXPECT_THAT(result.out, HasSubstr("not known"));
   EXPECT_THAT(lines_of(result.out).back(), StartsWith("damaged, so nothing above is certain: "));
+}
+
+TEST(DiffReadable, damage_is_a_failure_in_every_file_of_the_report) {
+  const Victim victim("torch_2.15.0/same_content_a");
+  victim.remove("__1_0.distcp");
+  const contracts::TemporaryDirectory out;
+  for (const char* verb : {"diff", "verify"}) {
+    std::vector<std::string> words = {verb, "--report", out.path(), victim.path()};
+    if (words[0] == "diff") words.push_back(data("torch_2.15.0/same_content_a"));
+    EXPECT_NE(run_program(words).exit_code, 0);
+    const auto report = Json::parse(text_of(out.path() + "/report.json"));
+    EXPECT_EQ(report["verdict"], "fail") << verb;
+    EXPECT_THAT(report["scenarios"][0]["reason"].get<std::string>(), HasSubstr("__1_0.distcp"));
+    EXPECT_THAT(text_of(out.path() + "/junit.xml"), HasSubstr("failures=\"1\"")) << verb;
+  }
+  EXPECT_THAT(text_of(out.path() + "/diff.html"), HasSubstr("fail: damaged"));
 }
 
 TEST(DiffReadable, a_file_that_may_not_be_read_is_one_line_with_its_cause) {
