@@ -110,6 +110,20 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
               {.file = kept.string()});
 }
 
+/// Throws USAGE, naming every folder in the way, unless the checkpoints of each scenario have a
+/// free place. So a run of hours doesn't end at its last scenario.
+void require_free_places(const std::vector<Scenario>& scenarios, const LaneOptions& options) {
+  if (options.keep.empty()) return;
+  std::vector<std::string> taken;
+  for (const auto& scenario : scenarios) {
+    const auto kept = std::filesystem::path(options.keep) / scenario.name;
+    if (std::filesystem::exists(kept)) taken.push_back(kept.string());
+  }
+  if (taken.empty()) return;
+  throw Error(Code::kUsage, "checkpoints are kept there already: remove " + join(taken, ", ") +
+                                ", or name another --keep");
+}
+
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
 /// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
 /// signal.
@@ -259,6 +273,7 @@ reports::Report run_all(const RunRequest& request, const Watch& watch) {
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& given,
                           const Watch& watch) {
   RunRequest request = given;
+  require_free_places(scenarios, request.options);
   if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
   reports::Report report = empty_report(report_lane_of(request.lane));
