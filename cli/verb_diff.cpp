@@ -11,6 +11,7 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/diff/diff.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -30,13 +31,6 @@ ExitCode exit_code_of(DiffOutcome outcome) {
       break;
   }
   return ExitCode::kInconclusive;
-}
-
-/// Quotes a word for a shell, as in 'a word'; quotes in the word are escaped.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 class DiffVerb final : public Verb {
@@ -144,9 +138,9 @@ class DiffVerb final : public Verb {
 
   DiffRequest requested() const {
     DiffRequest request{.left = left_, .right = right_};
-    for (const auto& key : keys_) request.options += "--keys " + quoted(key) + " ";
-    for (const auto& key : ignored_) request.options += "--ignore " + quoted(key) + " ";
-    for (const auto& rename : renames_) request.options += "--rename " + quoted(rename) + " ";
+    for (const auto& key : keys_) request.options += "--keys " + shell_word(key) + " ";
+    for (const auto& key : ignored_) request.options += "--ignore " + shell_word(key) + " ";
+    for (const auto& rename : renames_) request.options += "--rename " + shell_word(rename) + " ";
     if (values_) request.options += "--values ";
     for (const auto& what : accepted_) {
       if (what != "layout-bound") {

@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/judges/content_judge.hpp"
 #include "driver/judges/store_judge.hpp"
@@ -54,15 +56,14 @@ reports::ReportLane report_lane_of(LaneKind lane) {
 }
 
 std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  const std::string path =
-      scenario.row.empty() ? scenario.file : "'" + scenario.file + scenario.row + "'";
-  std::string line = "reprise run " + path + " --lane " + std::string(name_of(lane));
+  std::string line = "reprise run " + shell_word(scenario.file + scenario.row) + " --lane " +
+                     std::string(name_of(lane));
   if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
   if (!options.mutant.empty()) line += " --mutant " + options.mutant;
   if (scenario.program) {
     const std::filesystem::path folder = scenario.program->trainer.folder;
-    line += " --trainers " + folder.parent_path().string();
-    if (!options.python.empty()) line += " --python " + options.python;
+    line += " --trainers " + shell_word(folder.parent_path().string());
+    if (!options.python.empty()) line += " --python " + shell_word(options.python);
   }
   return line;
 }

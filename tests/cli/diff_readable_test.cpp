@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -229,6 +230,22 @@ TEST(DiffReadable, damage_is_a_failure_in_every_file_of_the_report) {
     EXPECT_THAT(text_of(out.path() + "/junit.xml"), HasSubstr("failures=\"1\"")) << verb;
   }
   EXPECT_THAT(text_of(out.path() + "/diff.html"), HasSubstr("fail: damaged"));
+}
+
+TEST(DiffReadable, the_replay_line_runs_in_a_shell_whatever_the_path_holds) {
+  const contracts::TemporaryDirectory out;
+  const std::string copy = out.path() + "/it's a copy";
+  std::filesystem::copy(data("torch_2.15.0/same_content_a"), copy);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"diff", "--keys", "la.*", copy, copy}, {"verify", copy}}) {
+    auto command = words;
+    command.insert(command.end(), {"--report", out.path() + "/report"});
+    ASSERT_EQ(run_program(command).exit_code, 0);
+    const auto report = Json::parse(text_of(out.path() + "/report/report.json"));
+    const auto replay = report["scenarios"][0]["replay"].get<std::string>();
+    const std::string line = "'" REPRISE_EXE "'" + replay.substr(7) + " >/dev/null 2>&1";
+    EXPECT_EQ(std::system(line.c_str()), 0) << replay;  // NOLINT: the words are this test's own
+  }
 }
 
 TEST(DiffReadable, a_file_that_may_not_be_read_is_one_line_with_its_cause) {

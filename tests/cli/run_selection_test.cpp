@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -226,6 +227,20 @@ TEST(RunKeep, every_folder_in_the_way_is_named_before_anything_runs) {
             std::string::npos)
       << result.all();
   EXPECT_FALSE(std::filesystem::exists(kept.path() + "/a[k=1]")) << "it was run";
+}
+
+TEST(RunReplay, is_a_line_that_a_shell_runs_whatever_the_path_holds) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  const std::string awkward = folder.path() + "/it's a folder";
+  std::filesystem::create_directory(awkward);
+  folder.add("it's a folder/t.yaml", kTwoRows);
+  const auto result = run_program({"run", awkward, "--rows", "1", "--report", out.path()});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  const auto replay = report_in(out.path())["scenarios"][0]["replay"].get<std::string>();
+  ASSERT_EQ(replay.rfind("reprise ", 0), 0U) << replay;
+  const std::string line = "'" REPRISE_EXE "'" + replay.substr(7) + " >/dev/null 2>&1";
+  EXPECT_EQ(std::system(line.c_str()), 0) << replay;  // NOLINT: the words are this test's own
 }
 
 TEST(RunInterrupted, keeps_what_ran_and_says_what_is_left_on_disk) {
