@@ -356,7 +356,13 @@ GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& b
   }
   check_lanes(settled.submissions, settled.baseline, options, ruling);
   ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
+  for (const auto& [file, failure] : settled.accepted) {
+    if (failure.kind == KnownFailure::Kind::kProperty) {
+      ruling.shown[failure.lane].properties.erase(failure.name);
+    }
+  }
   ruling.accepted_failures = std::move(settled.accepted);
+  ruling.settled = std::move(settled.submissions);
   for (auto& refusal : ruling.refusals) {
     for (auto* text : {&refusal.file, &refusal.subject, &refusal.reason, &refusal.fix}) {
       make_one_line(*text);

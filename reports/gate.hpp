@@ -37,6 +37,7 @@ struct GateRuling {
   std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
   std::vector<AcceptedFailure> accepted_failures = {};
   Baseline shown = {};  ///< what the readable reports show, without the accepted failures
+  std::vector<Submission> settled = {};  ///< the reports without the accepted failures
 
   bool accepted() const { return refusals.empty(); }
 };

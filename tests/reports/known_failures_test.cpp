@@ -97,6 +97,8 @@ TEST(KnownFailures, show_nothing_in_a_new_baseline) {
   const GateRuling ruling = rule(failing_report());
   const LaneFloor& shown = ruling.shown.at(ReportLane::kSim);
   EXPECT_FALSE(shown.scenarios.contains("one"));
+  EXPECT_FALSE(shown.properties.contains("continuity"));
+  EXPECT_TRUE(shown.properties.contains("round-trip"));
   EXPECT_FALSE(shown.mutants.contains("floor-vs-ceil-chunk"));
   EXPECT_EQ(shown.runs_doubled, 3U);
   const std::vector<Submission> later = {{.file = "r.json", .report = failing_report()}};
