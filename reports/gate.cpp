@@ -349,6 +349,7 @@ std::vector<ReportLane> lanes_without_report(std::span<const Submission> submiss
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options) {
   GateRuling ruling;
+  ruling.today = options.today;
   Settled settled = settle(submissions, baseline, options.known_failures, options.today);
   for (const auto& one : settled.submissions) {
     judge_one(one, settled.baseline, options, ruling);
@@ -391,7 +392,8 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
                   {"commit", commit},
                   {"known_failures", known_failures},
                   {"lanes", lanes},
-                  {"refusals", refusals}});
+                  {"refusals", refusals},
+                  {"today", to_text(ruling.today)}});
 }
 
 }  // namespace reprise::reports

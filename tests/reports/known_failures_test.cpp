@@ -83,6 +83,7 @@ TEST(KnownFailures, are_accepted_until_their_last_day_and_listed_each_time) {
   EXPECT_EQ(ruling.accepted_failures[0].file, "r.json");
   EXPECT_EQ(ruling.accepted_failures[0].failure.name, "one");
   const auto json = nlohmann::json::parse(to_json(ruling, kSampleCommit));
+  EXPECT_EQ(json["today"], "2026-03-31");
   EXPECT_EQ(json["known_failures"][1], (nlohmann::json{{"file", "r.json"},
                                                        {"lane", "sim"},
                                                        {"kind", "property"},
