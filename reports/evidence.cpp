@@ -156,12 +156,9 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
 }
 
-/// Larger counts are refused as impossible. No run compares so many elements on one rank.
-constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
-
 std::string flaw_in_size(const ScenarioResult& result) {
   for (const auto& rank : result.ranks) {
-    if (rank.elements <= kElementsMax && rank.compared <= kElementsMax) continue;
+    if (rank.elements <= kCountMax && rank.compared <= kCountMax) continue;
     return "says that rank " + std::to_string(rank.rank) + " compared " +
            counted(std::max(rank.elements, rank.compared), "element") + ", which no run does";
   }
@@ -256,6 +253,12 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
     const std::string subject = "property " + property.name;
     const std::string flaw = flaw_in_distribution(property);
     if (!flaw.empty()) refusals.push_back({"", subject, flaw, kWriteAgain});
+    if (property.cases > kCountMax) {
+      refusals.push_back(
+          {"", subject,
+           "says that it tried " + counted(property.cases, "case") + ", which no run does",
+           kWriteAgain});
+    }
     if (!names.insert(property.name).second) {
       refusals.push_back({"", subject, "stands in the report twice", kWriteAgain});
     }
