@@ -51,12 +51,13 @@ std::string known_failure_line(const reports::AcceptedFailure& accepted) {
 }
 
 /// Returns how to call this program from the working directory: by a path below it, or else by the
-/// absolute path.
+/// absolute path. A shell looks for a word without a slash in PATH, so it is never one.
 std::string program_called(const std::string& executable) {
   std::error_code failed;
   const auto here = std::filesystem::current_path(failed);
   const auto below = std::filesystem::path(executable).lexically_relative(here).string();
-  return failed || below.empty() || below.starts_with("..") ? executable : below;
+  if (failed || below.empty() || below.starts_with("..")) return executable;
+  return below.find('/') == std::string::npos ? "./" + below : below;
 }
 
 std::string refusal_line(const reports::Refusal& refusal) {
