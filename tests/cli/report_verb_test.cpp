@@ -128,6 +128,16 @@ TEST(ReportVerb, annotates_a_failure_and_no_pass) {
   EXPECT_THAT(run_program({"report", out.path()}).out, Not(HasSubstr("::error")));
 }
 
+TEST(ReportVerb, warns_of_each_field_that_it_does_not_know) {
+  const TemporaryDirectory out;
+  const std::string text = to_json(whole_report());
+  write_text(out.path() + "/report.json", "{\n  \"later\": 1," + text.substr(1));
+  const auto result = run_program({"report", out.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.err,
+            "warning: " + out.path() + "/report.json: the unknown field 'later' is not read\n");
+}
+
 TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
   const TemporaryDirectory out;
   write_text(out.path() + "/torn/report.json", to_json(whole_report()).substr(0, 1000));
