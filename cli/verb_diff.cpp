@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/rename_rule.hpp"
 #include "cli/output/diff_page.hpp"
@@ -138,19 +140,32 @@ class DiffVerb final : public Verb {
 
   DiffRequest requested() const {
     DiffRequest request{.left = left_, .right = right_};
-    for (const auto& key : keys_) request.options += "--keys " + shell_word(key) + " ";
-    for (const auto& key : ignored_) request.options += "--ignore " + shell_word(key) + " ";
-    for (const auto& rename : renames_) request.options += "--rename " + shell_word(rename) + " ";
-    if (values_) request.options += "--values ";
     for (const auto& what : accepted_) {
       if (what != "layout-bound") {
         throw Error(Code::kUsage, "--accept '" + what + "': only layout-bound can be accepted");
       }
       request.layout_bound = LayoutBound::kAccepted;
-      request.options += "--accept layout-bound ";
     }
-    if (unchecked_) request.options += "--no-checksums ";
+    add_option("keys", keys_, request);
+    add_option("ignore", ignored_, request);
+    add_option("rename", renames_, request);
+    add_option("accept", accepted_, request);
+    if (values_) add_flag("values", request);
+    if (unchecked_) add_flag("no-checksums", request);
     return request;
+  }
+
+  static void add_option(const std::string& name, const std::vector<std::string>& values,
+                         DiffRequest& request) {
+    for (const auto& value : values) request.options += "--" + name + " " + shell_word(value) + " ";
+    if (!values.empty()) request.given[name] = values;
+  }
+
+  static void add_flag(const std::string& name, DiffRequest& request) {
+    request.options += "--" + name + " ";
+    std::string word = name;
+    std::replace(word.begin(), word.end(), '-', '_');
+    request.given.try_emplace(word);
   }
 
   DiffReport compare(Checkpoint& left, Checkpoint& right, const Console& console) const {
