@@ -90,8 +90,8 @@ class DiffVerb final : public Verb {
         .flag(unchecked_, "--no-checksums", "don't check checksums, which reads everything twice")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
-              "write report.json (lane files), junit.xml, and diff.html, which shows where tensors "
-              "differ, there")
+              "write report.json (lane files), junit.xml, report.html, summary.md, and diff.html, "
+              "which shows where tensors differ, there")
         .flag(quiet_, "-q,--quiet", "print only differences, no progress");
   }
 

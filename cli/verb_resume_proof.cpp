@@ -37,7 +37,8 @@ class ResumeProofVerb final : public Verb {
               "same checkpoint; those lives are compared with it in place of the uninterrupted run")
         .text(card_, "--card", "FILE",
               "write the verdict there as an item of a model verification card (YAML)")
-        .text(report_, "--report", "DIR", "write report.json and junit.xml there");
+        .text(report_, "--report", "DIR",
+              "write report.json, junit.xml, report.html and summary.md there");
   }
 
   ExitCode run(const Console& console) override {

@@ -87,7 +87,8 @@ class VerifyVerb final : public Verb {
         .flag(strict_, "--strict",
               "warnings are errors (exit 1), except signs that files are of several saves")
         .flag(json_, "--json", "print one JSON document")
-        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
+        .text(report_, "--report", "DIR",
+              "write report.json (lane files), junit.xml, report.html and summary.md there")
         .flag(quiet_, "-q,--quiet", "no progress, no notes");
   }
 

@@ -26,8 +26,8 @@ struct DiffRequest {
 };
 reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report);
 
-/// Writes report.json and junit.xml into `directory`. `seconds` is the duration of the whole
-/// command.
+/// Writes report.json, junit.xml and the pages into `directory`. `seconds` is the duration of the
+/// whole command.
 void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,
                         const std::string& directory);
 

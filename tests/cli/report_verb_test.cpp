@@ -96,6 +96,19 @@ TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
   EXPECT_THAT(before, HasSubstr("floor-vs-ceil-chunk"));
 }
 
+TEST(ReportVerb, the_help_of_each_verb_names_every_file_that_a_report_has) {
+  for (const char* verb :
+       {"run", "properties", "mutants", "exhaust", "explore", "verify", "diff", "resume-proof"}) {
+    std::string help = run_program({verb, "--help"}).out;
+    // The lines of the help are filled.
+    for (char& c : help) c = c == '\n' ? ' ' : c;
+    while (help.find("  ") != std::string::npos) help.replace(help.find("  "), 2, " ");
+    for (const char* file : {"report.json", "junit.xml", "report.html", "summary.md"}) {
+      EXPECT_THAT(help.substr(help.find("--report DIR")), HasSubstr(file)) << verb;
+    }
+  }
+}
+
 TEST(ReportVerb, makes_the_same_pages_from_report_json) {
   const TemporaryDirectory out;
   const TemporaryDirectory other;
