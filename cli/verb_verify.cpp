@@ -16,10 +16,6 @@
 namespace reprise::cli {
 namespace {
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
-}
-
 /// Returns the text after the verdict "whole", which says what was not checked. Returns empty text
 /// if everything was checked.
 std::string_view reservation(const VerifyReport& report) {

@@ -6,15 +6,13 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/print.hpp"
+
 namespace reprise::reports {
 namespace {
 
 constexpr const char* kRepair = "repair what it found, and run the lane again";
 constexpr const char* kWriteAgain = "the report contradicts itself: write it again by a run";
-
-std::string counted(std::uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 /// Returns the first key that is not in `excused`; empty if there is none.
 std::string unexcused(const std::vector<std::string>& keys,

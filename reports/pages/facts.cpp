@@ -223,10 +223,6 @@ std::string outline_of(const Report& report) {
          (verdicts.empty() ? "" : ": " + verdicts);
 }
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return with_commas(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
 std::string layouts_of(const ScenarioResult& result) { return join(result.layouts, " -> "); }
 
 std::string commit_of(const Report& report) {

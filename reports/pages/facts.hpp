@@ -45,8 +45,6 @@ std::string verdict_word(const Report& report, const std::vector<Problem>& probl
 /// Returns a sentence such as "12 scenarios on lane sim in 3.5 s: 11 pass, 1 fail".
 std::string outline_of(const Report& report);
 
-/// Returns "1 scenario" or "2,000 scenarios".
-std::string counted(std::uint64_t count, std::string_view noun);
 /// Returns "tp2 -> tp4".
 std::string layouts_of(const ScenarioResult& result);
 /// Returns the commit, with what must be known about it.

@@ -245,9 +245,10 @@ TEST_F(GateVerb, counts_that_no_run_reaches_are_refused) {
   write("spoilt.json", document);
   const auto result = gate("spoilt.json");
   EXPECT_EQ(result.exit_code, 1) << result.all();
-  EXPECT_NE(result.out.find("says that rank 1 compared 18446744073709551615 elements, which no run "
-                            "does"),
-            std::string::npos)
+  EXPECT_NE(
+      result.out.find("says that rank 1 compared 18,446,744,073,709,551,615 elements, which no run "
+                      "does"),
+      std::string::npos)
       << result.all();
 }
 

@@ -305,7 +305,7 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
          first(r).incarnations[0].outcome = LifeOutcome::kFailed;
          first(r).incarnations[0].code = "IO";
        }},
-      {pass + "says that rank 0 compared 18446744073709551615 elements, which no run does",
+      {pass + "says that rank 0 compared 18,446,744,073,709,551,615 elements, which no run does",
        [](Report& r) { rank(r).elements = std::numeric_limits<std::uint64_t>::max(); }},
       {pass + "lists rank 0 twice", [](Report& r) { first(r).ranks[1].rank = 0; }},
       {pass + "lists rank 4 of a world of 4", [](Report& r) { first(r).ranks[2].rank = 4; }},
@@ -669,7 +669,7 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
          r.properties[0].cases = 0;
          r.properties[0].distribution.clear();
        }},
-      {property + "says that it tried 281474976710657 cases, which no run does",
+      {property + "says that it tried 281,474,976,710,657 cases, which no run does",
        [](Report& r) { r.properties[0].cases = (std::uint64_t{1} << 48) + 1; }},
       {property + "says that dp 2 came up in 11 cases of 10",
        [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
