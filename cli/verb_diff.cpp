@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/rename_rule.hpp"
 #include "cli/output/diff_page.hpp"
@@ -11,6 +13,7 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/diff/diff.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -30,13 +33,6 @@ ExitCode exit_code_of(DiffOutcome outcome) {
       break;
   }
   return ExitCode::kInconclusive;
-}
-
-/// Quotes a word for a shell, as in 'a word'; quotes in the word are escaped.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 class DiffVerb final : public Verb {
@@ -94,8 +90,8 @@ class DiffVerb final : public Verb {
         .flag(unchecked_, "--no-checksums", "don't check checksums, which reads everything twice")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
-              "write report.json (lane files), junit.xml, and diff.html, which shows where tensors "
-              "differ, there")
+              "write report.json (lane files), junit.xml, report.html, summary.md, and diff.html, "
+              "which shows where tensors differ, there")
         .flag(quiet_, "-q,--quiet", "print only differences, no progress");
   }
 
@@ -144,19 +140,32 @@ class DiffVerb final : public Verb {
 
   DiffRequest requested() const {
     DiffRequest request{.left = left_, .right = right_};
-    for (const auto& key : keys_) request.options += "--keys " + quoted(key) + " ";
-    for (const auto& key : ignored_) request.options += "--ignore " + quoted(key) + " ";
-    for (const auto& rename : renames_) request.options += "--rename " + quoted(rename) + " ";
-    if (values_) request.options += "--values ";
     for (const auto& what : accepted_) {
       if (what != "layout-bound") {
         throw Error(Code::kUsage, "--accept '" + what + "': only layout-bound can be accepted");
       }
       request.layout_bound = LayoutBound::kAccepted;
-      request.options += "--accept layout-bound ";
     }
-    if (unchecked_) request.options += "--no-checksums ";
+    add_option("keys", keys_, request);
+    add_option("ignore", ignored_, request);
+    add_option("rename", renames_, request);
+    add_option("accept", accepted_, request);
+    if (values_) add_flag("values", request);
+    if (unchecked_) add_flag("no-checksums", request);
     return request;
+  }
+
+  static void add_option(const std::string& name, const std::vector<std::string>& values,
+                         DiffRequest& request) {
+    for (const auto& value : values) request.options += "--" + name + " " + shell_word(value) + " ";
+    if (!values.empty()) request.given[name] = values;
+  }
+
+  static void add_flag(const std::string& name, DiffRequest& request) {
+    request.options += "--" + name + " ";
+    std::string word = name;
+    std::replace(word.begin(), word.end(), '-', '_');
+    request.given.try_emplace(word);
   }
 
   DiffReport compare(Checkpoint& left, Checkpoint& right, const Console& console) const {

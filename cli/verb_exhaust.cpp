@@ -37,7 +37,8 @@ class ExhaustVerb final : public Verb {
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(jobs_, "--jobs", 1, "number of threads")
         .text(report_, "--report", "DIR",
-              "write report.json and junit.xml there; adds the pairs to a report that is there")
+              "write report.json, junit.xml, report.html and summary.md there; adds the pairs to a "
+              "report that is there")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 

@@ -54,8 +54,8 @@ class ExploreVerb final : public Verb {
         .text(recipe_, "--recipe", "R", "run this one timeline")
         .text(
             report_, "--report", "DIR",
-            "write report.json and junit.xml there, and shrunk failures; adds to a report that is "
-            "there")
+            "write report.json, junit.xml, report.html and summary.md there, and shrunk failures; "
+            "adds to a report that is there")
         .text(since_, "--since", "DIR", "compare with the findings of the report there")
         .flag(quiet_, "-q,--quiet", "no progress, no list of marks");
   }

@@ -51,12 +51,13 @@ std::string known_failure_line(const reports::AcceptedFailure& accepted) {
 }
 
 /// Returns how to call this program from the working directory: by a path below it, or else by the
-/// absolute path.
+/// absolute path. A shell looks for a word without a slash in PATH, so it is never one.
 std::string program_called(const std::string& executable) {
   std::error_code failed;
   const auto here = std::filesystem::current_path(failed);
   const auto below = std::filesystem::path(executable).lexically_relative(here).string();
-  return failed || below.empty() || below.starts_with("..") ? executable : below;
+  if (failed || below.empty() || below.starts_with("..")) return executable;
+  return below.find('/') == std::string::npos ? "./" + below : below;
 }
 
 std::string refusal_line(const reports::Refusal& refusal) {
@@ -125,7 +126,7 @@ class GateVerb final : public Verb {
     if (baseline_.empty()) {
       for (auto& lane : ruling.lanes) lane.demanded.reset();
     }
-    add_policies(submissions, policies, ruling);
+    add_policies(policies, ruling);
     if (json_) {
       console.out << to_json(ruling, options.commit);
     } else {
@@ -191,18 +192,14 @@ class GateVerb final : public Verb {
     throw Error(Code::kUsage, "--today: '" + day + "' is no date such as 2026-01-31");
   }
 
-  static void add_policies(const std::vector<reports::Submission>& submissions,
-                           const std::vector<ReleasePolicy>& policies,
+  static void add_policies(const std::vector<ReleasePolicy>& policies,
                            reports::GateRuling& ruling) {
     reports::Known known;
     for (const auto& mutant : sim::mutants()) known.mutants.emplace_back(mutant.name);
     for (const auto& property : driver::properties()) known.properties.emplace_back(property.name);
-    for (const auto& accepted : ruling.accepted_failures) {
-      if (accepted.failure.kind != reports::KnownFailure::Kind::kMutant) continue;
-      std::erase(known.mutants, accepted.failure.name);
-    }
     for (const auto& policy : policies) {
-      const auto lacking = judge_policy(submissions, policy.lanes, known);
+      const auto lacking =
+          judge_policy(ruling.settled, policy.lanes, known, ruling.accepted_failures);
       ruling.refusals.insert(ruling.refusals.end(), lacking.begin(), lacking.end());
     }
   }

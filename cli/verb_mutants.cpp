@@ -45,9 +45,10 @@ class MutantsVerb final : public Verb {
         .flag(whole_, "--whole", "with --matrix: all rows of all files")
         .text(page_, "--page", "FILE", "with --matrix: write the page with all tables there")
         .text(json_, "--json", "FILE", "write the results to this file")
-        .text(report_, "--report", "DIR",
-              "write report.json and junit.xml there; adds the mutants to a run's report that is "
-              "there")
+        .text(
+            report_, "--report", "DIR",
+            "write report.json, junit.xml, report.html and summary.md there; adds the mutants to a "
+            "run's report that is there")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
         .number(cases_, "--property-cases", 0,
                 "random cases of the properties continuity and survives to try each mutant in, "

@@ -36,8 +36,9 @@ class PropertiesVerb final : public Verb {
         .number(jobs_, "--jobs", 1, "number of properties to run in parallel")
         .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
         .text(report_, "--report", "DIR",
-              "write report.json and junit.xml there; adds the properties to a run's report that "
-              "is there")
+              "write report.json, junit.xml, report.html and summary.md there; adds the properties "
+              "to "
+              "a run's report that is there")
         .flag(quiet_, "-q,--quiet", "no progress, no table of what was drawn");
   }
 

@@ -1,9 +1,9 @@
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/report_argument.hpp"
 #include "cli/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/sha256.hpp"
 #include "core/ports/store_path.hpp"
-#include "core/ports/whole_file.hpp"
 #include "driver/runs/run.hpp"
 #include "reports/pages/pages.hpp"
 #include "reports/read_error.hpp"
@@ -11,8 +11,6 @@
 
 namespace reprise::cli {
 namespace {
-
-constexpr std::uint64_t kReportBytesMax = std::uint64_t{1} << 30;
 
 class ReportVerb final : public Verb {
  public:
@@ -37,8 +35,7 @@ class ReportVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
-    const std::string text = report_text();
-    const reports::Report report = parse(text);
+    const auto [text, report] = read(console.err);
     const std::string& out = out_.empty() ? directory_ : out_;
     driver::write_pages(report, hex(sha256_of(as_bytes(text))), out);
     if (annotate_) {
@@ -49,22 +46,15 @@ class ReportVerb final : public Verb {
   }
 
  private:
-  std::string file() const { return join_path(directory_, "report.json"); }
-
-  std::string report_text() const {
+  ReadReport read(std::ostream& err) const {
     const StoredPath stored = stored_path(directory_);
     const auto entry = stored.store->stat(stored.path);
     if (entry && !entry->directory) {
       throw Error(Code::kUsage, "name the directory that holds report.json, not a file in it",
                   {.file = directory_});
     }
-    return std::string(
-        as_text(read_all(*stored.store, join_path(stored.path, "report.json"), kReportBytesMax)));
-  }
-
-  reports::Report parse(const std::string& text) const {
     try {
-      return reports::parse_report(text, file());
+      return read_report(join_path(directory_, "report.json"), err);
     } catch (const reports::ReadError& error) {
       throw Error(Code::kTornFile, error.what());
     }

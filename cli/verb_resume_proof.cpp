@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "cli/verb.hpp"
+#include "core/base/shell_word.hpp"
 #include "driver/programs/resume_proof.hpp"
 #include "driver/programs/verification_card.hpp"
 #include "driver/runs/run.hpp"
@@ -36,7 +37,8 @@ class ResumeProofVerb final : public Verb {
               "same checkpoint; those lives are compared with it in place of the uninterrupted run")
         .text(card_, "--card", "FILE",
               "write the verdict there as an item of a model verification card (YAML)")
-        .text(report_, "--report", "DIR", "write report.json and junit.xml there");
+        .text(report_, "--report", "DIR",
+              "write report.json, junit.xml, report.html and summary.md there");
   }
 
   ExitCode run(const Console& console) override {
@@ -81,9 +83,9 @@ class ResumeProofVerb final : public Verb {
 
   std::string replay() const {
     std::string line = "reprise resume-proof";
-    for (const auto& run : runs_) line += " " + run;
-    if (!control_.empty()) line += " --control " + control_;
-    if (!checkpoints_.empty()) line += " --checkpoints " + checkpoints_;
+    for (const auto& run : runs_) line += " " + shell_word(run);
+    if (!control_.empty()) line += " --control " + shell_word(control_);
+    if (!checkpoints_.empty()) line += " --checkpoints " + shell_word(checkpoints_);
     return line;
   }
 

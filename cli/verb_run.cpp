@@ -72,7 +72,8 @@ class RunVerb final : public Verb {
               "lane program: the Python that runs trainers; default: $REPRISE_PYTHON, or python3")
         .text(trainers_, "--trainers", "DIR",
               "lane program: folder of the trainers; default: trainers beside the scenarios")
-        .text(report_, "--report", "DIR", "write report.json and junit.xml there")
+        .text(report_, "--report", "DIR",
+              "write report.json, junit.xml, report.html and summary.md there")
         .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
         .text(record_, "--record", "DIR", "write each scenario with its result there")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")

@@ -17,10 +17,6 @@
 namespace reprise::cli {
 namespace {
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
-}
-
 /// Returns the text after the verdict "whole", which says what was not checked. Returns empty text
 /// if everything was checked.
 std::string_view reservation(const VerifyReport& report) {
@@ -88,7 +84,8 @@ class VerifyVerb final : public Verb {
         .flag(strict_, "--strict",
               "warnings are errors (exit 1), except signs that files are of several saves")
         .flag(json_, "--json", "print one JSON document")
-        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
+        .text(report_, "--report", "DIR",
+              "write report.json (lane files), junit.xml, report.html and summary.md there")
         .flag(quiet_, "-q,--quiet", "no progress, no notes");
   }
 

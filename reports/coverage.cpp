@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/print.hpp"
+#include "reports/evidence.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -40,6 +41,9 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
   if (coverage.marks.empty()) flaws.emplace_back("it has no marks");
   if (coverage.inconclusive > 0) {
     flaws.push_back(std::to_string(coverage.inconclusive) + " timelines were inconclusive");
+  }
+  if (coverage.runs > kCountMax) {
+    flaws.push_back(std::to_string(coverage.runs) + " timelines are more than any run tries");
   }
   if (coverage.runs == 0) flaws.emplace_back("no timeline ran");
   if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");

@@ -6,15 +6,13 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/print.hpp"
+
 namespace reprise::reports {
 namespace {
 
 constexpr const char* kRepair = "repair what it found, and run the lane again";
 constexpr const char* kWriteAgain = "the report contradicts itself: write it again by a run";
-
-std::string counted(std::uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 /// Returns the first key that is not in `excused`; empty if there is none.
 std::string unexcused(const std::vector<std::string>& keys,
@@ -156,12 +154,9 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
 }
 
-/// Larger counts are refused as impossible. No run compares so many elements on one rank.
-constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
-
 std::string flaw_in_size(const ScenarioResult& result) {
   for (const auto& rank : result.ranks) {
-    if (rank.elements <= kElementsMax && rank.compared <= kElementsMax) continue;
+    if (rank.elements <= kCountMax && rank.compared <= kCountMax) continue;
     return "says that rank " + std::to_string(rank.rank) + " compared " +
            counted(std::max(rank.elements, rank.compared), "element") + ", which no run does";
   }
@@ -256,6 +251,12 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
     const std::string subject = "property " + property.name;
     const std::string flaw = flaw_in_distribution(property);
     if (!flaw.empty()) refusals.push_back({"", subject, flaw, kWriteAgain});
+    if (property.cases > kCountMax) {
+      refusals.push_back(
+          {"", subject,
+           "says that it tried " + counted(property.cases, "case") + ", which no run does",
+           kWriteAgain});
+    }
     if (!names.insert(property.name).second) {
       refusals.push_back({"", subject, "stands in the report twice", kWriteAgain});
     }

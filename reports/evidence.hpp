@@ -44,6 +44,10 @@ struct Compared {
 Compared compared_of(const ScenarioResult& result);
 std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 
+/// Larger counts are refused as impossible: no rank compares so many elements, and no run tries so
+/// many cases, pairs or timelines.
+inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
+
 /// Returns all reasons why the report does not pass, except for scenarios that were not run: the
 /// baseline decides whether those are allowed. The refusals have no `file`.
 ///

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reports/evidence.hpp"
+
 namespace reprise::reports {
 namespace {
 
@@ -14,12 +16,15 @@ std::string of_pairs(std::uint64_t count, std::uint64_t all) {
 
 std::uint64_t refused_in(const ExhaustivePart& part) {
   std::uint64_t refused = 0;
-  for (const auto& [code, pairs] : part.refused) refused += pairs;
+  for (const auto& [code, pairs] : part.refused) refused = saturating_sum(refused, pairs);
   return refused;
 }
 
 /// Returns what is wrong with the part; empty if all its pairs passed.
 std::string flaw_in(const ExhaustivePart& part) {
+  const std::uint64_t most = std::max(
+      {part.pairs, part.passed, part.wrong, refused_in(part), part.elements, part.objects});
+  if (most > kCountMax) return "it counts " + std::to_string(most) + ", which no run does";
   if (part.wrong > 0) {
     return std::to_string(part.wrong) + " pairs are wrong, first " + part.first_wrong;
   }
@@ -34,7 +39,7 @@ std::string flaw_in(const ExhaustivePart& part) {
 
 std::uint64_t Exhaustive::passed() const {
   std::uint64_t sum = 0;
-  for (const auto& part : parts) sum += part.passed;
+  for (const auto& part : parts) sum = saturating_sum(sum, part.passed);
   return sum;
 }
 
@@ -57,7 +62,7 @@ std::vector<std::string> flaws_of(const Exhaustive& exhaustive) {
       flaws.push_back("part " + std::to_string(next) + " is missing");
     if (part.part != next) flaws.push_back("part " + std::to_string(part.part) + " stands twice");
     next = std::max(next, part.part + 1);
-    pairs += part.pairs;
+    pairs = saturating_sum(pairs, part.pairs);
     elements = std::max(elements, part.elements);
     const std::string flaw = flaw_in(part);
     if (!flaw.empty()) flaws.push_back("part " + std::to_string(part.part) + ": " + flaw);

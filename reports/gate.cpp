@@ -352,6 +352,7 @@ std::vector<ReportLane> lanes_without_report(std::span<const Submission> submiss
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options) {
   GateRuling ruling;
+  ruling.today = options.today;
   Settled settled = settle(submissions, baseline, options.known_failures, options.today);
   for (const auto& one : settled.submissions) {
     judge_one(one, settled.baseline, options, ruling);
@@ -359,7 +360,13 @@ GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& b
   }
   check_lanes(settled.submissions, settled.baseline, options, ruling);
   ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
+  for (const auto& [file, failure] : settled.accepted) {
+    if (failure.kind == KnownFailure::Kind::kProperty) {
+      ruling.shown[failure.lane].properties.erase(failure.name);
+    }
+  }
   ruling.accepted_failures = std::move(settled.accepted);
+  ruling.settled = std::move(settled.submissions);
   for (auto& refusal : ruling.refusals) {
     for (auto* text : {&refusal.file, &refusal.subject, &refusal.reason, &refusal.fix}) {
       make_one_line(*text);
@@ -388,7 +395,8 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
                   {"commit", commit},
                   {"known_failures", known_failures},
                   {"lanes", lanes},
-                  {"refusals", refusals}});
+                  {"refusals", refusals},
+                  {"today", to_text(ruling.today)}});
 }
 
 }  // namespace reprise::reports

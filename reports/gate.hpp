@@ -37,6 +37,8 @@ struct GateRuling {
   std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
   std::vector<AcceptedFailure> accepted_failures = {};
   Baseline shown = {};  ///< what the readable reports show, without the accepted failures
+  Date today = {};      ///< the day that decided which known failures have expired
+  std::vector<Submission> settled = {};  ///< the reports without the accepted failures
 
   bool accepted() const { return refusals.empty(); }
 };
@@ -64,7 +66,7 @@ std::vector<ReportLane> lanes_without_report(std::span<const Submission> submiss
                                              std::span<const ReportLane> lanes);
 
 /// Returns canonical JSON: {"accepted", "commit", "known_failures": [...], "lanes": [...],
-/// "refusals": [...]}.
+/// "refusals": [...], "today"}.
 std::string to_json(const GateRuling& ruling, const std::string& commit);
 
 }  // namespace reprise::reports

@@ -79,7 +79,9 @@ class Suite {
 
 void add_scenario(const ScenarioResult& result, Suite& suite) {
   const auto test = suite.add(result.file, result.name, result.seconds);
-  if (result.verdict == Verdict::kFail) {
+  if (is_unreadable(result)) {
+    suite.error(test, result.code, result.reason);
+  } else if (result.verdict == Verdict::kFail) {
     suite.fail(test, result.code, result.reason, result.replay);
   } else if (result.verdict != Verdict::kPass) {
     suite.skip(test, result.verdict, result.reason);

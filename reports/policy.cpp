@@ -1,6 +1,7 @@
 #include "reports/policy.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace reprise::reports {
@@ -43,8 +44,36 @@ std::vector<std::string> not_caught(const Report& report, std::span<const std::s
   return names;
 }
 
-void judge_mutants(const Report& report, std::span<const std::string> mutants, Demands& demands) {
-  const auto lacking = not_caught(report, mutants);
+/// The accepted failures of one lane, by name.
+struct Excused {
+  std::uint64_t scenarios = 0;
+  std::set<std::string> properties = {};
+  std::set<std::string> mutants = {};
+};
+
+Excused excused_in(ReportLane lane, std::span<const AcceptedFailure> accepted) {
+  Excused excused;
+  for (const auto& [file, failure] : accepted) {
+    if (failure.lane != lane) continue;
+    switch (failure.kind) {
+      case KnownFailure::Kind::kScenario:
+        ++excused.scenarios;
+        break;
+      case KnownFailure::Kind::kProperty:
+        excused.properties.insert(failure.name);
+        break;
+      case KnownFailure::Kind::kMutant:
+        excused.mutants.insert(failure.name);
+        break;
+    }
+  }
+  return excused;
+}
+
+void judge_mutants(const Report& report, std::span<const std::string> mutants,
+                   const Excused& excused, Demands& demands) {
+  auto lacking = not_caught(report, mutants);
+  std::erase_if(lacking, [&](const auto& name) { return excused.mutants.contains(name); });
   if (mutants.empty()) {
     demands.refuse("mutants", "this program knows none, the policy demands all",
                    "judge with the program that made the report");
@@ -72,10 +101,33 @@ void judge_exhaustive(const Report& report, const LanePolicy& policy, Demands& d
   }
 }
 
+/// Returns the demanded number of scenarios, or of doubled runs, without those that are excused.
+std::uint64_t without(const Excused& excused, std::uint64_t demanded) {
+  return demanded - std::min(demanded, excused.scenarios);
+}
+
+void judge_properties(const Report& report, const LanePolicy& policy, const Known& known,
+                      const Excused& excused, Demands& demands) {
+  std::uint64_t cases = 0;
+  for (const auto& property : report.properties) {
+    if (!excused.properties.contains(property.name)) cases = saturating_sum(cases, property.cases);
+  }
+  demands.least("properties", "random cases", cases, policy.property_cases,
+                "add them with 'reprise properties --report'");
+  if (!policy.all_properties) return;
+  for (const auto& name : known.properties) {
+    const bool there = std::any_of(report.properties.begin(), report.properties.end(),
+                                   [&](const auto& one) { return one.name == name; });
+    if (there || excused.properties.contains(name)) continue;
+    demands.refuse("properties", name + " is not there, and the policy demands all",
+                   "add it with 'reprise properties --report'");
+  }
+}
+
 void judge_lane(const Report& report, const LanePolicy& policy, const Known& known,
-                Demands& demands) {
+                const Excused& excused, Demands& demands) {
   const LaneTotals shown = totals_of(floor_of(report));
-  demands.least("scenarios", "ran", shown.scenarios, policy.scenarios,
+  demands.least("scenarios", "ran", shown.scenarios, without(excused, policy.scenarios),
                 "run the whole catalogue with --report");
   if (shown.skipped > policy.skipped) {
     demands.refuse("skipped",
@@ -83,40 +135,29 @@ void judge_lane(const Report& report, const LanePolicy& policy, const Known& kno
                        std::to_string(policy.skipped),
                    "run the lane where it can run everything");
   }
-  demands.least("determinism", "runs doubled", report.runs_doubled, policy.doubled,
-                "run the lane again with --double");
-  std::uint64_t cases = 0;
-  for (const auto& property : report.properties) cases = saturating_sum(cases, property.cases);
-  demands.least("properties", "random cases", cases, policy.property_cases,
-                "add them with 'reprise properties --report'");
-  if (policy.all_properties) {
-    for (const auto& name : known.properties) {
-      const bool there = std::any_of(report.properties.begin(), report.properties.end(),
-                                     [&](const auto& one) { return one.name == name; });
-      if (there) continue;
-      demands.refuse("properties", name + " is not there, and the policy demands all",
-                     "add it with 'reprise properties --report'");
-    }
-  }
+  demands.least("determinism", "runs doubled", report.runs_doubled,
+                without(excused, policy.doubled), "run the lane again with --double");
+  judge_properties(report, policy, known, excused, demands);
   demands.least("coverage", "random timelines searched",
                 report.coverage ? report.coverage->runs : 0, policy.timelines,
                 "add them with 'reprise explore --report'");
-  if (policy.all_mutants) judge_mutants(report, known.mutants, demands);
+  if (policy.all_mutants) judge_mutants(report, known.mutants, excused, demands);
   judge_exhaustive(report, policy, demands);
 }
 
 }  // namespace
 
 std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
-                                  const Known& known) {
+                                  const Known& known, std::span<const AcceptedFailure> accepted) {
   std::vector<Refusal> refusals;
   std::vector<ReportLane> lanes;
   for (const auto& [lane, demanded] : policy) {
     lanes.push_back(lane);
+    const Excused excused = excused_in(lane, accepted);
     for (const auto& submission : submissions) {
       if (!submission.report || submission.report->lane != lane) continue;
       Demands demands(submission.file, refusals);
-      judge_lane(*submission.report, demanded, known, demands);
+      judge_lane(*submission.report, demanded, known, excused, demands);
     }
   }
   for (const ReportLane lane : lanes_without_report(submissions, lanes)) {

@@ -36,7 +36,12 @@ using Policy = std::map<ReportLane, LanePolicy>;
 /// Returns all demands of the policy that the reports do not meet. It counts what the reports say,
 /// so each must also pass judge_gate(), which holds them against their own entries. A report of a
 /// lane that the policy does not name is welcome.
+///
+/// `submissions` are without the `accepted` failures (see settle). Each scenario among those lowers
+/// the demanded numbers of scenarios and of doubled runs by one. The cases of such a property do
+/// not count, and neither it nor such a mutant has to be there.
 std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const Policy& policy,
-                                  const Known& known);
+                                  const Known& known,
+                                  std::span<const AcceptedFailure> accepted = {});
 
 }  // namespace reprise::reports

@@ -35,14 +35,19 @@ std::string without_file(const std::string& message, const std::string& file) {
   return message.starts_with(file + ": ") ? message.substr(file.size() + 2) : message;
 }
 
+ReadReport read_report(const std::string& argument, std::ostream& err) {
+  ReadReport read{.text = report_text(argument), .report = {}};
+  read.report = reports::parse_report(read.text, argument);
+  for (const auto& field : unknown_fields(read.text, argument, read.report)) {
+    warn_of_unknown(field, argument, err);
+  }
+  return read;
+}
+
 reports::Submission read_submission(const std::string& argument, std::ostream& err) {
   reports::Submission submission{.file = argument};
   try {
-    const std::string text = report_text(argument);
-    submission.report = reports::parse_report(text, argument);
-    for (const auto& field : unknown_fields(text, argument, *submission.report)) {
-      warn_of_unknown(field, argument, err);
-    }
+    submission.report = read_report(argument, err).report;
   } catch (const reports::ReadError& error) {
     submission.unreadable = without_file(error.what(), argument);
   } catch (const Error& error) {

@@ -17,6 +17,15 @@ std::string report_text(const std::string& argument);
 /// print the name themselves.
 std::string without_file(const std::string& message, const std::string& file);
 
+/// A report.json as it stands, and the report in it.
+struct ReadReport {
+  std::string text;
+  reports::Report report;
+};
+/// Reads a report. Writes a warning to `err` for each field that this program does not know. Throws
+/// as report_text() does, and ReadError if the text is no report.
+ReadReport read_report(const std::string& argument, std::ostream& err);
+
 /// Reads a report. If that fails, the submission has the reason in place of the report. Writes a
 /// warning to `err` for each field that this program does not know.
 reports::Submission read_submission(const std::string& argument, std::ostream& err);

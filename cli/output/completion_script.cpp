@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/print.hpp"
+#include "core/base/shell_word.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -93,13 +94,6 @@ std::vector<std::string> names_of(const std::vector<OptionWords>& options) {
   return names;
 }
 
-/// Quotes text for a shell: 'it'\''s'.
-std::string in_quotes(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // bash
 
 std::string bash_reply(const Expected& expected) {
@@ -112,7 +106,7 @@ std::string bash_reply(const Expected& expected) {
     case Completed::kDirectories:
       return reply("-d");
     case Completed::kChoices:
-      return reply("-W " + in_quotes(join(expected.choices, " ")));
+      return reply("-W " + shell_word(join(expected.choices, " ")));
     case Completed::kNothing:
       break;
   }
@@ -198,7 +192,7 @@ std::string zsh_script(const std::vector<VerbWords>& verbs) {
   std::string summaries;
   std::string cases;
   for (const auto& verb : verbs) {
-    summaries += "    " + in_quotes(zsh_text(verb.name) + ":" + zsh_text(verb.summary)) + "\n";
+    summaries += "    " + shell_word(zsh_text(verb.name) + ":" + zsh_text(verb.summary)) + "\n";
     cases += fmt::format("    {})\n      _arguments", verb.name);
     for (const auto& option : verb.options) {
       for (const auto& name : option.names) {
@@ -208,11 +202,11 @@ std::string zsh_script(const std::vector<VerbWords>& verbs) {
         if (option.has_value) {
           spec += ":" + zsh_text(option.value) + ":" + zsh_action(option.expected);
         }
-        cases += " \\\n        " + in_quotes(spec);
+        cases += " \\\n        " + shell_word(spec);
       }
     }
     if (verb.positional.completed != Completed::kNothing) {
-      cases += " \\\n        " + in_quotes("*:path:" + zsh_action(verb.positional));
+      cases += " \\\n        " + shell_word("*:path:" + zsh_action(verb.positional));
     }
     cases += " ;;\n";
   }
@@ -246,7 +240,7 @@ std::string fish_values(const Expected& expected) {
     case Completed::kDirectories:
       return " -x -a '(__fish_complete_directories)'";
     case Completed::kChoices:
-      return " -x -a " + in_quotes(join(expected.choices, " "));
+      return " -x -a " + shell_word(join(expected.choices, " "));
     case Completed::kNothing:
       break;
   }

@@ -24,7 +24,6 @@ namespace {
 
 using reports::cell_html;
 using reports::count_html;
-using reports::counted;
 using reports::in_html;
 using reports::kTableEnd;
 using reports::table_head;

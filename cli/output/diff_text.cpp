@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,11 +75,12 @@ class RowBudget {
  public:
   explicit RowBudget(std::uint64_t limit) : limit_(limit) {}
 
-  /// Counts `rows` rows that belong together. True if they are to be shown.
-  bool take(std::uint64_t rows) {
-    const bool fits = limit_ == 0 || shown_ + rows <= limit_;
-    (fits ? shown_ : cut_) += rows;
-    return fits;
+  /// Counts `rows` rows. Returns how many of them, from the first on, are to be shown.
+  std::uint64_t take(std::uint64_t rows) {
+    const std::uint64_t fit = limit_ == 0 ? rows : std::min(rows, limit_ - shown_);
+    shown_ += fit;
+    cut_ += rows - fit;
+    return fit;
   }
 
   void print_cut(std::string_view what, const Console& console) const {
@@ -109,11 +111,13 @@ bool in_line_of_file(const Item& item) {
   return item.unread && item.verdict == DiffVerdict::kNotKnown;
 }
 
-void print_object(const ObjectDiff& object, const Console& console) {
+/// Prints the first `rows` rows of the object: that of its verdict, then its differences.
+void print_object(const ObjectDiff& object, std::uint64_t rows, const Console& console) {
+  if (rows == 0) return;
   console.out << with_reason(object.key + ": " + std::string(name_of(object.verdict)),
                              object.reason)
               << '\n';
-  for (const auto& difference : object.differences) {
+  for (const auto& difference : std::span(object.differences).first(rows - 1)) {
     console.out << "  " << difference.path << ": " << difference.left << " | " << difference.right
                 << '\n';
   }
@@ -124,7 +128,7 @@ void print_objects(const std::vector<ObjectDiff>& objects, bool quiet, RowBudget
   for (const ObjectDiff* object : in_order(objects)) {
     const bool same = object->verdict == DiffVerdict::kSame;
     if (in_line_of_file(*object) || (same && (quiet || !object->opaque))) continue;
-    if (budget.take(1 + object->differences.size())) print_object(*object, console);
+    print_object(*object, budget.take(1 + object->differences.size()), console);
   }
 }
 
@@ -133,7 +137,7 @@ void print_tensors(const std::vector<TensorDiff>& tensors, RowBudget& budget,
   Table table({{"tensor"}, {"verdict"}, {"A | B"}});
   for (const TensorDiff* tensor : in_order(tensors)) {
     if (tensor->verdict == DiffVerdict::kSame || in_line_of_file(*tensor)) continue;
-    if (!budget.take(1)) continue;
+    if (budget.take(1) == 0) continue;
     table.add({tensor->key, std::string(name_of(tensor->verdict)), words_for(*tensor)});
   }
   if (!table.empty()) table.print(console);
@@ -164,7 +168,7 @@ void print_groups(const DiffReport& report, const DiffShown& shown, const Consol
   for (const KeyGroup& group : groups_of(report)) {
     if (group.all_same()) {
       ++same;
-    } else if (budget.take(1)) {
+    } else if (budget.take(1) == 1) {
       table.add({group.pattern, with_commas(group.keys), words_for(group)});
     }
   }

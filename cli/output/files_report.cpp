@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/shell_word.hpp"
 #include "driver/runs/run.hpp"
 
 namespace reprise::cli {
@@ -105,7 +106,7 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
                                  .file = path,
                                  .proves = "The checkpoint is whole.",
                                  .verdict = reports::Verdict::kPass};
-  result.replay = "reprise verify " + path;
+  result.replay = "reprise verify " + shell_word(path);
   const bool damaged = report.verdict() == VerifyVerdict::kDamaged;
   const auto error = std::find_if(
       report.findings.begin(), report.findings.end(), [damaged](const Finding& finding) {
@@ -126,12 +127,12 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
 }
 
 reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report) {
-  const std::string sides = request.left + " " + request.right;
-  reports::ScenarioResult result{.name = "diff " + sides,
+  reports::ScenarioResult result{.name = "diff " + request.left + " " + request.right,
                                  .file = request.right,
                                  .proves = "The checkpoints hold the same content.",
                                  .verdict = reports::Verdict::kPass};
-  result.replay = "reprise diff " + request.options + sides;
+  result.replay = "reprise diff " + request.options + shell_word(request.left) + " " +
+                  shell_word(request.right);
   reports::RankResult rank{
       .compared = report.tensors_compared + report.objects_compared + report.files_compared,
       .elements = report.elements};
@@ -141,8 +142,8 @@ reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport
   result.ranks.push_back(std::move(rank));
   const DiffOutcome outcome = report.outcome(request.layout_bound);
   if (outcome == DiffOutcome::kSame) return result;
-  result.verdict = outcome == DiffOutcome::kDifferent ? reports::Verdict::kFail
-                                                      : reports::Verdict::kInconclusive;
+  const bool fails = outcome == DiffOutcome::kDifferent || outcome == DiffOutcome::kDamaged;
+  result.verdict = fails ? reports::Verdict::kFail : reports::Verdict::kInconclusive;
   if (outcome == DiffOutcome::kDamaged) blame(report.damage.front(), result);
   if (outcome == DiffOutcome::kNothingCompared) result.reason = "nothing was compared";
   if (outcome == DiffOutcome::kDifferent) explain(report, result);

@@ -281,6 +281,15 @@ Json hint_of(const DiffReport& report) {
   return hint ? Json(substitution_for(*hint)) : Json(nullptr);
 }
 
+/// Returns the options that were given: a list of values for each, and true for a flag.
+Json options_of(const DiffRequest& request) {
+  Json options = Json::object();
+  for (const auto& [name, values] : request.given) {
+    options[name] = values.empty() ? Json(true) : Json(values);
+  }
+  return options;
+}
+
 }  // namespace
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report) {
@@ -293,6 +302,7 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
   for (const auto& file : report.files) files.push_back(to_json(file));
   return json_text({{"left", request.left},
                     {"right", request.right},
+                    {"options", options_of(request)},
                     {"same", outcome == DiffOutcome::kSame},
                     {"outcome", name_of(outcome)},
                     {"layout_bound_accepted", request.layout_bound == LayoutBound::kAccepted},

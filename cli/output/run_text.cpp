@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t kStatusWidth = 72;
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return with_commas(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 /// Returns text such as "45 s left" or "3 min left"; empty if nothing is known yet.
 std::string time_left(const driver::RunProgress& progress, double seconds) {
   if (progress.done == 0) return "";

@@ -30,6 +30,10 @@ std::string with_commas(std::uint64_t count) {
   return text;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return with_commas(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -16,6 +16,9 @@ std::string human_bytes(std::uint64_t bytes);
 /// Returns a count such as "1,234,567".
 std::string with_commas(std::uint64_t count);
 
+/// Returns "1 scenario" or "2,000 scenarios".
+std::string counted(std::uint64_t count, std::string_view noun);
+
 /// Joins the elements of a range as operator<< prints them.
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {

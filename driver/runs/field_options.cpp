@@ -1,6 +1,7 @@
 #include "driver/runs/field_options.hpp"
 
 #include "core/base/print.hpp"
+#include "core/base/shell_word.hpp"
 #include "driver/runs/stored_start.hpp"
 
 namespace reprise::driver {
@@ -60,7 +61,7 @@ std::string words_of(const FieldOptions& options) {
 }  // namespace
 
 std::string to_string(const FieldOptions& options) {
-  return words_of(options) + (options.load.empty() ? "" : " '" + options.load + "'");
+  return words_of(options) + (options.load.empty() ? "" : " " + shell_word(options.load));
 }
 
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios) {

@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
+#include "core/base/shell_word.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/judges/content_judge.hpp"
 #include "driver/judges/store_judge.hpp"
@@ -54,15 +56,14 @@ reports::ReportLane report_lane_of(LaneKind lane) {
 }
 
 std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  const std::string path =
-      scenario.row.empty() ? scenario.file : "'" + scenario.file + scenario.row + "'";
-  std::string line = "reprise run " + path + " --lane " + std::string(name_of(lane));
+  std::string line = "reprise run " + shell_word(scenario.file + scenario.row) + " --lane " +
+                     std::string(name_of(lane));
   if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
   if (!options.mutant.empty()) line += " --mutant " + options.mutant;
   if (scenario.program) {
     const std::filesystem::path folder = scenario.program->trainer.folder;
-    line += " --trainers " + folder.parent_path().string();
-    if (!options.python.empty()) line += " --python " + options.python;
+    line += " --trainers " + shell_word(folder.parent_path().string());
+    if (!options.python.empty()) line += " --python " + shell_word(options.python);
   }
   return line;
 }
@@ -108,6 +109,20 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
   throw Error(Code::kUsage,
               "checkpoints are kept there already: remove them or name another --keep",
               {.file = kept.string()});
+}
+
+/// Throws USAGE, naming every folder in the way, unless the checkpoints of each scenario have a
+/// free place. So a run of hours doesn't end at its last scenario.
+void require_free_places(const std::vector<Scenario>& scenarios, const LaneOptions& options) {
+  if (options.keep.empty()) return;
+  std::vector<std::string> taken;
+  for (const auto& scenario : scenarios) {
+    const auto kept = std::filesystem::path(options.keep) / scenario.name;
+    if (std::filesystem::exists(kept)) taken.push_back(kept.string());
+  }
+  if (taken.empty()) return;
+  throw Error(Code::kUsage, "checkpoints are kept there already: remove " + join(taken, ", ") +
+                                ", or name another --keep");
 }
 
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
@@ -259,6 +274,7 @@ reports::Report run_all(const RunRequest& request, const Watch& watch) {
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& given,
                           const Watch& watch) {
   RunRequest request = given;
+  require_free_places(scenarios, request.options);
   if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
   reports::Report report = empty_report(report_lane_of(request.lane));

@@ -66,7 +66,8 @@ using Watch = std::function<void(const RunProgress& progress)>;
 
 /// Runs all selected scenarios in file order.
 reports::Report run_all(const RunRequest& request, const Watch& watch);
-/// Runs scenarios that the caller has already read.
+/// Runs scenarios that the caller has already read. Throws USAGE before any runs if the checkpoints
+/// of one have no free place where they are kept.
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Watch& watch);
 /// Adds files that could not be read to the report, as scenarios that were not run. Its verdict is

@@ -11,7 +11,8 @@ constexpr std::size_t kMessageBytesMax = 4000;
 std::string annotation_of(const Problem& problem, const Report& report) {
   std::string place;
   if (problem.scenario != nullptr && !problem.scenario->file.empty()) {
-    place = "file=" + in_annotation_property(problem.scenario->file) + ",line=1,";
+    place = "file=" + in_annotation_property(problem.scenario->file) +
+            ",line=" + std::to_string(problem.line) + ",";
   }
   std::string message = clipped(problem.reason, kMessageBytesMax);
   if (!problem.fix.empty()) {

@@ -2,25 +2,45 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <set>
 
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
+#include "core/base/shell_word.hpp"
 #include "reports/evidence.hpp"
 #include "reports/pages/picture.hpp"
 
 namespace reprise::reports {
 namespace {
 
-bool is_judged(const ScenarioResult& result) {
-  return result.verdict == Verdict::kFail || result.verdict == Verdict::kInconclusive;
+bool is_problem(const ScenarioResult& result) {
+  return result.verdict == Verdict::kFail || result.verdict == Verdict::kInconclusive ||
+         is_unreadable(result);
+}
+
+/// Returns the line that the reason names as "FILE:LINE:", and 1 if it names none.
+std::uint64_t line_in_reason(const ScenarioResult& result) {
+  const std::string before = result.file + ":";
+  const auto at = result.reason.find(before);
+  std::uint64_t line = 1;
+  if (!result.file.empty() && at != std::string::npos) {
+    const char* const begin = result.reason.data() + at + before.size();
+    std::from_chars(begin, result.reason.data() + result.reason.size(), line);
+  }
+  return line;
 }
 
 Problem problem_of(const ScenarioResult& result) {
   const std::string between = result.code.empty() || result.reason.empty() ? "" : ": ";
   std::string reason = result.code + between + result.reason;
   if (reason.empty()) reason = "no reason is given";
-  return {&result, result.verdict, result.name, std::move(reason), result.replay};
+  Problem problem{&result, result.verdict, result.name, std::move(reason), result.replay};
+  if (is_unreadable(result)) {
+    problem.line = line_in_reason(result);
+    problem.fix = "reprise run " + shell_word(result.file) + " --dry-run";
+  }
+  return problem;
 }
 
 /// True if the refusal repeats the verdict of a scenario that is a problem of its own.
@@ -138,7 +158,7 @@ std::vector<Problem> problems_of(const Report& report) {
   std::vector<Problem> undecided;
   std::set<std::string> judged;
   for (const auto& result : report.scenarios) {
-    if (!is_judged(result)) continue;
+    if (!is_problem(result)) continue;
     judged.insert(result.name);
     (result.verdict == Verdict::kFail ? failed : undecided).push_back(problem_of(result));
   }
@@ -201,10 +221,6 @@ std::string outline_of(const Report& report) {
   const std::string verdicts = by_verdict(report);
   return subjects + " on lane " + name_of(report.lane) + " in " + fixed(report.seconds, 1) + " s" +
          (verdicts.empty() ? "" : ": " + verdicts);
-}
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return with_commas(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 std::string layouts_of(const ScenarioResult& result) { return join(result.layouts, " -> "); }

@@ -18,10 +18,11 @@ struct Problem {
   std::string subject;  ///< name of the scenario, of the property or of a part of the report
   std::string reason;
   std::string fix = {};
+  std::uint64_t line = 1;  ///< in the scenario's file, counted from 1
 };
 /// Returns all problems, the worst first: scenarios that failed, then whatever else contradicts a
-/// pass, then scenarios that were inconclusive. Empty only for a report that supports a pass, apart
-/// from what was not run. The report must outlive the result.
+/// pass, then files that could not be read and scenarios that were inconclusive. Empty only for a
+/// report that supports a pass, apart from what was not run. The report must outlive the result.
 std::vector<Problem> problems_of(const Report& report);
 
 /// A kind of evidence, whether or not the report has it.
@@ -44,8 +45,6 @@ std::string verdict_word(const Report& report, const std::vector<Problem>& probl
 /// Returns a sentence such as "12 scenarios on lane sim in 3.5 s: 11 pass, 1 fail".
 std::string outline_of(const Report& report);
 
-/// Returns "1 scenario" or "2,000 scenarios".
-std::string counted(std::uint64_t count, std::string_view noun);
 /// Returns "tp2 -> tp4".
 std::string layouts_of(const ScenarioResult& result);
 /// Returns the commit, with what must be known about it.

@@ -101,7 +101,7 @@ std::string page_html(const std::string& title, const std::string& body) {
 std::string verdict_html(std::string_view verdict) {
   std::string word(verdict);
   std::ranges::replace(word, '_', ' ');
-  const std::string first = word.substr(0, word.find(' '));
+  const std::string first = word.substr(0, word.find_first_of(" :"));
   const char* sign = first == "pass"           ? "\xe2\x9c\x93"
                      : first == "not"          ? "\xe2\x80\x93"
                      : first == "inconclusive" ? "?"

@@ -82,7 +82,7 @@ void put_block(const Problem& problem, std::string& out) {
          verdict_html(name_of(result.verdict)) + " " + in_html(result.name) + "</h3>\n<p>";
   if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
-  put_replay(result.replay, out);
+  put_replay(problem.fix, out);
   if (result.failure) put_failure(*result.failure, out);
   out += lives_figure(result) + ranks_figure(result);
   put_keys(result, out);

@@ -47,7 +47,7 @@ class Bounded {
   const std::string& text() const { return text_; }
 
  private:
-  /// Room for the lines that count what was cut. A summary has at most seven.
+  /// Room for the lines that count what was cut. A summary has at most eight.
   static constexpr std::size_t kRoomForCuts = 1024;
 
   std::string text_;

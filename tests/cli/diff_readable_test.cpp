@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise::test::diff_readable_test {
@@ -212,6 +214,38 @@ TEST(DiffReadable, a_damaged_item_does_not_hide_the_others) {
   EXPECT_THAT(result.err, HasSubstr("__1_0.distcp"));
   EXPECT_THAT(result.out, HasSubstr("not known"));
   EXPECT_THAT(lines_of(result.out).back(), StartsWith("damaged, so nothing above is certain: "));
+}
+
+TEST(DiffReadable, damage_is_a_failure_in_every_file_of_the_report) {
+  const Victim victim("torch_2.15.0/same_content_a");
+  victim.remove("__1_0.distcp");
+  const contracts::TemporaryDirectory out;
+  for (const char* verb : {"diff", "verify"}) {
+    std::vector<std::string> words = {verb, "--report", out.path(), victim.path()};
+    if (words[0] == "diff") words.push_back(data("torch_2.15.0/same_content_a"));
+    EXPECT_NE(run_program(words).exit_code, 0);
+    const auto report = Json::parse(text_of(out.path() + "/report.json"));
+    EXPECT_EQ(report["verdict"], "fail") << verb;
+    EXPECT_THAT(report["scenarios"][0]["reason"].get<std::string>(), HasSubstr("__1_0.distcp"));
+    EXPECT_THAT(text_of(out.path() + "/junit.xml"), HasSubstr("failures=\"1\"")) << verb;
+  }
+  EXPECT_THAT(text_of(out.path() + "/diff.html"), HasSubstr("fail: damaged"));
+}
+
+TEST(DiffReadable, the_replay_line_runs_in_a_shell_whatever_the_path_holds) {
+  const contracts::TemporaryDirectory out;
+  const std::string copy = out.path() + "/it's a copy";
+  std::filesystem::copy(data("torch_2.15.0/same_content_a"), copy);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"diff", "--keys", "la.*", copy, copy}, {"verify", copy}}) {
+    auto command = words;
+    command.insert(command.end(), {"--report", out.path() + "/report"});
+    ASSERT_EQ(run_program(command).exit_code, 0);
+    const auto report = Json::parse(text_of(out.path() + "/report/report.json"));
+    const auto replay = report["scenarios"][0]["replay"].get<std::string>();
+    const std::string line = "'" REPRISE_EXE "'" + replay.substr(7) + " >/dev/null 2>&1";
+    EXPECT_EQ(std::system(line.c_str()), 0) << replay;  // NOLINT: the words are this test's own
+  }
 }
 
 TEST(DiffReadable, a_file_that_may_not_be_read_is_one_line_with_its_cause) {

@@ -83,6 +83,23 @@ TEST(DiffVerb, JsonTellsTheOutcomeAndCountsWhatWasNotCompared) {
   EXPECT_EQ(accepted["layout_bound_accepted"], true);
 }
 
+TEST(DiffVerb, JsonTellsTheOptionsThatWereGivenAndNoOthers) {
+  const auto options = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"diff", "--json"});
+    words.insert(words.end(), {data(kDp2), data(kTp2)});
+    return Json::parse(run_program(words).out)["options"];
+  };
+  EXPECT_EQ(options({}), Json::object());
+  EXPECT_EQ(options({"--accept", "layout-bound", "--keys", "a", "--keys", "b c", "--values",
+                     "--no-checksums", "--rename", "s/^embedding/e/", "--ignore", "z", "-q"}),
+            (Json{{"accept", Json::array({"layout-bound"})},
+                  {"keys", Json::array({"a", "b c"})},
+                  {"ignore", Json::array({"z"})},
+                  {"rename", Json::array({"s/^embedding/e/"})},
+                  {"values", true},
+                  {"no_checksums", true}}));
+}
+
 TEST(DiffVerb, ALostDistributedOptimizerIsDifferentWhateverIsAccepted) {
   const Victim victim(kBuckets);
   victim.edit_metadata([](Metadata& metadata) {

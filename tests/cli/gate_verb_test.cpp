@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -244,9 +245,10 @@ TEST_F(GateVerb, counts_that_no_run_reaches_are_refused) {
   write("spoilt.json", document);
   const auto result = gate("spoilt.json");
   EXPECT_EQ(result.exit_code, 1) << result.all();
-  EXPECT_NE(result.out.find("says that rank 1 compared 18446744073709551615 elements, which no run "
-                            "does"),
-            std::string::npos)
+  EXPECT_NE(
+      result.out.find("says that rank 1 compared 18,446,744,073,709,551,615 elements, which no run "
+                      "does"),
+      std::string::npos)
       << result.all();
 }
 
@@ -395,6 +397,21 @@ TEST_F(GateVerb, a_refused_report_leaves_the_baseline_as_it_was) {
                                     "--write-baseline", path("baseline.json")});
   EXPECT_EQ(refused.exit_code, 1) << refused.all();
   EXPECT_EQ(text_of(path("baseline.json")), before);
+}
+
+TEST_F(GateVerb, its_remedy_calls_a_program_in_the_working_directory_by_a_path) {
+  Json doubled = Json::parse(report());
+  doubled["determinism"]["runs_doubled"] = 4;
+  write("doubled.json", doubled);
+  fs::copy_file(REPRISE_EXE, path("reprise"));
+  const std::string command = "cd '" + directory_.path() +
+                              "' && PATH=. reprise gate report.json --baseline doubled.json "
+                              "--commit " +
+                              kCommit + " >said 2>&1";
+  EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT: the words are this test's own
+  const std::string said = text_of(path("said"));
+  EXPECT_NE(said.find("make it full: ./reprise run "), std::string::npos) << said;
+  EXPECT_NE(said.find("&& ./reprise properties "), std::string::npos) << said;
 }
 
 TEST_F(GateVerb, a_policy_is_held_against_the_reports) {

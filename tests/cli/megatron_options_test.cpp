@@ -121,8 +121,8 @@ TEST_F(MegatronOptions, load_goes_on_from_what_save_left_on_each_lane) {
       const auto told = report();
       const auto& ran = told["scenarios"][0];
       EXPECT_EQ(ran["name"], "s{--load}");
-      EXPECT_THAT(ran["replay"].get<std::string>(), HasSubstr("--load '" + from + "'"));
-      EXPECT_THAT(told["not_claimed"].dump(), HasSubstr("overridden by --load '" + from + "'"));
+      EXPECT_THAT(ran["replay"].get<std::string>(), HasSubstr("--load " + from));
+      EXPECT_THAT(told["not_claimed"].dump(), HasSubstr("overridden by --load " + from));
       ASSERT_EQ(ran["incarnations"].size(), 4U)
           << "one life that copies, and three lives of the scenario";
       EXPECT_EQ(ran["incarnations"][1]["first_step"], 4);

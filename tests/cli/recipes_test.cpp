@@ -134,6 +134,28 @@ class Recipes : public testing::Test {
 contracts::TemporaryDirectory* Recipes::tree_ = nullptr;
 Said Recipes::accepted_;
 
+/// Tries a package whose program ends `diff` in the given way.
+int package_trial(const std::string& end_of_diff) {
+  const contracts::TemporaryDirectory directory;
+  const fs::path program = fs::path(directory.path()) / "program";
+  write(program, "#!/bin/sh\n[ \"$1\" != diff ] || " + end_of_diff + "\n");
+  fs::permissions(program, fs::perms::owner_all);
+  const std::string command =
+      "cd '" REPRISE_SOURCE_DIR
+      "' && bash -uo pipefail -c '. tools/package.sh && package_works \"$1\"' "
+      "bash '" +
+      program.string() + "' 2>&1";
+  const int status = std::system(command.c_str());  // NOLINT: the words are this test's own
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+TEST(Package, works_only_if_its_program_says_that_two_checkpoints_differ) {
+  EXPECT_EQ(package_trial("exit 1"), 0);
+  for (const char* other : {"exit 0", "exit 2", "exit 5", "kill -SEGV $$"}) {
+    EXPECT_NE(package_trial(other), 0) << other;
+  }
+}
+
 TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {
   for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
     const auto lines = lines_of(recipe);

@@ -96,6 +96,19 @@ TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
   EXPECT_THAT(before, HasSubstr("floor-vs-ceil-chunk"));
 }
 
+TEST(ReportVerb, the_help_of_each_verb_names_every_file_that_a_report_has) {
+  for (const char* verb :
+       {"run", "properties", "mutants", "exhaust", "explore", "verify", "diff", "resume-proof"}) {
+    std::string help = run_program({verb, "--help"}).out;
+    // The lines of the help are filled.
+    for (char& c : help) c = c == '\n' ? ' ' : c;
+    while (help.find("  ") != std::string::npos) help.replace(help.find("  "), 2, " ");
+    for (const char* file : {"report.json", "junit.xml", "report.html", "summary.md"}) {
+      EXPECT_THAT(help.substr(help.find("--report DIR")), HasSubstr(file)) << verb;
+    }
+  }
+}
+
 TEST(ReportVerb, makes_the_same_pages_from_report_json) {
   const TemporaryDirectory out;
   const TemporaryDirectory other;
@@ -126,6 +139,16 @@ TEST(ReportVerb, annotates_a_failure_and_no_pass) {
   EXPECT_THAT(fail.out, testing::StartsWith("::error file="));
   EXPECT_THAT(fail.out, HasSubstr("CHUNK_OVERLAP"));
   EXPECT_THAT(run_program({"report", out.path()}).out, Not(HasSubstr("::error")));
+}
+
+TEST(ReportVerb, warns_of_each_field_that_it_does_not_know) {
+  const TemporaryDirectory out;
+  const std::string text = to_json(whole_report());
+  write_text(out.path() + "/report.json", "{\n  \"later\": 1," + text.substr(1));
+  const auto result = run_program({"report", out.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(result.err,
+            "warning: " + out.path() + "/report.json: the unknown field 'later' is not read\n");
 }
 
 TEST(ReportVerb, what_is_no_report_is_exit_code_2) {

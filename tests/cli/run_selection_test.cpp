@@ -213,6 +213,36 @@ TEST(RunFailure, is_a_block_on_the_screen_and_in_the_report) {
 }
 
 // The signal comes when the checkpoints of the first scenario are kept.
+TEST(RunKeep, every_folder_in_the_way_is_named_before_anything_runs) {
+  const Folder folder;
+  const TemporaryDirectory kept;
+  for (const char* name : {"a.yaml", "b.yaml", "c.yaml"}) folder.add(name, kTwoRows);
+  for (const char* name : {"b[k=2]", "c[k=1]"})
+    std::filesystem::create_directory(kept.path() + "/" + name);
+  const auto result = run_program({"run", folder.path(), "--keep", kept.path()});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("remove " + kept.path() + "/b[k=2], " + kept.path() +
+                            "/c[k=1], or name another"),
+            std::string::npos)
+      << result.all();
+  EXPECT_FALSE(std::filesystem::exists(kept.path() + "/a[k=1]")) << "it was run";
+}
+
+TEST(RunReplay, is_a_line_that_a_shell_runs_whatever_the_path_holds) {
+  const Folder folder;
+  const TemporaryDirectory out;
+  const std::string awkward = folder.path() + "/it's a folder";
+  std::filesystem::create_directory(awkward);
+  folder.add("it's a folder/t.yaml", kTwoRows);
+  const auto result = run_program({"run", awkward, "--rows", "1", "--report", out.path()});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  const auto replay = report_in(out.path())["scenarios"][0]["replay"].get<std::string>();
+  ASSERT_EQ(replay.rfind("reprise ", 0), 0U) << replay;
+  const std::string line = "'" REPRISE_EXE "'" + replay.substr(7) + " >/dev/null 2>&1";
+  EXPECT_EQ(std::system(line.c_str()), 0) << replay;  // NOLINT: the words are this test's own
+}
+
 TEST(RunInterrupted, keeps_what_ran_and_says_what_is_left_on_disk) {
   if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
   const Folder folder;

@@ -305,7 +305,7 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
          first(r).incarnations[0].outcome = LifeOutcome::kFailed;
          first(r).incarnations[0].code = "IO";
        }},
-      {pass + "says that rank 0 compared 18446744073709551615 elements, which no run does",
+      {pass + "says that rank 0 compared 18,446,744,073,709,551,615 elements, which no run does",
        [](Report& r) { rank(r).elements = std::numeric_limits<std::uint64_t>::max(); }},
       {pass + "lists rank 0 twice", [](Report& r) { first(r).ranks[1].rank = 0; }},
       {pass + "lists rank 4 of a world of 4", [](Report& r) { first(r).ranks[2].rank = 4; }},
@@ -492,6 +492,8 @@ TEST(Gate, a_search_that_does_not_show_that_nothing_fails) {
       {"coverage: 1 marks were never reached: load: refused",
        [](Report& r) { r.coverage->marks[1].count = 0; }},
       {"coverage: it has no marks", [](Report& r) { r.coverage->marks.clear(); }},
+      {"coverage: 18446744073709551615 timelines are more than any run tries",
+       [](Report& r) { r.coverage->runs = std::numeric_limits<std::uint64_t>::max(); }},
       {"coverage: it has more branches than timelines",
        [](Report& r) { r.coverage->branches = 101; }},
       {"coverage: more timelines than ran reached load: continued",
@@ -540,6 +542,15 @@ TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
        [](Report& r) { r.exhaustive[0].of = 1'000'000'000'000; }},
       {"exhaustive: dp_reshardable: there are more than 2 parts",
        [&](Report& r) { part(r, 1).part = 1'000'000'000'000; }},
+      {"exhaustive: dp_reshardable: part 1: it counts 18446744073709551611, which no run does",
+       [&](Report& r) {  // 2^64 - 5 and 30 would be 25
+         part(r, 0).pairs = part(r, 0).passed = std::numeric_limits<std::uint64_t>::max() - 4;
+         part(r, 1).pairs = part(r, 1).passed = 30;
+       }},
+      {"exhaustive: dp_reshardable: part 1: it counts 18446744073709551615, which no run does",
+       [&](Report& r) {  // 2^64 - 1 and 5 would be 4
+         part(r, 0).refused = {{"HANG", std::numeric_limits<std::uint64_t>::max()}, {"IO", 5}};
+       }},
       {"exhaustive: dp_reshardable: 4 layouts do not make 25 pairs",
        [](Report& r) { r.exhaustive[0].layouts = 4; }},
   });
@@ -676,6 +687,8 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
          r.properties[0].cases = 0;
          r.properties[0].distribution.clear();
        }},
+      {property + "says that it tried 281,474,976,710,657 cases, which no run does",
+       [](Report& r) { r.properties[0].cases = (std::uint64_t{1} << 48) + 1; }},
       {property + "says that dp 2 came up in 11 cases of 10",
        [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
       {"mutants: MUTANT_SURVIVED: no scenario and no property noticed: floor-vs-ceil-chunk",

@@ -67,6 +67,20 @@ TEST(Junit, what_did_not_pass_never_counts_as_passed) {
   EXPECT_STREQ(skipped.attribute("message").as_string(), "inconclusive: ");
 }
 
+TEST(Junit, a_file_that_could_not_be_read_is_an_error) {
+  Report report;
+  report.scenarios = {scenario("a", Verdict::kPass), scenario("f", Verdict::kNotRun)};
+  report.scenarios[1].code = "USAGE";
+  report.scenarios[1].reason = "its file can't be read: f.yaml:3:5: no 'sead'";
+  pugi::xml_document document;
+  const auto suite = suite_of(document, to_junit(report, ""));
+  EXPECT_EQ(suite.attribute("errors").as_int(), 1);
+  EXPECT_EQ(suite.attribute("skipped").as_int(), 0);
+  const auto error = suite.find_child_by_attribute("testcase", "name", "f").child("error");
+  EXPECT_STREQ(error.attribute("type").as_string(), "USAGE");
+  EXPECT_EQ(error.attribute("message").as_string(), report.scenarios[1].reason);
+}
+
 TEST(Junit, awkward_text_comes_back_as_it_was) {
   Report report;
   report.scenarios = {scenario("a < b & \"c\" 'd' > e", Verdict::kFail)};

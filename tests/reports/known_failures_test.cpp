@@ -83,6 +83,7 @@ TEST(KnownFailures, are_accepted_until_their_last_day_and_listed_each_time) {
   EXPECT_EQ(ruling.accepted_failures[0].file, "r.json");
   EXPECT_EQ(ruling.accepted_failures[0].failure.name, "one");
   const auto json = nlohmann::json::parse(to_json(ruling, kSampleCommit));
+  EXPECT_EQ(json["today"], "2026-03-31");
   EXPECT_EQ(json["known_failures"][1], (nlohmann::json{{"file", "r.json"},
                                                        {"lane", "sim"},
                                                        {"kind", "property"},
@@ -97,6 +98,8 @@ TEST(KnownFailures, show_nothing_in_a_new_baseline) {
   const GateRuling ruling = rule(failing_report());
   const LaneFloor& shown = ruling.shown.at(ReportLane::kSim);
   EXPECT_FALSE(shown.scenarios.contains("one"));
+  EXPECT_FALSE(shown.properties.contains("continuity"));
+  EXPECT_TRUE(shown.properties.contains("round-trip"));
   EXPECT_FALSE(shown.mutants.contains("floor-vs-ceil-chunk"));
   EXPECT_EQ(shown.runs_doubled, 3U);
   const std::vector<Submission> later = {{.file = "r.json", .report = failing_report()}};

@@ -103,6 +103,45 @@ TEST(Policy, demands_every_known_property) {
             "r.json: properties: another is not there, and the policy demands all\n");
 }
 
+TEST(Policy, a_known_failure_counts_neither_as_shown_nor_as_demanded) {
+  using Kind = KnownFailure::Kind;
+  Report report = sample_report();
+  report.verdict = report.scenarios[0].verdict = report.properties[0].verdict = Verdict::kFail;
+  report.scenarios[0].code = "HANG";
+  report.properties[0].counterexample = "proves: Once HANG: a job continues.";
+  report.mutants[0].caught = false;
+  report.mutants[0].caught_by.clear();
+  const std::vector<Submission> submissions = {{.file = "r.json", .report = report}};
+  const auto known = [](Kind kind, const std::string& name, const std::string& code) {
+    return KnownFailure{.kind = kind,
+                        .name = name,
+                        .code = code,
+                        .reason = "r",
+                        .owner = "o",
+                        .expires = *date_named("2026-03-31")};
+  };
+  const GateRuling ruling = judge_gate(
+      submissions, {},
+      {.known_failures = {known(Kind::kScenario, "one", "HANG"),
+                          known(Kind::kProperty, "continuity", "HANG"),
+                          known(Kind::kMutant, "floor-vs-ceil-chunk", "MUTANT_SURVIVED")},
+       .today = *date_named("2026-03-31")});
+  ASSERT_EQ(ruling.accepted_failures.size(), 3U);
+  const auto lacking = [&](const LanePolicy& lane) {
+    return text_of(
+        judge_policy(ruling.settled, {{ReportLane::kSim, lane}}, kKnown, ruling.accepted_failures));
+  };
+  LanePolicy lane = sample_policy()[ReportLane::kSim];
+  EXPECT_EQ(lacking(lane), "r.json: properties: 20 random cases, the policy demands 30\n");
+  lane.property_cases = 20;
+  EXPECT_EQ(lacking(lane), "");
+  lane.scenarios = 4;
+  lane.doubled = 5;
+  EXPECT_EQ(lacking(lane),
+            "r.json: scenarios: 2 ran, the policy demands 3\n"
+            "r.json: determinism: 3 runs doubled, the policy demands 4\n");
+}
+
 TEST(Policy, demands_a_report_of_each_of_its_lanes) {
   Policy policy = sample_policy();
   policy[ReportLane::kMpi] = {};

@@ -55,6 +55,24 @@ TEST(DiffPage, maps_the_share_of_wrong_elements_by_group_of_keys_and_number) {
   EXPECT_LT(page.find(">2</text>"), page.find(">10</text>")) << "numbers are in natural order";
 }
 
+TEST(DiffPage, the_sign_before_the_verdict_is_that_of_the_verdict) {
+  struct Row {
+    const char* sign;
+    const char* words;
+    DiffReport report;
+  };
+  Row rows[] = {{"\xe2\x9c\x93", "pass: same", some_report()},
+                {"\xe2\x9c\x97", "fail: different", some_report()},
+                {"?", "inconclusive: nothing was compared", {}}};
+  rows[0].report.tensors = {tensor_of("embedding.weight", 0, 100)};
+  for (const auto& [sign, words, report] : rows) {
+    const std::string first = std::string(words).substr(0, std::string(words).find(':'));
+    EXPECT_THAT(diff_page({}, report),
+                HasSubstr("<span class=\"v " + first + "\"><span aria-hidden=\"true\">" + sign +
+                          "</span> " + words));
+  }
+}
+
 TEST(DiffPage, a_cell_that_could_not_be_compared_has_a_letter) {
   DiffReport report = some_report();
   report.tensors = {{.key = "layers.0.a", .verdict = DiffVerdict::kOnlyLeft},

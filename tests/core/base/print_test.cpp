@@ -10,6 +10,12 @@
 namespace reprise {
 namespace {
 
+TEST(Print, what_is_counted_has_its_noun_in_the_right_number) {
+  EXPECT_EQ(counted(0, "scenario"), "0 scenarios");
+  EXPECT_EQ(counted(1, "scenario"), "1 scenario");
+  EXPECT_EQ(counted(2000, "scenario"), "2,000 scenarios");
+}
+
 TEST(Print, bytes_for_people) {
   constexpr std::uint64_t kKi = 1024;
   const std::pair<std::uint64_t, const char*> rows[] = {

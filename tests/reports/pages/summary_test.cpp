@@ -91,6 +91,27 @@ TEST(Annotations, name_file_line_and_title_and_escape_them) {
                            "reprise run x"));
 }
 
+TEST(Annotations, a_file_that_could_not_be_read_is_named_with_the_line_of_its_first_mistake) {
+  Report report{.lane = ReportLane::kSim, .verdict = Verdict::kInconclusive, .planned = 2};
+  const std::string why = "its file can't be read: ";
+  report.scenarios = {{.name = "a", .file = "m/a b.yaml", .code = "USAGE"},
+                      {.name = "b", .file = "m/b.yaml", .code = "USAGE", .reason = why + "EACCES"}};
+  report.scenarios[0].reason = why + "m/a b.yaml:12:5: no 'sead' (and 2 more)";
+  for (const auto& result : report.scenarios) {
+    report.skipped.push_back({result.name, result.reason});
+  }
+  EXPECT_THAT(
+      annotations_of(report),
+      testing::ElementsAre(
+          "::error file=m/a b.yaml,line=12,title=sim%3A not_run%3A a::USAGE: its file can't be "
+          "read: m/a b.yaml:12:5: no 'sead' (and 2 more)%0Asee it again: reprise run "
+          "'m/a b.yaml' --dry-run",
+          "::error file=m/b.yaml,line=1,title=sim%3A not_run%3A b::USAGE: its file can't be read: "
+          "EACCES%0Asee it again: reprise run m/b.yaml --dry-run"));
+  EXPECT_THAT(to_html(report, ""), HasSubstr("reprise run m/b.yaml --dry-run"));
+  EXPECT_THAT(to_summary(report, "", 10'000), HasSubstr("What speaks against it"));
+}
+
 TEST(Annotations, nine_are_shown_and_the_rest_is_counted) {
   Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
   for (int i = 0; i < 30; ++i) {
