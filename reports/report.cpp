@@ -80,21 +80,43 @@ Json array_of(const std::vector<Item>& items, Json (*one)(const Item&)) {
   return array;
 }
 
+Json to_json_value(const PlacedBox& box) {
+  return {{"offset", box.offset}, {"extent", box.extent}, {"ranks", box.ranks}};
+}
+
+Json to_json_value(const TensorCut& cut) {
+  return {{"life", cut.life},
+          {"layout", cut.layout},
+          {"boxes", array_of(cut.boxes, to_json_value)},
+          {"boxes_left_out", cut.boxes_left_out}};
+}
+
+Json to_json_value(const TensorPlacement& placement) {
+  return {{"key", placement.key},
+          {"shape", placement.shape},
+          {"rank", value_or_null(placement.rank)},
+          {"index", placement.index},
+          {"saved", placement.saved ? to_json_value(*placement.saved) : Json(nullptr)},
+          {"loaded", placement.loaded ? to_json_value(*placement.loaded) : Json(nullptr)}};
+}
+
 Json to_json_value(const Failure& failure) {
-  return {{"cause", failure.cause},
-          {"life", value_or_null(failure.life)},
-          {"layout", failure.layout},
-          {"step", value_or_null(failure.step)},
-          {"phase", failure.phase},
-          {"rank", value_or_null(failure.rank)},
-          {"coordinates", failure.coordinates},
-          {"key", failure.key},
-          {"index", failure.index},
-          {"saved", failure.saved},
-          {"loaded", failure.loaded},
-          {"comes_from", failure.comes_from},
-          {"consequences", array_of(failure.consequences, to_json_value)},
-          {"consequences_left_out", failure.consequences_left_out}};
+  Json json = {{"cause", failure.cause},
+               {"life", value_or_null(failure.life)},
+               {"layout", failure.layout},
+               {"step", value_or_null(failure.step)},
+               {"phase", failure.phase},
+               {"rank", value_or_null(failure.rank)},
+               {"coordinates", failure.coordinates},
+               {"key", failure.key},
+               {"index", failure.index},
+               {"saved", failure.saved},
+               {"loaded", failure.loaded},
+               {"comes_from", failure.comes_from},
+               {"consequences", array_of(failure.consequences, to_json_value)},
+               {"consequences_left_out", failure.consequences_left_out}};
+  if (failure.placement) json["placement"] = to_json_value(*failure.placement);
+  return json;
 }
 
 Json to_json_value(const FaultResult& fault) {

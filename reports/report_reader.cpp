@@ -106,6 +106,37 @@ Consequence consequence_at(const JsonField& node) {
   return follows;
 }
 
+PlacedBox placed_box_at(const JsonField& node) {
+  PlacedBox box;
+  for (const auto& at : node.at("offset").items()) box.offset.push_back(at.integer());
+  for (const auto& at : node.at("extent").items()) box.extent.push_back(at.integer());
+  for (const auto& rank : node.at("ranks").items()) box.ranks.push_back(rank.small_integer());
+  return box;
+}
+
+std::optional<TensorCut> tensor_cut_at(const JsonField& node) {
+  if (node.is_null()) return std::nullopt;
+  return TensorCut{.life = node.at("life").count(),
+                   .layout = node.at("layout").text(),
+                   .boxes = all_of(node.at("boxes"), placed_box_at),
+                   .boxes_left_out = node.at("boxes_left_out").count()};
+}
+
+/// Reads the field `placement`; nothing if the report has none.
+std::optional<TensorPlacement> placement_at(const JsonField& failure) {
+  if (!failure.has("placement")) return std::nullopt;
+  const JsonField node = failure.at("placement");
+  TensorPlacement placement{.key = node.at("key").text(),
+                            .saved = tensor_cut_at(node.at("saved")),
+                            .loaded = tensor_cut_at(node.at("loaded"))};
+  for (const auto& length : node.at("shape").items()) placement.shape.push_back(length.integer());
+  for (const auto& at : node.at("index").items()) placement.index.push_back(at.integer());
+  if (const JsonField rank = node.at("rank"); !rank.is_null()) {
+    placement.rank = rank.small_integer();
+  }
+  return placement;
+}
+
 /// Reads the field `failure`; nothing if it is null, or if the report is older than the field.
 std::optional<Failure> failure_at(const JsonField& scenario) {
   if (!scenario.has("failure") || scenario.at("failure").is_null()) return std::nullopt;
@@ -119,7 +150,8 @@ std::optional<Failure> failure_at(const JsonField& scenario) {
                   .loaded = node.at("loaded").text(),
                   .comes_from = node.at("comes_from").text(),
                   .consequences = all_of(node.at("consequences"), consequence_at),
-                  .consequences_left_out = node.at("consequences_left_out").count()};
+                  .consequences_left_out = node.at("consequences_left_out").count(),
+                  .placement = placement_at(node)};
   if (const JsonField life = node.at("life"); !life.is_null()) failure.life = life.count();
   if (const JsonField step = node.at("step"); !step.is_null()) failure.step = step.integer();
   if (const JsonField rank = node.at("rank"); !rank.is_null()) failure.rank = rank.small_integer();

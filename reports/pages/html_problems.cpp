@@ -83,7 +83,10 @@ void put_block(const Problem& problem, std::string& out) {
   if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(result.replay, out);
-  if (result.failure) put_failure(*result.failure, out);
+  if (result.failure) {
+    put_failure(*result.failure, out);
+    out += placement_figures(*result.failure);
+  }
   out += lives_figure(result) + ranks_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);

@@ -65,7 +65,8 @@ Report awkward_report() {
                         .loaded = "2",
                         .comes_from = "rank 0",
                         .consequences = {{.life = 1, .ranks = {0}, .code = "HANG", .text = "it"}},
-                        .consequences_left_out = 1};
+                        .consequences_left_out = 1,
+                        .placement = sample_placement()};
   one.trajectory[0].loss = -kInfinity;
   one.trajectory[0].uninterrupted_lr = std::nullopt;
   one.trajectory[0].uninterrupted_loss_scale = std::nullopt;
@@ -128,8 +129,9 @@ bool has_names_for_keys(const std::string& at) {
 /// because reports of older versions lack the field or because its name is chosen by users.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
-  for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty",
-                               "exhaustive_more", "hsdp", "matrix", "coverage", "failure"}) {
+  for (const char* optional :
+       {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive_more", "hsdp",
+        "matrix", "coverage", "failure", "placement"}) {
     if (key == optional) return "";
   }
   if (key == "exhaustive") {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reports/report.hpp"
+#include "tests/reports/sample_report.hpp"
 
 namespace reprise::reports {
 
@@ -66,7 +67,8 @@ inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict)
                          .loaded = text,
                          .comes_from = text,
                          .consequences = {{.life = 1, .ranks = {0}, .code = text, .text = text}},
-                         .consequences_left_out = 2},
+                         .consequences_left_out = 2,
+                         .placement = sample_placement(text, text)},
       .faults = {{.kind = text, .rank = 1, .armed = true, .reached = true, .fired = true},
                  {.kind = text, .rank = 0}},
       .replay = text};
