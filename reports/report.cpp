@@ -124,6 +124,14 @@ Json to_json_value(const FaultResult& fault) {
           {"reached", fault.reached}, {"fired", fault.fired}, {"must_fire", fault.must_fire}};
 }
 
+Json to_json_value(const Generation& generation) {
+  return {{"step", generation.step},
+          {"life", generation.life},
+          {"state", generation.state},
+          {"loaded_by", generation.loaded_by},
+          {"skipped_by", generation.skipped_by}};
+}
+
 Json to_json_value(const ScenarioResult& result) {
   Json json = {{"name", result.name},
                {"file", result.file},
@@ -154,6 +162,9 @@ Json to_json_value(const ScenarioResult& result) {
                {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
     json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}, {"empty", bound->empty}};
+  }
+  if (!result.generations.empty()) {
+    json["generations"] = array_of(result.generations, to_json_value);
   }
   return json;
 }
@@ -277,6 +288,9 @@ constexpr std::array kReportLanes = {
     std::pair{ReportLane::kSim, "sim"}};
 
 constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
+constexpr std::array<std::string_view, 5> kGenerationStates = {"kept", "pruned", "replaced",
+                                                               "damaged", "unfinished"};
+
                                       std::pair{LifeOutcome::kContinued, "continued"},
                                       std::pair{LifeOutcome::kFellBack, "fell_back"},
                                       std::pair{LifeOutcome::kRefused, "refused"},
@@ -314,6 +328,8 @@ std::optional<LifeOutcome> life_outcome_named(std::string_view name) {
 }
 
 std::string name_of(ReportLane lane) {
+std::span<const std::string_view> generation_states() { return kGenerationStates; }
+
   for (const auto& [known, name] : kReportLanes) {
     if (known == lane) return name;
   }

@@ -159,6 +159,30 @@ std::optional<Failure> failure_at(const JsonField& scenario) {
   return failure;
 }
 
+Generation generation_at(const JsonField& node) {
+  Generation generation{.step = node.at("step").integer(),
+                        .life = node.at("life").count(),
+                        .state = node.at("state").text()};
+  const auto states = generation_states();
+  if (std::find(states.begin(), states.end(), generation.state) == states.end()) {
+    node.at("state").refuse("is '" + generation.state +
+                            "', and not kept, pruned, replaced, damaged or unfinished");
+  }
+  for (const auto& life : node.at("loaded_by").items()) {
+    generation.loaded_by.push_back(life.count());
+  }
+  for (const auto& life : node.at("skipped_by").items()) {
+    generation.skipped_by.push_back(life.count());
+  }
+  return generation;
+}
+
+/// Reads the field `generations`; nothing if the report was written before that field existed.
+std::vector<Generation> generations_at(const JsonField& scenario) {
+  if (!scenario.has("generations")) return {};
+  return all_of(scenario.at("generations"), generation_at);
+}
+
 FaultResult fault_at(const JsonField& node) {
   return {.kind = node.at("kind").text(),
           .rank = node.at("rank").small_integer(),
@@ -208,6 +232,7 @@ ScenarioResult scenario_at(const JsonField& node) {
           .trajectory = all_of(node.at("trajectory"), point_at),
           .first_difference = first_difference_at(node.at("first_difference")),
           .failure = failure_at(node),
+          .generations = generations_at(node),
           .faults = all_of(node.at("faults"), fault_at),
           .replay = node.at("replay").text()};
 }

@@ -87,7 +87,7 @@ void put_block(const Problem& problem, std::string& out) {
     put_failure(*result.failure, out);
     out += placement_figures(*result.failure);
   }
-  out += lives_figure(result) + ranks_figure(result);
+  out += lives_figure(result) + generations_figure(result) + ranks_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);
   const std::string loss = loss_figure(result);

@@ -106,6 +106,12 @@ rect.failed { fill: var(--failed); stroke-width: 1.5; }
 footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem; font-size: .85rem; color: var(--quiet); }
 @media (max-width: 40rem) { body { padding: .75rem; } article { padding: .5rem .6rem .75rem; }
   td { max-width: 16rem; } figure { padding-right: 0; } }
+rect.generation { fill: none; stroke: var(--ink); stroke-width: 1; fill-opacity: .45; }
+rect.kept { fill: var(--continued); }
+rect.pruned { stroke: var(--quiet); }
+rect.replaced { fill: var(--cut); }
+rect.damaged { fill: var(--failed); stroke-width: 2; }
+rect.unfinished { stroke: var(--bad); stroke-dasharray: 4 3; stroke-width: 1.5; }
 @media print { :root { --page: #fff; --card: #fff; --ink: #000; --quiet: #444; --rule: #999; --good: #00543e;
     --bad: #a02000; --unsure: #5c4200; } body { max-width: none; font-size: 10pt; }
   nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; } }

@@ -69,6 +69,8 @@ inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict)
                          .consequences = {{.life = 1, .ranks = {0}, .code = text, .text = text}},
                          .consequences_left_out = 2,
                          .placement = sample_placement(text, text)},
+      .generations = {{.step = 2, .life = 0, .state = "kept", .loaded_by = {1}},
+                      {.step = 4, .life = 0, .state = "damaged", .skipped_by = {1}}},
       .faults = {{.kind = text, .rank = 1, .armed = true, .reached = true, .fired = true},
                  {.kind = text, .rank = 0}},
       .replay = text};
