@@ -17,6 +17,33 @@ struct Consequence {
   std::string text = {};
 };
 
+/// A box of a tensor, and the ranks that hold it.
+struct PlacedBox {
+  std::vector<std::int64_t> offset = {};
+  std::vector<std::int64_t> extent = {};
+  std::vector<std::int32_t> ranks = {};  ///< sorted; several ranks hold copies
+};
+
+/// How a tensor is cut over the ranks of one life.
+struct TensorCut {
+  std::size_t life = 0;  ///< index of the life in ScenarioResult::incarnations
+  std::string layout = {};
+  std::vector<PlacedBox> boxes = {};  ///< sorted by offset, without empty boxes
+  std::uint64_t boxes_left_out = 0;   ///< number of further boxes, which are not listed
+};
+inline constexpr std::size_t kPlacedBoxesMax = 64;
+
+/// How the first wrong tensor was cut when it was saved, and how it is cut by the life that loads
+/// it.
+struct TensorPlacement {
+  std::string key = {};
+  std::vector<std::int64_t> shape = {};
+  std::optional<std::int32_t> rank = {};  ///< rank that has the wrong element
+  std::vector<std::int64_t> index = {};   ///< the wrong element; empty if it is not known
+  std::optional<TensorCut> saved = {};
+  std::optional<TensorCut> loaded = {};  ///< empty if no later life loads the tensor
+};
+
 /// Fields that are not known are empty. `key`, `index` and the values describe one element: the
 /// first difference, if the guilty rank has one. Otherwise only `key` may be known.
 struct Failure {
@@ -34,6 +61,8 @@ struct Failure {
   std::string comes_from = {};  ///< whose value the loaded one really is
   std::vector<Consequence> consequences = {};
   std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
+  /// Empty if no wrong tensor is known, and in reports of versions that did not write it.
+  std::optional<TensorPlacement> placement = {};
 };
 
 /// A field of a failure, for people.

@@ -80,26 +80,56 @@ Json array_of(const std::vector<Item>& items, Json (*one)(const Item&)) {
   return array;
 }
 
+Json to_json_value(const PlacedBox& box) {
+  return {{"offset", box.offset}, {"extent", box.extent}, {"ranks", box.ranks}};
+}
+
+Json to_json_value(const TensorCut& cut) {
+  return {{"life", cut.life},
+          {"layout", cut.layout},
+          {"boxes", array_of(cut.boxes, to_json_value)},
+          {"boxes_left_out", cut.boxes_left_out}};
+}
+
+Json to_json_value(const TensorPlacement& placement) {
+  return {{"key", placement.key},
+          {"shape", placement.shape},
+          {"rank", value_or_null(placement.rank)},
+          {"index", placement.index},
+          {"saved", placement.saved ? to_json_value(*placement.saved) : Json(nullptr)},
+          {"loaded", placement.loaded ? to_json_value(*placement.loaded) : Json(nullptr)}};
+}
+
 Json to_json_value(const Failure& failure) {
-  return {{"cause", failure.cause},
-          {"life", value_or_null(failure.life)},
-          {"layout", failure.layout},
-          {"step", value_or_null(failure.step)},
-          {"phase", failure.phase},
-          {"rank", value_or_null(failure.rank)},
-          {"coordinates", failure.coordinates},
-          {"key", failure.key},
-          {"index", failure.index},
-          {"saved", failure.saved},
-          {"loaded", failure.loaded},
-          {"comes_from", failure.comes_from},
-          {"consequences", array_of(failure.consequences, to_json_value)},
-          {"consequences_left_out", failure.consequences_left_out}};
+  Json json = {{"cause", failure.cause},
+               {"life", value_or_null(failure.life)},
+               {"layout", failure.layout},
+               {"step", value_or_null(failure.step)},
+               {"phase", failure.phase},
+               {"rank", value_or_null(failure.rank)},
+               {"coordinates", failure.coordinates},
+               {"key", failure.key},
+               {"index", failure.index},
+               {"saved", failure.saved},
+               {"loaded", failure.loaded},
+               {"comes_from", failure.comes_from},
+               {"consequences", array_of(failure.consequences, to_json_value)},
+               {"consequences_left_out", failure.consequences_left_out}};
+  if (failure.placement) json["placement"] = to_json_value(*failure.placement);
+  return json;
 }
 
 Json to_json_value(const FaultResult& fault) {
   return {{"kind", fault.kind},       {"rank", fault.rank},   {"armed", fault.armed},
           {"reached", fault.reached}, {"fired", fault.fired}, {"must_fire", fault.must_fire}};
+}
+
+Json to_json_value(const Generation& generation) {
+  return {{"step", generation.step},
+          {"life", generation.life},
+          {"state", generation.state},
+          {"loaded_by", generation.loaded_by},
+          {"skipped_by", generation.skipped_by}};
 }
 
 Json to_json_value(const ScenarioResult& result) {
@@ -132,6 +162,9 @@ Json to_json_value(const ScenarioResult& result) {
                {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
     json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}, {"empty", bound->empty}};
+  }
+  if (!result.generations.empty()) {
+    json["generations"] = array_of(result.generations, to_json_value);
   }
   return json;
 }
@@ -255,6 +288,9 @@ constexpr std::array kReportLanes = {
     std::pair{ReportLane::kSim, "sim"}};
 
 constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
+constexpr std::array<std::string_view, 5> kGenerationStates = {"kept", "pruned", "replaced",
+                                                               "damaged", "unfinished"};
+
                                       std::pair{LifeOutcome::kContinued, "continued"},
                                       std::pair{LifeOutcome::kFellBack, "fell_back"},
                                       std::pair{LifeOutcome::kRefused, "refused"},
@@ -292,6 +328,8 @@ std::optional<LifeOutcome> life_outcome_named(std::string_view name) {
 }
 
 std::string name_of(ReportLane lane) {
+std::span<const std::string_view> generation_states() { return kGenerationStates; }
+
   for (const auto& [known, name] : kReportLanes) {
     if (known == lane) return name;
   }

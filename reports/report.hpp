@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,6 +103,20 @@ struct BoundBytes {
   std::uint64_t empty = 0;
 };
 
+/// A checkpoint that a life saved, and what became of it.
+struct Generation {
+  std::int64_t step = 0;
+  std::size_t life = 0;  ///< index in ScenarioResult::incarnations
+  /// kept: it is in the store after the last life. pruned: retention removed it. replaced: a later
+  /// save of the same step took its place. damaged: the scenario or a lying store damaged or
+  /// removed it. unfinished: its save did not end well, and left no checkpoint.
+  std::string state = {};
+  std::vector<std::size_t> loaded_by = {};   ///< lives that loaded it
+  std::vector<std::size_t> skipped_by = {};  ///< lives that fell back to an older one
+};
+/// Returns the words that Generation::state may be.
+std::span<const std::string_view> generation_states();
+
 struct FaultResult {
   std::string kind;
   std::int32_t rank = 0;
@@ -138,6 +153,9 @@ struct ScenarioResult {
   /// Why and where the scenario did not pass; empty if it passed or was not run, and in reports of
   /// versions that did not write it.
   std::optional<Failure> failure = {};
+  /// The checkpoints that the lives saved, in order; empty in reports of versions that did not
+  /// write them.
+  std::vector<Generation> generations = {};
   std::vector<FaultResult> faults;
   std::string replay;  ///< command line that repeats the scenario
 };

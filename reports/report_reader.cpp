@@ -106,6 +106,37 @@ Consequence consequence_at(const JsonField& node) {
   return follows;
 }
 
+PlacedBox placed_box_at(const JsonField& node) {
+  PlacedBox box;
+  for (const auto& at : node.at("offset").items()) box.offset.push_back(at.integer());
+  for (const auto& at : node.at("extent").items()) box.extent.push_back(at.integer());
+  for (const auto& rank : node.at("ranks").items()) box.ranks.push_back(rank.small_integer());
+  return box;
+}
+
+std::optional<TensorCut> tensor_cut_at(const JsonField& node) {
+  if (node.is_null()) return std::nullopt;
+  return TensorCut{.life = node.at("life").count(),
+                   .layout = node.at("layout").text(),
+                   .boxes = all_of(node.at("boxes"), placed_box_at),
+                   .boxes_left_out = node.at("boxes_left_out").count()};
+}
+
+/// Reads the field `placement`; nothing if the report has none.
+std::optional<TensorPlacement> placement_at(const JsonField& failure) {
+  if (!failure.has("placement")) return std::nullopt;
+  const JsonField node = failure.at("placement");
+  TensorPlacement placement{.key = node.at("key").text(),
+                            .saved = tensor_cut_at(node.at("saved")),
+                            .loaded = tensor_cut_at(node.at("loaded"))};
+  for (const auto& length : node.at("shape").items()) placement.shape.push_back(length.integer());
+  for (const auto& at : node.at("index").items()) placement.index.push_back(at.integer());
+  if (const JsonField rank = node.at("rank"); !rank.is_null()) {
+    placement.rank = rank.small_integer();
+  }
+  return placement;
+}
+
 /// Reads the field `failure`; nothing if it is null, or if the report is older than the field.
 std::optional<Failure> failure_at(const JsonField& scenario) {
   if (!scenario.has("failure") || scenario.at("failure").is_null()) return std::nullopt;
@@ -119,12 +150,37 @@ std::optional<Failure> failure_at(const JsonField& scenario) {
                   .loaded = node.at("loaded").text(),
                   .comes_from = node.at("comes_from").text(),
                   .consequences = all_of(node.at("consequences"), consequence_at),
-                  .consequences_left_out = node.at("consequences_left_out").count()};
+                  .consequences_left_out = node.at("consequences_left_out").count(),
+                  .placement = placement_at(node)};
   if (const JsonField life = node.at("life"); !life.is_null()) failure.life = life.count();
   if (const JsonField step = node.at("step"); !step.is_null()) failure.step = step.integer();
   if (const JsonField rank = node.at("rank"); !rank.is_null()) failure.rank = rank.small_integer();
   for (const auto& at : node.at("index").items()) failure.index.push_back(at.integer());
   return failure;
+}
+
+Generation generation_at(const JsonField& node) {
+  Generation generation{.step = node.at("step").integer(),
+                        .life = node.at("life").count(),
+                        .state = node.at("state").text()};
+  const auto states = generation_states();
+  if (std::find(states.begin(), states.end(), generation.state) == states.end()) {
+    node.at("state").refuse("is '" + generation.state +
+                            "', and not kept, pruned, replaced, damaged or unfinished");
+  }
+  for (const auto& life : node.at("loaded_by").items()) {
+    generation.loaded_by.push_back(life.count());
+  }
+  for (const auto& life : node.at("skipped_by").items()) {
+    generation.skipped_by.push_back(life.count());
+  }
+  return generation;
+}
+
+/// Reads the field `generations`; nothing if the report was written before that field existed.
+std::vector<Generation> generations_at(const JsonField& scenario) {
+  if (!scenario.has("generations")) return {};
+  return all_of(scenario.at("generations"), generation_at);
 }
 
 FaultResult fault_at(const JsonField& node) {
@@ -176,6 +232,7 @@ ScenarioResult scenario_at(const JsonField& node) {
           .trajectory = all_of(node.at("trajectory"), point_at),
           .first_difference = first_difference_at(node.at("first_difference")),
           .failure = failure_at(node),
+          .generations = generations_at(node),
           .faults = all_of(node.at("faults"), fault_at),
           .replay = node.at("replay").text()};
 }

@@ -6,6 +6,7 @@
 
 #include "driver/judges/life_end.hpp"
 #include "driver/judges/life_judge.hpp"
+#include "driver/judges/placement.hpp"
 #include "driver/record/history.hpp"
 #include "reprise/error.hpp"
 
@@ -168,6 +169,21 @@ void put_values(const reports::FirstDifference& first, reports::Failure& failure
   failure.comes_from = first.comes_from;
 }
 
+/// Returns the tensor of the first difference; without one, the tensor that the cause names.
+std::optional<WrongTensor> wrong_tensor_of(const Judgement& found, const FoundDifference& first) {
+  if (const auto& difference = first.difference) {
+    return WrongTensor{.life = first.life,
+                       .key = difference->key,
+                       .rank = difference->rank,
+                       .index = difference->index};
+  }
+  if (!found.life || found.key.empty()) return std::nullopt;
+  return WrongTensor{.life = *found.life,
+                     .at_save = found.phase == "save" || found.phase == "store",
+                     .key = found.key,
+                     .rank = found.rank};
+}
+
 }  // namespace
 
 std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::int32_t rank) {
@@ -223,6 +239,9 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const Incarnatio
     for (std::size_t i = *found.life; i < lives.size(); ++i) add_rulings(i, lives[i], follows);
   }
   follows.move_to(failure);
+  if (const auto wrong = wrong_tensor_of(found, first)) {
+    failure.placement = placement_of(scenario, lives, *wrong);
+  }
   return failure;
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "driver/judges/failure.hpp"
+#include "driver/judges/generations.hpp"
 #include "driver/judges/life_end.hpp"
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/restart_loop.hpp"
@@ -488,6 +489,7 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   }
   result.ranks = all_ranks_of(lives.back());
   result.left_to_time = left_to_time(scenario, lives);
+  result.generations = generations_of(lives);
   result.replans = replans_of(lives);
   if (const auto diagnosis = diagnosis_of(lives); diagnosis != RerunDiagnosis::kNone) {
     result.diagnosis = name_of(diagnosis);

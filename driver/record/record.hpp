@@ -120,6 +120,11 @@ struct IncarnationRecord {
   std::uint64_t fibers = 0;         ///< fibers that it chose from: ranks and background tasks
   std::string launch_error;         ///< reason why the lane could not run the life at all
   std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
+  /// Steps of the checkpoints in the store after the life, before the scenario damages any; empty
+  /// if nobody has looked.
+  std::optional<std::vector<std::int64_t>> stored_after = {};
+  /// Steps whose checkpoints had been damaged by then, or were damaged on purpose after the life.
+  std::vector<std::int64_t> damaged_after = {};
 };
 
 /// True if some rank's log has a line that contains the text.

@@ -10,6 +10,7 @@
 #include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
 #include "core/base/shell_word.hpp"
+#include "core/checkpoint/generations.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/judges/content_judge.hpp"
 #include "driver/judges/store_judge.hpp"
@@ -177,6 +178,25 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
   return texts;
 }
 
+/// Records which checkpoints are in the store.
+void note_stored(Store& store, IncarnationRecord& life) {
+  auto& steps = life.stored_after.emplace();
+  for (const auto& one : generations(store, kCheckpointRoot)) {
+    const bool again = !steps.empty() && steps.back() == one.step.value;
+    if (one.committed && !again) steps.push_back(one.step.value);
+  }
+}
+
+/// Records the steps whose last save is known to be damaged.
+void note_damaged(const Past& past, IncarnationRecord& life) {
+  life.damaged_after.clear();
+  for (const auto& save : past.saves) {
+    if (save.damaged && save_of(past.saves, save.step) == &save) {
+      life.damaged_after.push_back(save.step.value);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
@@ -211,6 +231,8 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
                             .key = ruling.key,
                             .phase = "store"});
   }
+  note_stored(store, life);
+  note_damaged(past, life);
   if (!may_go_on(scenario, number, life)) return;
   try {
     do_between_lives(store, scenario.incarnations[number], past);
@@ -220,6 +242,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
                                     without_code(error.what(), error.code()),
                             .phase = "store"});
   }
+  note_damaged(past, life);
 }
 
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,

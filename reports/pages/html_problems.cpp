@@ -83,8 +83,11 @@ void put_block(const Problem& problem, std::string& out) {
   if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(problem.fix, out);
-  if (result.failure) put_failure(*result.failure, out);
-  out += lives_figure(result) + ranks_figure(result);
+  if (result.failure) {
+    put_failure(*result.failure, out);
+    out += placement_figures(*result.failure);
+  }
+  out += lives_figure(result) + generations_figure(result) + ranks_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);
   const std::string loss = loss_figure(result);

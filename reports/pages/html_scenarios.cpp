@@ -6,6 +6,7 @@
 #include "reports/pages/escape.hpp"
 #include "reports/pages/html_sections.hpp"
 #include "reports/pages/picture.hpp"
+#include "reports/pages/pictures.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -51,8 +52,9 @@ void put_row(const ScenarioResult& result, std::string& out) {
   out += "<tr data-s=\"" + fixed(result.seconds, 4) + "\">" + cell_html(result.name) + "<td>" +
          verdict_html(name_of(result.verdict)) + "</td>" + cell_html(result.code) +
          cell_html(layouts_of(result)) + cell_html(lives_of(result)) +
-         count_html(with_commas(compared.leaves)) + count_html(with_commas(compared.elements)) +
-         count_html(with_commas(mismatches)) + count_html(fixed(result.seconds, 2)) + "</tr>\n";
+         cell_html(generations_text(result)) + count_html(with_commas(compared.leaves)) +
+         count_html(with_commas(compared.elements)) + count_html(with_commas(mismatches)) +
+         count_html(fixed(result.seconds, 2)) + "</tr>\n";
 }
 
 void put_file(const File& file, std::string& out) {
@@ -66,8 +68,8 @@ void put_file(const File& file, std::string& out) {
     out += verdict_html(name_of(verdict) + " " + with_commas(count)) + " ";
   }
   out += "<span class=\"quiet\">" + fixed(seconds, 2) + " s</span></summary>" +
-         table_head({"scenario", "verdict", "code", "layouts", "lives", "leaves", "elements",
-                     "other bits", "s"});
+         table_head({"scenario", "verdict", "code", "layouts", "lives", "checkpoints", "leaves",
+                     "elements", "other bits", "s"});
   for (const auto* result : file.results) put_row(*result, out);
   out += std::string(kTableEnd) + "</details>\n";
 }

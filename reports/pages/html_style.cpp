@@ -83,6 +83,19 @@ rect.heat { fill: var(--heat); stroke: var(--rule); }
 rect.caught { fill: var(--caught); stroke: var(--rule); }
 rect.called { fill: none; stroke: var(--bad); }
 rect.nothing { fill: none; stroke: var(--rule); }
+rect.part { stroke: var(--ink); stroke-width: .75; fill-opacity: .4; }
+rect.part0 { fill: #0072b2; }
+rect.part1 { fill: #e69f00; }
+rect.part2 { fill: #009e73; }
+rect.part3 { fill: #cc79a7; }
+rect.part4 { fill: #56b4e9; }
+rect.part5 { fill: #d55e00; }
+rect.part6 { fill: #f0e442; }
+rect.part7 { fill: #8a8f98; }
+rect.frame { fill: none; stroke: var(--quiet); stroke-dasharray: 2 3; }
+rect.wrong { fill: none; stroke: var(--bad); stroke-width: 3; }
+polyline.cross { stroke: var(--bad); stroke-width: 2.5; }
+polyline.under { stroke: var(--page); stroke-width: 5.5; }
 rect.life { stroke: var(--ink); stroke-width: .5; }
 rect.ran { fill: var(--ran); }
 rect.continued { fill: var(--continued); }
@@ -93,6 +106,12 @@ rect.failed { fill: var(--failed); stroke-width: 1.5; }
 footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem; font-size: .85rem; color: var(--quiet); }
 @media (max-width: 40rem) { body { padding: .75rem; } article { padding: .5rem .6rem .75rem; }
   td { max-width: 16rem; } figure { padding-right: 0; } }
+rect.generation { fill: none; stroke: var(--ink); stroke-width: 1; fill-opacity: .45; }
+rect.kept { fill: var(--continued); }
+rect.pruned { stroke: var(--quiet); }
+rect.replaced { fill: var(--cut); }
+rect.damaged { fill: var(--failed); stroke-width: 2; }
+rect.unfinished { stroke: var(--bad); stroke-dasharray: 4 3; stroke-width: 1.5; }
 @media print { :root { --page: #fff; --card: #fff; --ink: #000; --quiet: #444; --rule: #999; --good: #00543e;
     --bad: #a02000; --unsure: #5c4200; } body { max-width: none; font-size: 10pt; }
   nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; } }

@@ -11,6 +11,14 @@ namespace reprise::reports {
 /// The lives of a scenario over the steps that they trained, and its planned faults.
 std::string lives_figure(const ScenarioResult& result);
 
+/// How the wrong tensor was cut over the ranks when it was saved, and how it is when it is loaded.
+std::string placement_figures(const Failure& failure);
+
+/// The checkpoints that the lives saved, and what became of each.
+std::string generations_figure(const ScenarioResult& result);
+/// Returns text such as "2 kept, 4 pruned, 1 damaged, 1 skipped".
+std::string generations_text(const ScenarioResult& result);
+
 /// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.
 std::string ranks_figure(const ScenarioResult& result);
 

@@ -17,9 +17,10 @@ namespace {
 constexpr std::size_t kLivesMax = 40;
 constexpr std::size_t kRankRowsMax = 64;
 
-/// Returns text such as "2. tp2 dp2: failed with TORN_FILE, exit code 1, steps 2 to 4".
+/// Returns text such as "life 1, tp2 dp2: failed with TORN_FILE, exit code 1, steps 2 to 4".
 std::string life_line(const Incarnation& life, std::size_t number) {
-  std::string line = std::to_string(number) + ". " + life.layout + ": " + name_of(life.outcome);
+  std::string line =
+      "life " + std::to_string(number) + ", " + life.layout + ": " + name_of(life.outcome);
   std::replace(line.begin(), line.end(), '_', ' ');
   if (!life.code.empty()) line += " with " + life.code;
   if (life.exit_code != 0) line += ", exit code " + std::to_string(life.exit_code);
@@ -36,9 +37,9 @@ std::string fault_line(const FaultResult& fault) {
          (fault.must_fire || fault.fired ? "" : " (it need not)");
 }
 
-//  1. tp2 dp2: ran, steps 0 to 3
+//  life 0, tp2 dp2: ran, steps 0 to 3
 //  [======]
-//  2. tp4: failed with ZERO_FILL, exit code 1, steps 3 to 5
+//  life 1, tp4: failed with ZERO_FILL, exit code 1, steps 3 to 5
 //         [====]
 //  0   1   2   3   4   5   step
 //  * crash on rank 1: fired
@@ -62,7 +63,7 @@ class Lives {
     double y = 14;
     for (std::size_t i = 0; i < shown_; ++i) {
       const Incarnation& life = result_.incarnations[i];
-      const std::string line = life_line(life, i + 1);
+      const std::string line = life_line(life, i);
       write({kEdge, y}, line, "");
       const double begin = x_of(static_cast<double>(life.first_step));
       const double end = std::max(x_of(static_cast<double>(life.last_step)), begin + 6);
@@ -88,7 +89,7 @@ class Lives {
   std::string description() const {
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < shown_; ++i) {
-      lines.push_back(life_line(result_.incarnations[i], i + 1));
+      lines.push_back(life_line(result_.incarnations[i], i));
     }
     for (const auto& fault : result_.faults) lines.push_back(fault_line(fault));
     return join(lines, "; ");

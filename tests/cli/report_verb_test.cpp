@@ -41,7 +41,10 @@ reports::Report whole_report() {
       .life = 1,
       .step = 3,
       .rank = 1,
-      .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}}};
+      .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}},
+      .placement = reports::sample_placement()};
+  report.scenarios[1].generations = {
+      {.step = 2, .life = 0, .state = "pruned", .loaded_by = {1}, .skipped_by = {2}}};
   return report;
 }
 

@@ -73,6 +73,23 @@ TEST(Failure, stands_in_the_report_and_is_read_again_as_it_was_written) {
   EXPECT_TRUE(written[2]["failure"].is_null()) << "it passed";
 }
 
+TEST(Failure, has_a_placement_in_the_report_only_if_it_is_known) {
+  Report report = sample_report();
+  report.scenarios[0] = failed();
+  report.scenarios[1] = failed();
+  report.scenarios[1].failure->placement = sample_placement();
+  report.scenarios[1].failure->placement->saved.reset();
+  const auto written = nlohmann::json::parse(to_json(report))["scenarios"];
+  EXPECT_FALSE(written[0]["failure"].contains("placement"));
+  const auto& placement = written[1]["failure"]["placement"];
+  EXPECT_TRUE(placement["saved"].is_null());
+  EXPECT_EQ(placement["loaded"]["boxes"][2]["offset"], nlohmann::json({0, 2}));
+  const Report read = parse_report(to_json(report), "r.json");
+  ASSERT_TRUE(read.scenarios[1].failure->placement);
+  EXPECT_EQ(read.scenarios[1].failure->placement->index, (std::vector<std::int64_t>{4, 1}));
+  EXPECT_FALSE(read.scenarios[0].failure->placement);
+}
+
 TEST(Failure, of_a_version_that_did_not_write_it_is_shown_by_code_and_reason) {
   Report report = sample_report();
   report.scenarios[0] = failed();

@@ -65,7 +65,10 @@ Report awkward_report() {
                         .loaded = "2",
                         .comes_from = "rank 0",
                         .consequences = {{.life = 1, .ranks = {0}, .code = "HANG", .text = "it"}},
-                        .consequences_left_out = 1};
+                        .consequences_left_out = 1,
+                        .placement = sample_placement()};
+  one.generations = {{.step = 2, .life = 0, .state = "kept", .loaded_by = {1}},
+                     {.step = 4, .life = 1, .state = "damaged", .skipped_by = {2, 3}}};
   one.trajectory[0].loss = -kInfinity;
   one.trajectory[0].uninterrupted_lr = std::nullopt;
   one.trajectory[0].uninterrupted_loss_scale = std::nullopt;
@@ -114,8 +117,9 @@ TEST(ReportReader, no_field_is_forgotten) {
   // The reader refuses these changes: an unknown verdict, outcome or lane; text in place of a
   // number; a count that does not match its items; and a later schema version.
   const std::set<std::string> names(refused.begin(), refused.end());
-  EXPECT_EQ(names, (std::set<std::string>{"caught", "lane", "loss", "max_delta", "outcome",
-                                          "passed", "run", "schema_version", "status", "verdict"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"caught", "lane", "loss", "max_delta", "outcome", "passed",
+                                   "run", "schema_version", "state", "status", "verdict"}));
 }
 
 /// True if the keys of the object there are names that users choose.
@@ -128,8 +132,9 @@ bool has_names_for_keys(const std::string& at) {
 /// because reports of older versions lack the field or because its name is chosen by users.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
-  for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty",
-                               "exhaustive_more", "hsdp", "matrix", "coverage", "failure"}) {
+  for (const char* optional :
+       {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive_more", "hsdp",
+        "matrix", "coverage", "failure", "placement", "generations"}) {
     if (key == optional) return "";
   }
   if (key == "exhaustive") {

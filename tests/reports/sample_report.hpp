@@ -66,6 +66,22 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   return result;
 }
 
+/// Returns the placement of a tensor of 6 x 4 that two ranks saved as rows and that four load as
+/// columns.
+inline TensorPlacement sample_placement(const std::string& key = "w",
+                                        const std::string& layout = "tp2") {
+  TensorCut saved{.life = 0, .layout = layout};
+  for (const std::int32_t rank : {0, 1}) {
+    saved.boxes.push_back({.offset = {3 * rank, 0}, .extent = {3, 4}, .ranks = {rank, rank + 2}});
+  }
+  TensorCut loaded{.life = 1, .layout = layout, .boxes_left_out = 1};
+  for (const std::int32_t rank : {0, 1, 2}) {
+    loaded.boxes.push_back({.offset = {0, rank}, .extent = {6, 1}, .ranks = {rank}});
+  }
+  return {
+      .key = key, .shape = {6, 4}, .rank = 1, .index = {4, 1}, .saved = saved, .loaded = loaded};
+}
+
 /// Returns a report of four scenarios, two properties and two mutants. One scenario was skipped.
 /// Everything else was run twice.
 inline Report sample_report() {

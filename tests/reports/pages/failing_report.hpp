@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reports/report.hpp"
+#include "tests/reports/sample_report.hpp"
 
 namespace reprise::reports {
 
@@ -66,7 +67,10 @@ inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict)
                          .loaded = text,
                          .comes_from = text,
                          .consequences = {{.life = 1, .ranks = {0}, .code = text, .text = text}},
-                         .consequences_left_out = 2},
+                         .consequences_left_out = 2,
+                         .placement = sample_placement(text, text)},
+      .generations = {{.step = 2, .life = 0, .state = "kept", .loaded_by = {1}},
+                      {.step = 4, .life = 0, .state = "damaged", .skipped_by = {1}}},
       .faults = {{.kind = text, .rank = 1, .armed = true, .reached = true, .fired = true},
                  {.kind = text, .rank = 0}},
       .replay = text};

@@ -108,9 +108,9 @@ TEST(HtmlPage, failures_come_first_the_worst_before_the_others) {
   EXPECT_LT(place_of(page, "<section id=\"search\">"),
             place_of(page, "<section id=\"scenarios\">"));
   const std::string block = page.substr(failed, page.find("</article>", failed) - failed);
-  for (const char* text :
-       {"<strong>x</strong>", "Where", "[2, 3]", "Lives of", "Trouble on each rank", "Loss of",
-        "<button type=\"button\" class=\"copy", "4 wrong keys"}) {
+  for (const char* text : {"<strong>x</strong>", "Where", "[2, 3]", "Placement of", "Lives of",
+                           "Checkpoints of", "Trouble on each rank", "Loss of",
+                           "<button type=\"button\" class=\"copy", "4 wrong keys"}) {
     EXPECT_THAT(block, HasSubstr(text));
   }
 }

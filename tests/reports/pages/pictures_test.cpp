@@ -72,9 +72,9 @@ TEST(Pictures, lives_are_as_long_as_their_steps_and_faults_stand_below) {
   pugi::xml_document document;
   const auto pictures = pictures_in(document, lives_figure(failing_scenario("x", Verdict::kFail)));
   ASSERT_EQ(pictures.size(), 1U);
-  EXPECT_THAT(hints_of(pictures[0], "life ran"), ElementsAre("1. x: ran, steps 0 to 2"));
+  EXPECT_THAT(hints_of(pictures[0], "life ran"), ElementsAre("life 0, x: ran, steps 0 to 2"));
   EXPECT_THAT(hints_of(pictures[0], "life failed"),
-              ElementsAre("2. x: failed with x, exit code 1, steps 2 to 4"));
+              ElementsAre("life 1, x: failed with x, exit code 1, steps 2 to 4"));
   const auto boxes = pictures[0].children("rect");
   EXPECT_EQ(boxes.begin()->attribute("width").as_double(), 162);
   std::vector<std::string> faults;
