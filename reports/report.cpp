@@ -287,10 +287,10 @@ constexpr std::array kReportLanes = {
     std::pair{ReportLane::kMpi, "mpi"}, std::pair{ReportLane::kProgram, "program"},
     std::pair{ReportLane::kSim, "sim"}};
 
-constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
 constexpr std::array<std::string_view, 5> kGenerationStates = {"kept", "pruned", "replaced",
                                                                "damaged", "unfinished"};
 
+constexpr std::array kLifeOutcomes = {std::pair{LifeOutcome::kRan, "ran"},
                                       std::pair{LifeOutcome::kContinued, "continued"},
                                       std::pair{LifeOutcome::kFellBack, "fell_back"},
                                       std::pair{LifeOutcome::kRefused, "refused"},
