@@ -43,6 +43,7 @@ reports::Report whole_report() {
       .rank = 1,
       .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}},
       .placement = reports::sample_placement()};
+  report.properties[0].code = "HANG";
   report.scenarios[1].generations = {
       {.step = 2, .life = 0, .state = "pruned", .loaded_by = {1}, .skipped_by = {2}}};
   return report;
@@ -131,7 +132,6 @@ TEST(ReportVerb, annotates_a_failure_and_no_pass) {
   EXPECT_THAT(run_program({"report", out.path()}).out, Not(HasSubstr("::error")));
 }
 
-TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
 /// Writes a report whose first scenario ended with this verdict.
 void write_night(const std::string& directory, reports::Verdict verdict, const std::string& day) {
   reports::Report report = reports::sample_report();
@@ -196,6 +196,7 @@ TEST(ReportVerb, a_history_that_is_none_is_exit_code_2) {
   }
 }
 
+TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
   const TemporaryDirectory out;
   write_text(out.path() + "/torn/report.json", to_json(whole_report()).substr(0, 1000));
   const std::vector<std::pair<std::string, std::string>> rows = {
@@ -254,11 +255,11 @@ TEST(ReportPage, works_in_a_browser) {
   EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("<h4>Where</h4>"));
   write_text(report("whole/report.json"), to_json(whole_report()));
   ASSERT_EQ(run_program({"report", report("whole")}).exit_code, 0);
-  const char* shots = std::getenv("REPRISE_SHOTS");
   write_night(report("night"), reports::Verdict::kFail, "03");
   write_night(report("pasts/1"), reports::Verdict::kPass, "01");
   write_night(report("pasts/2"), reports::Verdict::kFail, "02");
   ASSERT_EQ(run_program({"report", report("night"), "--history", report("pasts")}).exit_code, 0);
+  const char* shots = std::getenv("REPRISE_SHOTS");
   EXPECT_TRUE(succeeds(python + " " REPRISE_SOURCE_DIR "/tests/pages/check_page.py " + out.path() +
                        " " + (shots == nullptr ? "" : shots)));
 }
