@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <set>
+
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/report_argument.hpp"
 #include "cli/verb.hpp"
@@ -21,6 +24,7 @@ class ReportVerb final : public Verb {
            "summary.md\n"
            "  reprise report build/report --out pages\n"
            "  reprise report build/report --annotate       also GitHub's ::error lines\n"
+           "  reprise report build/report --history nights    says which problems are new\n"
            "  cat build/report/summary.md >> \"$GITHUB_STEP_SUMMARY\"\n"
            "\n"
            "Every --report DIR writes both beside report.json, so this is for a report of another\n"
@@ -31,21 +35,76 @@ class ReportVerb final : public Verb {
     options.positional(directory_, "DIR", "directory with a report.json")
         .text(out_, "--out", "DIR", "where report.html and summary.md are written; default: there")
         .flag(annotate_, "--annotate",
-              "print the worst problems as annotations for GitHub, at most ten");
+              "print the worst problems as annotations for GitHub, at most ten")
+        .texts(history_, "--history", "REPORT",
+               "an older report of the lane, or a folder of such: marks problems as new, ongoing "
+               "or rare, and lists what was resolved; may be given more than once");
   }
 
   ExitCode run(const Console& console) override {
     const auto [text, report] = read(console.err);
+    const auto earlier = earlier_reports(report, console);
     const std::string& out = out_.empty() ? directory_ : out_;
-    driver::write_pages(report, hex(sha256_of(as_bytes(text))), out);
+    driver::write_pages(report, hex(sha256_of(as_bytes(text))), earlier, out);
     if (annotate_) {
-      for (const auto& line : annotations_of(report)) console.out << line << '\n';
+      for (const auto& line : annotations_of(report, earlier)) console.out << line << '\n';
     }
     console.out << "page: " << out << "/report.html\nsummary: " << out << "/summary.md\n";
     return ExitCode::kPass;
   }
 
  private:
+  /// Returns the reports that the arguments of --history name. A folder without a report.json
+  /// stands for those of its subfolders.
+  std::vector<std::string> named_reports() const {
+    namespace fs = std::filesystem;
+    std::vector<std::string> named;
+    for (const auto& argument : history_) {
+      const bool folder = fs::is_directory(argument) && !fs::exists(argument + "/report.json");
+      if (!folder) {
+        named.push_back(argument);
+        continue;
+      }
+      std::set<std::string> found;
+      for (const auto& entry : fs::directory_iterator(argument)) {
+        if (fs::exists(entry.path() / "report.json")) found.insert(entry.path().string());
+      }
+      if (found.empty()) {
+        throw Error(Code::kNotFound, "--history: there is no report.json, nor a folder with one",
+                    {.file = argument});
+      }
+      named.insert(named.end(), found.begin(), found.end());
+    }
+    return named;
+  }
+
+  /// Reads the reports of --history. Leaves out those that did not start before this one, and says
+  /// so; leaves out this one in silence.
+  std::vector<reports::PastReport> earlier_reports(const reports::Report& report,
+                                                   const Console& console) const {
+    std::vector<reports::PastReport> earlier;
+    for (const auto& name : named_reports()) {
+      std::error_code unknown;
+      if (std::filesystem::equivalent(name, directory_, unknown)) continue;
+      const auto submission = read_submission(name, console.err);
+      if (!submission.report) {
+        throw Error(Code::kTornFile, "the report " + submission.unreadable, {.file = name});
+      }
+      if (submission.report->lane != report.lane) {
+        throw Error(Code::kUsage,
+                    "reports of two lanes are not comparable: " + name_of(report.lane) + " and " +
+                        name_of(submission.report->lane),
+                    {.file = name});
+      }
+      if (submission.report->started < report.started) {
+        earlier.push_back(past_report_of(name, *submission.report));
+      } else {
+        console.err << "note: left out of the history, because it is not older: " << name << '\n';
+      }
+    }
+    return earlier;
+  }
+
   ReadReport read(std::ostream& err) const {
     const StoredPath stored = stored_path(directory_);
     const auto entry = stored.store->stat(stored.path);
@@ -62,6 +121,7 @@ class ReportVerb final : public Verb {
 
   std::string directory_;
   std::string out_;
+  std::vector<std::string> history_;
   bool annotate_ = false;
 };
 

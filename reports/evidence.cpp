@@ -268,6 +268,9 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
            kRepair});
     } else if (property.counterexample) {
       refusals.push_back({"", subject, "claims pass, but has a counterexample", kWriteAgain});
+    } else if (!property.code.empty()) {
+      refusals.push_back(
+          {"", subject, "claims pass, but has the code " + property.code, kWriteAgain});
     } else if (property.cases == 0) {
       refusals.push_back({"", subject, "claims pass, but tried no case", "give it cases"});
     }

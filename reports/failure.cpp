@@ -81,6 +81,15 @@ std::string to_block(const ScenarioResult& result) {
   return out.str();
 }
 
+void put_values(const FirstDifference& first, Failure& failure) {
+  failure.rank = first.rank;
+  failure.key = first.key;
+  failure.index = first.index;
+  failure.saved = first.saved;
+  failure.loaded = first.loaded;
+  failure.comes_from = first.comes_from;
+}
+
 void restate_failure(ScenarioResult& result) {
   if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) {
     result.failure.reset();
@@ -89,14 +98,7 @@ void restate_failure(ScenarioResult& result) {
   if (result.failure) return;
   Failure& failure = result.failure.emplace();
   failure.cause = result.reason;
-  if (!result.first_difference) return;
-  const FirstDifference& first = *result.first_difference;
-  failure.rank = first.rank;
-  failure.key = first.key;
-  failure.index = first.index;
-  failure.saved = first.saved;
-  failure.loaded = first.loaded;
-  failure.comes_from = first.comes_from;
+  if (result.first_difference) put_values(*result.first_difference, failure);
 }
 
 }  // namespace reprise::reports

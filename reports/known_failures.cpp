@@ -23,9 +23,11 @@ struct Shown {
   std::string code;
 };
 
-/// Returns the code of a property that failed. Its smallest case is a scenario that proves "Once
-/// CODE: what must hold."; empty if it does not say so.
+/// Returns the code of a property that failed. In reports of versions that did not write it, the
+/// smallest case is a scenario that proves "Once CODE: what must hold."; empty if it does not say
+/// so.
 std::string code_of(const PropertyResult& property) {
+  if (!property.code.empty()) return property.code;
   const std::string text = property.counterexample.value_or("");
   const std::string before = "Once ";
   const auto proves = text.find("proves:");
@@ -120,6 +122,7 @@ void take_out(const KnownFailure& known, Report& report, LaneFloor* floor) {
         if (property.name != known.name) continue;
         property.verdict = Verdict::kPass;
         property.counterexample.reset();
+        property.code.clear();
       }
       if (floor != nullptr) floor->properties.erase(known.name);
       break;

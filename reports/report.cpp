@@ -170,13 +170,14 @@ Json to_json_value(const ScenarioResult& result) {
 }
 
 Json to_json_value(const PropertyResult& property) {
-  return {
-      {"name", property.name},
-      {"cases", property.cases},
-      {"seed", property.seed},
-      {"verdict", name_of(property.verdict)},
-      {"distribution", property.distribution},
-      {"counterexample", property.counterexample ? Json(*property.counterexample) : Json(nullptr)}};
+  Json json = {{"name", property.name},
+               {"cases", property.cases},
+               {"seed", property.seed},
+               {"verdict", name_of(property.verdict)},
+               {"distribution", property.distribution},
+               {"counterexample", value_or_null(property.counterexample)}};
+  if (!property.code.empty()) json["code"] = property.code;
+  return json;
 }
 
 Json to_json_value(const MutantResult& mutant) {
@@ -327,9 +328,9 @@ std::optional<LifeOutcome> life_outcome_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::string name_of(ReportLane lane) {
 std::span<const std::string_view> generation_states() { return kGenerationStates; }
 
+std::string name_of(ReportLane lane) {
   for (const auto& [known, name] : kReportLanes) {
     if (known == lane) return name;
   }

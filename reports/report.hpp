@@ -167,6 +167,9 @@ struct PropertyResult {
   std::uint64_t seed = 0;
   Verdict verdict = Verdict::kNotRun;
   std::optional<std::string> counterexample = {};  ///< the smallest case that failed
+  /// Code with which that case failed; empty on pass, and in reports of versions that did not write
+  /// it.
+  std::string code = {};
   /// Number of cases by axis and value; empty if the cases were not counted.
   std::map<std::string, std::map<std::string, std::uint64_t>> distribution = {};
 };
@@ -266,6 +269,8 @@ std::string to_junit(const Report& report, const std::string& report_sha256);
 /// Returns the failure of a scenario as lines of text with one field each: first the cause, last
 /// the command line that shows it again.
 std::string to_block(const ScenarioResult& result);
+/// Takes rank, element and values of a first difference into a failure.
+void put_values(const FirstDifference& first, Failure& failure);
 /// Makes `failure` agree with the verdict. If the scenario did not pass and nothing more is known,
 /// takes the failure from the code, the reason and the first difference. Removes it on a pass.
 void restate_failure(ScenarioResult& result);

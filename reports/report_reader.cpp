@@ -253,6 +253,7 @@ PropertyResult property_at(const JsonField& node) {
                           .verdict = verdict_at(node.at("verdict"))};
   const JsonField counterexample = node.at("counterexample");
   if (!counterexample.is_null()) property.counterexample = counterexample.text();
+  property.code = text_or_nothing(node, "code");
   for (const auto& [axis, values] : node.at("distribution").entries()) {
     for (const auto& [value, count] : values.entries()) {
       property.distribution[axis][value] = count.count();

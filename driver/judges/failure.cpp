@@ -160,15 +160,6 @@ bool is_of_cause(const FoundDifference& first, const Judgement& found) {
          (found.key.empty() || found.key == first.difference->key);
 }
 
-void put_values(const reports::FirstDifference& first, reports::Failure& failure) {
-  failure.rank = first.rank;
-  failure.key = first.key;
-  failure.index = first.index;
-  failure.saved = first.saved;
-  failure.loaded = first.loaded;
-  failure.comes_from = first.comes_from;
-}
-
 /// Returns the tensor of the first difference; without one, the tensor that the cause names.
 std::optional<WrongTensor> wrong_tensor_of(const Judgement& found, const FoundDifference& first) {
   if (const auto& difference = first.difference) {
@@ -224,7 +215,7 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const Incarnatio
                            .rank = found.rank,
                            .key = found.key};
   const bool shows_values = is_of_cause(first, found);
-  if (shows_values) put_values(*first.difference, failure);
+  if (shows_values) reports::put_values(*first.difference, failure);
   Follows follows(found);
   if (!shows_values && first.difference) follows.add(first);
   if (found.life) {

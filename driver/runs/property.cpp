@@ -402,6 +402,7 @@ PropertyRun run_property(const Property& property, const PropertyRequest& reques
     if (!failure) continue;
     run.counterexample = shrink_and_keep(property, std::move(scenario), *failure, request);
     run.result.verdict = Verdict::kFail;
+    run.result.code = run.counterexample->failure.code;
     run.result.counterexample = to_yaml(run.counterexample->scenario);
   }
   run.result.distribution = run.distribution.counts();

@@ -403,15 +403,15 @@ void write_report(const reports::Report& report, const std::string& directory) {
   write_atomically(store, "report.json", as_bytes(json));
   const std::string digest = hex(sha256_of(as_bytes(json)));
   write_atomically(store, "junit.xml", as_bytes(to_junit(written, digest)));
-  write_pages(written, digest, directory);
+  write_pages(written, digest, {}, directory);
 }
 
 void write_pages(const reports::Report& report, const std::string& report_sha256,
-                 const std::string& directory) {
+                 std::span<const reports::PastReport> earlier, const std::string& directory) {
   PosixStore store(directory);
   store.make_directory("");
-  write_atomically(store, "report.html", as_bytes(to_html(report, report_sha256)));
-  write_atomically(store, "summary.md", as_bytes(to_summary(report, report_sha256)));
+  write_atomically(store, "report.html", as_bytes(to_html(report, report_sha256, earlier)));
+  write_atomically(store, "summary.md", as_bytes(to_summary(report, report_sha256, earlier)));
 }
 
 }  // namespace reprise::driver

@@ -4,12 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "driver/lanes/lane.hpp"
 #include "driver/language/catalogue.hpp"
 #include "reports/report.hpp"
+
+namespace reprise::reports {
+struct PastReport;
+}  // namespace reprise::reports
 
 namespace reprise::driver {
 
@@ -87,8 +92,8 @@ void require_writable(const std::string& directory);
 /// `not_claimed` the evidence that the report lacks.
 void write_report(const reports::Report& report, const std::string& directory);
 /// Creates the directory and writes report.html and summary.md there. The SHA-256 is that of the
-/// report.json with the same content.
+/// report.json with the same content. `earlier` are the reports by which problems are new or not.
 void write_pages(const reports::Report& report, const std::string& report_sha256,
-                 const std::string& directory);
+                 std::span<const reports::PastReport> earlier, const std::string& directory);
 
 }  // namespace reprise::driver

@@ -1,14 +1,12 @@
 #include "reports/compare/history.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "reports/document.hpp"
 
 namespace reprise::reports {
-namespace {
 
 char letter_of(Verdict verdict) {
   switch (verdict) {
@@ -24,32 +22,41 @@ char letter_of(Verdict verdict) {
   return 'N';
 }
 
-std::vector<HistoryStrip> strips_of(const std::vector<Submission>& reports) {
-  std::map<std::string, std::string> letters;
-  for (std::size_t at = 0; at < reports.size(); ++at) {
-    const auto set = [&](const std::string& scenario, char letter) {
-      auto& strip = letters.try_emplace(scenario, std::string(reports.size(), '.')).first->second;
-      strip[at] = letter;
-    };
-    for (const auto& one : reports[at].report->skipped) set(one.scenario, 'N');
-    for (const auto& one : reports[at].report->scenarios) set(one.name, letter_of(one.verdict));
-  }
-  std::vector<HistoryStrip> changed;
-  for (const auto& [scenario, strip] : letters) {
-    if (strip.find_first_not_of(strip[0]) != std::string::npos)
-      changed.push_back({scenario, strip});
-  }
-  return changed;
+Letters letters_of(const Report& report) {
+  Letters letters;
+  for (const auto& one : report.skipped) letters[one.scenario] = 'N';
+  for (const auto& one : report.scenarios) letters[one.name] = letter_of(one.verdict);
+  return letters;
 }
 
-}  // namespace
+std::vector<HistoryStrip> strips_of(std::span<const Letters> reports) {
+  std::size_t at = 0;
+  std::map<std::string, std::string> all;
+  for (const auto& letters : reports) {
+    for (const auto& [subject, letter] : letters) {
+      auto& strip = all.try_emplace(subject, std::string(reports.size(), '.')).first->second;
+      strip[at] = letter;
+    }
+    ++at;
+  }
+  std::vector<HistoryStrip> strips;
+  for (const auto& [subject, letters] : all) strips.push_back({subject, letters});
+  return strips;
+}
+
+bool is_mixed(const HistoryStrip& strip) {
+  return strip.letters.find_first_not_of(strip.letters[0]) != std::string::npos;
+}
 
 ReportHistory history_of(std::vector<Submission> submissions, const SlowerLimits& limits) {
   std::stable_sort(submissions.begin(), submissions.end(), [](const auto& one, const auto& other) {
     return one.report->started < other.report->started;
   });
   ReportHistory history{.reports = std::move(submissions), .strips = {}, .worse = {}};
-  history.strips = strips_of(history.reports);
+  std::vector<Letters> letters;
+  for (const auto& one : history.reports) letters.push_back(letters_of(*one.report));
+  history.strips = strips_of(letters);
+  std::erase_if(history.strips, [](const HistoryStrip& strip) { return !is_mixed(strip); });
   const Report& newest = *history.reports.back().report;
   std::set<std::pair<std::string, std::string>> seen;
   for (auto earlier = history.reports.rbegin() + 1; earlier != history.reports.rend(); ++earlier) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/base/print.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/facts.hpp"
@@ -8,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMessageBytesMax = 4000;
 
-std::string annotation_of(const Problem& problem, const Report& report) {
+std::string annotation_of(const Problem& problem, const Report& report, const Standing& standing) {
   std::string place;
   if (problem.scenario != nullptr && !problem.scenario->file.empty()) {
     place = "file=" + in_annotation_property(problem.scenario->file) +
@@ -18,7 +20,9 @@ std::string annotation_of(const Problem& problem, const Report& report) {
   if (!problem.fix.empty()) {
     message += (problem.scenario == nullptr ? "\nfix: " : "\nsee it again: ") + problem.fix;
   }
-  const std::string title = name_of(report.lane) + ": " + name_of(problem.verdict) + ": " +
+  const auto status = standing.status_of(problem.subject);
+  const std::string title = name_of(report.lane) + ": " + name_of(problem.verdict) +
+                            (status ? " (" + name_of(*status) + ")" : "") + ": " +
                             clipped(problem.subject, kMessageBytesMax);
   return "::error " + place + "title=" + in_annotation_property(title) +
          "::" + in_annotation(message);
@@ -26,12 +30,16 @@ std::string annotation_of(const Problem& problem, const Report& report) {
 
 }  // namespace
 
-std::vector<std::string> annotations_of(const Report& report) {
-  const auto problems = problems_of(report);
+std::vector<std::string> annotations_of(const Report& report, std::span<const PastReport> earlier) {
+  const Standing standing(report, earlier);
+  auto problems = problems_of(report);
+  std::stable_partition(problems.begin(), problems.end(), [&standing](const Problem& problem) {
+    return standing.status_of(problem.subject) == FindingStatus::kNew;
+  });
   std::vector<std::string> lines;
   for (const auto& problem : problems) {
     if (lines.size() + 1 == kAnnotationsMax) break;
-    lines.push_back(annotation_of(problem, report));
+    lines.push_back(annotation_of(problem, report, standing));
   }
   if (const auto more = problems.size() - lines.size(); more > 0) {
     lines.push_back("::error title=" + in_annotation_property(with_commas(more) + " more") +

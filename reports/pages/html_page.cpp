@@ -82,7 +82,7 @@ constexpr const char* kContents =
     "href=\"#problems\">What speaks against it</a><a href=\"#properties\">Properties</a><a "
     "href=\"#pairs\">Pairs of layouts</a><a href=\"#mutants\">Mutants</a><a "
     "href=\"#matrix\">Matrix</a><a href=\"#search\">Random timelines</a><a "
-    "href=\"#scenarios\">Scenarios</a></nav>\n";
+    "href=\"#scenarios\">Scenarios</a>";
 
 }  // namespace
 
@@ -122,15 +122,19 @@ std::string table_head(const std::vector<std::string>& columns) {
   return out + "</tr></thead><tbody>\n";
 }
 
-std::string to_html(const Report& report, const std::string& report_sha256) {
+std::string to_html(const Report& report, const std::string& report_sha256,
+                    std::span<const PastReport> earlier) {
+  const Standing standing(report, earlier);
   const auto problems = problems_of(report);
   const std::string word = verdict_word(report, problems);
   std::string body;
   put_verdict(report, word, report_sha256, body);
   body += kContents;
-  body += "<main>\n";
+  if (standing.is_known()) body += "<a href=\"#history\">History</a>";
+  body += "</nav>\n<main>\n";
   put_evidence(report, problems.empty(), body);
-  put_problems(report, problems, body);
+  put_problems(report, problems, standing, body);
+  put_history(standing, body);
   put_properties(report, body);
   put_pairs(report, body);
   put_mutants(report, body);

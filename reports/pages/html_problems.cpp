@@ -75,14 +75,23 @@ std::string reason_of(const ScenarioResult& result) {
   return result.reason.empty() ? "no reason is given" : result.reason;
 }
 
-void put_block(const Problem& problem, std::string& out) {
+/// Writes how the scenario ended in the earlier reports, if there are any.
+void put_strip(const Standing& standing, const std::string& subject, std::string& out) {
+  const std::string letters = standing.letters_of(subject);
+  if (letters.empty()) return;
+  out += "<p>Oldest report to this one: " + strip_html(letters) + "</p>\n";
+}
+
+void put_block(const Problem& problem, const Standing& standing, std::string& out) {
   ScenarioResult result = *problem.scenario;
   restate_failure(result);  // older reports have none
   out += "<article class=\"" + name_of(result.verdict) + "\"><h3>" +
-         verdict_html(name_of(result.verdict)) + " " + in_html(result.name) + "</h3>\n<p>";
+         verdict_html(name_of(result.verdict)) + " " + in_html(result.name) +
+         status_html(standing, problem.subject) + "</h3>\n<p>";
   if (!result.code.empty()) out += "<strong>" + in_html(result.code) + "</strong> ";
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(problem.fix, out);
+  put_strip(standing, problem.subject, out);
   if (result.failure) {
     put_failure(*result.failure, out);
     out += placement_figures(*result.failure);
@@ -100,9 +109,39 @@ void put_block(const Problem& problem, std::string& out) {
          "</dl></details>\n</article>\n";
 }
 
+/// Writes the problems that concern no scenario.
+void put_plain(const std::vector<const Problem*>& problems, const Standing& standing,
+               std::string& out) {
+  if (problems.empty()) return;
+  out += "<ul>\n";
+  for (const auto* problem : problems) {
+    out += "<li><strong>" + in_html(problem->subject) + "</strong>" +
+           status_html(standing, problem->subject) + ": " + in_html(problem->reason);
+    if (!problem->fix.empty())
+      out += "<br><span class=\"quiet\">" + in_html(problem->fix) + "</span>";
+    out += "</li>\n";
+  }
+  out += "</ul>\n";
+}
+
+/// Writes the scenarios that get no block.
+void put_further(const std::vector<const Problem*>& problems, const Standing& standing,
+                 std::string& out) {
+  if (problems.empty()) return;
+  out += "<h3>" + counted(problems.size(), "more scenario") + "</h3>\n" +
+         table_head({"verdict", "scenario", "reason", "see it again"});
+  for (const auto* problem : problems) {
+    out += "<tr><td>" + verdict_html(name_of(problem->verdict)) +
+           status_html(standing, problem->subject) + "</td>" + cell_html(problem->subject) +
+           cell_html(problem->reason) + cell_html(problem->fix) + "</tr>\n";
+  }
+  out += kTableEnd;
+}
+
 }  // namespace
 
-void put_problems(const Report& report, const std::vector<Problem>& problems, std::string& out) {
+void put_problems(const Report& report, const std::vector<Problem>& problems,
+                  const Standing& standing, std::string& out) {
   out += "<section id=\"problems\"><h2>What speaks against it</h2>\n";
   if (problems.empty()) {
     const bool passes = report.verdict == Verdict::kPass;
@@ -115,33 +154,17 @@ void put_problems(const Report& report, const std::vector<Problem>& problems, st
   for (const auto& problem : problems) {
     if (problem.scenario == nullptr) plain.push_back(&problem);
   }
-  if (!plain.empty()) out += "<ul>\n";
-  for (const auto* problem : plain) {
-    out += "<li><strong>" + in_html(problem->subject) + "</strong>: " + in_html(problem->reason);
-    if (!problem->fix.empty())
-      out += "<br><span class=\"quiet\">" + in_html(problem->fix) + "</span>";
-    out += "</li>\n";
-  }
-  if (!plain.empty()) out += "</ul>\n";
+  put_plain(plain, standing, out);
   for (const auto& problem : problems) {
     if (problem.scenario == nullptr) continue;
     if (blocks == kBlocksMax) {
       further.push_back(&problem);
     } else {
       ++blocks;
-      put_block(problem, out);
+      put_block(problem, standing, out);
     }
   }
-  if (!further.empty()) {
-    out += "<h3>" + counted(further.size(), "more scenario") + "</h3>\n" +
-           table_head({"verdict", "scenario", "reason", "see it again"});
-    for (const auto* problem : further) {
-      out += "<tr><td>" + verdict_html(name_of(problem->verdict)) + "</td>" +
-             cell_html(problem->subject) + cell_html(problem->reason) + cell_html(problem->fix) +
-             "</tr>\n";
-    }
-    out += kTableEnd;
-  }
+  put_further(further, standing, out);
   out += "</section>\n";
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/pages/facts.hpp"
+#include "reports/pages/standing.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -25,8 +26,17 @@ std::string count_html(std::string_view number);
 std::string table_head(const std::vector<std::string>& columns);
 inline constexpr const char* kTableEnd = "</tbody></table></div>\n";
 
+/// Returns the letters of a strip as cells, one per report.
+std::string strip_html(std::string_view letters);
+/// Returns the status of a problem, with a space before it; empty if it is not known.
+std::string status_html(const Standing& standing, const std::string& subject);
+
 /// All problems: a block for each scenario, the worst first.
-void put_problems(const Report& report, const std::vector<Problem>& problems, std::string& out);
+void put_problems(const Report& report, const std::vector<Problem>& problems,
+                  const Standing& standing, std::string& out);
+/// What was a problem before, and how everything ended in the earlier reports. Writes nothing
+/// without earlier reports.
+void put_history(const Standing& standing, std::string& out);
 /// Writes which kinds of evidence the report has, and what it does not claim.
 void put_evidence(const Report& report, bool open, std::string& out);
 void put_properties(const Report& report, std::string& out);

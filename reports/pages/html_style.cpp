@@ -37,6 +37,16 @@ dd { margin: 0; }
 .v.fail, .v.survived, .v.unsupported { color: var(--bad); }
 .v.inconclusive { color: var(--unsure); }
 .v.not { color: var(--quiet); }
+.status { border: 1px solid currentColor; border-radius: .25rem; padding: 0 .35rem; font-size: .85em; font-weight: 600;
+  white-space: nowrap; }
+.status.new { color: var(--bad); }
+.status.rare { color: var(--unsure); }
+.status.ongoing { color: var(--quiet); }
+.strip { display: inline-flex; flex-wrap: wrap; font-family: ui-monospace, monospace; font-size: .9em; }
+.cell { min-width: 1.3em; text-align: center; border: 1px solid var(--rule); border-bottom: 3px solid var(--rule); }
+.cell.P { border-bottom-color: var(--good); }
+.cell.F { border-bottom-color: var(--bad); font-weight: 700; }
+.cell.I { border-bottom-color: var(--unsure); }
 article { background: var(--card); border-left: .3rem solid var(--bad); padding: .5rem 1rem 1rem;
   margin: 1rem 0; }
 article.inconclusive { border-left-color: var(--unsure); }
@@ -96,6 +106,12 @@ rect.frame { fill: none; stroke: var(--quiet); stroke-dasharray: 2 3; }
 rect.wrong { fill: none; stroke: var(--bad); stroke-width: 3; }
 polyline.cross { stroke: var(--bad); stroke-width: 2.5; }
 polyline.under { stroke: var(--page); stroke-width: 5.5; }
+rect.generation { fill: none; stroke: var(--ink); stroke-width: 1; fill-opacity: .45; }
+rect.kept { fill: var(--continued); }
+rect.pruned { stroke: var(--quiet); }
+rect.replaced { fill: var(--cut); }
+rect.damaged { fill: var(--failed); stroke-width: 2; }
+rect.unfinished { stroke: var(--bad); stroke-dasharray: 4 3; stroke-width: 1.5; }
 rect.life { stroke: var(--ink); stroke-width: .5; }
 rect.ran { fill: var(--ran); }
 rect.continued { fill: var(--continued); }
@@ -106,12 +122,6 @@ rect.failed { fill: var(--failed); stroke-width: 1.5; }
 footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem; font-size: .85rem; color: var(--quiet); }
 @media (max-width: 40rem) { body { padding: .75rem; } article { padding: .5rem .6rem .75rem; }
   td { max-width: 16rem; } figure { padding-right: 0; } }
-rect.generation { fill: none; stroke: var(--ink); stroke-width: 1; fill-opacity: .45; }
-rect.kept { fill: var(--continued); }
-rect.pruned { stroke: var(--quiet); }
-rect.replaced { fill: var(--cut); }
-rect.damaged { fill: var(--failed); stroke-width: 2; }
-rect.unfinished { stroke: var(--bad); stroke-dasharray: 4 3; stroke-width: 1.5; }
 @media print { :root { --page: #fff; --card: #fff; --ink: #000; --quiet: #444; --rule: #999; --good: #00543e;
     --bad: #a02000; --unsure: #5c4200; } body { max-width: none; font-size: 10pt; }
   nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; } }

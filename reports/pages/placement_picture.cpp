@@ -327,9 +327,11 @@ std::string placement_figures(const Failure& failure) {
   if (!failure.placement || !is_drawable(failure.placement->shape)) return "";
   const TensorPlacement& placement = *failure.placement;
   std::string figures;
-  if (placement.saved) figures += cut_figure(placement, *placement.saved, failure.life, "Saved by");
+  if (placement.saved) {
+    figures += cut_figure(placement, *placement.saved, failure.life, "At the save of");
+  }
   if (placement.loaded) {
-    figures += cut_figure(placement, *placement.loaded, failure.life, "Loaded by");
+    figures += cut_figure(placement, *placement.loaded, failure.life, "At the load of");
   }
   return figures.empty() ? "" : "<div>" + figures + "</div>\n";
 }

@@ -72,11 +72,17 @@ void add_head(const Report& report, const std::vector<Problem>& problems, const 
   out.add(text + "\n");
 }
 
-void add_problems(const std::vector<Problem>& problems, Bounded& out) {
+void add_problems(const std::vector<Problem>& problems, const Standing& standing, Bounded& out) {
   std::vector<std::string> rows;
   for (const auto& problem : problems) {
-    std::string row = "<details><summary>" + name_of(problem.verdict) + ": " +
-                      said(problem.subject) + "</summary>\n\n" + said(problem.reason) + "\n\n";
+    const auto status = standing.status_of(problem.subject);
+    std::string row = "<details><summary>" + name_of(problem.verdict) +
+                      (status ? " (" + name_of(*status) + ")" : "") + ": " + said(problem.subject) +
+                      "</summary>\n\n" + said(problem.reason) + "\n\n";
+    if (status) {
+      row +=
+          "Oldest report to this one: " + monospaced(standing.letters_of(problem.subject)) + "\n\n";
+    }
     if (problem.scenario != nullptr && problem.scenario->first_difference) {
       const auto& first = *problem.scenario->first_difference;
       row += "First difference: rank " + std::to_string(first.rank) + ", key " +
@@ -92,6 +98,14 @@ void add_problems(const std::vector<Problem>& problems, Bounded& out) {
     rows.push_back(row + "</details>\n\n");
   }
   out.add_rows("#### What speaks against it\n\n", rows, "");
+}
+
+void add_resolved(const Standing& standing, Bounded& out) {
+  std::vector<std::string> rows;
+  for (const auto& [subject, letters] : standing.resolved()) {
+    rows.push_back("| " + said(subject) + " | " + monospaced(letters) + " |\n");
+  }
+  out.add_rows("#### Resolved\n\n| what | oldest report to this one |\n|---|---|\n", rows, "\n");
 }
 
 void add_evidence(const Report& report, Bounded& out) {
@@ -156,11 +170,13 @@ void add_scenarios(const Report& report, Bounded& out) {
 }  // namespace
 
 std::string to_summary(const Report& report, const std::string& report_sha256,
-                       std::size_t bytes_max) {
+                       std::span<const PastReport> earlier, std::size_t bytes_max) {
+  const Standing standing(report, earlier);
   const auto problems = problems_of(report);
   Bounded out(bytes_max);
   add_head(report, problems, report_sha256, out);
-  add_problems(problems, out);
+  add_problems(problems, standing, out);
+  add_resolved(standing, out);
   add_evidence(report, out);
   add_parts(report, out);
   add_scenarios(report, out);

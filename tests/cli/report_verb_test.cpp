@@ -43,6 +43,7 @@ reports::Report whole_report() {
       .rank = 1,
       .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}},
       .placement = reports::sample_placement()};
+  report.properties[0].code = "HANG";
   report.scenarios[1].generations = {
       {.step = 2, .life = 0, .state = "pruned", .loaded_by = {1}, .skipped_by = {2}}};
   return report;
@@ -154,6 +155,70 @@ TEST(ReportVerb, warns_of_each_field_that_it_does_not_know) {
             "warning: " + out.path() + "/report.json: the unknown field 'later' is not read\n");
 }
 
+/// Writes a report whose first scenario ended with this verdict.
+void write_night(const std::string& directory, reports::Verdict verdict, const std::string& day) {
+  reports::Report report = reports::sample_report();
+  report.started = "2026-01-" + day + "T00:00:00Z";
+  report.scenarios[0].verdict = verdict;
+  if (verdict == reports::Verdict::kFail) report.scenarios[0].code = "HANG";
+  report.verdict = overall(report);
+  write_text(directory + "/report.json", to_json(report));
+}
+
+TEST(ReportVerb, history_marks_what_is_new_ongoing_rare_or_resolved) {
+  using reports::Verdict;
+  const TemporaryDirectory out;
+  const auto night = [&](const std::string& day) { return out.path() + "/nights/" + day; };
+  write_night(night("01"), Verdict::kPass, "01");
+  write_night(night("02"), Verdict::kFail, "02");
+  write_night(night("03"), Verdict::kPass, "03");
+  write_night(night("04"), Verdict::kFail, "04");
+  const auto page = [&](const std::string& of, const std::vector<std::string>& history) {
+    std::vector<std::string> words = {"report", night(of), "--out", out.path() + "/pages"};
+    for (const auto& one : history) words.insert(words.end(), {"--history", one});
+    const auto result = run_program(words);
+    EXPECT_EQ(result.exit_code, 0) << result.all();
+    return text_of(out.path() + "/pages/report.html");
+  };
+  EXPECT_THAT(page("02", {night("01")}), HasSubstr("one <span class=\"status new\">"));
+  EXPECT_THAT(page("04", {night("02")}), HasSubstr("one <span class=\"status ongoing\">"));
+  EXPECT_THAT(page("04", {night("03"), night("02")}),
+              HasSubstr("one <span class=\"status rare\">"));
+  EXPECT_THAT(page("03", {night("02")}), HasSubstr("<h3>Resolved: 1</h3>"));
+  EXPECT_THAT(page("04", {}), Not(HasSubstr("class=\"status")));
+  // The folder of all of them stands for those that are older.
+  EXPECT_THAT(page("04", {out.path() + "/nights"}), HasSubstr("4 reports</summary>"));
+  EXPECT_THAT(text_of(out.path() + "/pages/summary.md"), HasSubstr("fail (rare): one"));
+  const auto later = run_program({"report", night("03"), "--history", out.path() + "/nights"});
+  EXPECT_THAT(later.err, HasSubstr("because it is not older: " + night("04")));
+  EXPECT_THAT(later.err, Not(HasSubstr(night("03")))) << "itself is no news";
+  const auto annotated =
+      run_program({"report", night("02"), "--annotate", "--history", night("01")});
+  EXPECT_THAT(annotated.out, HasSubstr("fail (new)%3A one"));
+}
+
+TEST(ReportVerb, a_history_that_is_none_is_exit_code_2) {
+  const TemporaryDirectory out;
+  write_night(out.path() + "/now", reports::Verdict::kPass, "02");
+  std::filesystem::create_directories(out.path() + "/empty");
+  write_text(out.path() + "/torn/report.json", "{");
+  reports::Report other = reports::sample_report();
+  other.lane = reports::ReportLane::kMpi;
+  write_text(out.path() + "/mpi/report.json", to_json(other));
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"/empty", "there is no report.json, nor a folder with one"},
+      {"/nowhere", "is absent"},
+      {"/torn", "is cut off"},
+      {"/mpi", "reports of two lanes are not comparable: sim and mpi"}};
+  for (const auto& [name, says] : rows) {
+    const auto result =
+        run_program({"report", out.path() + "/now", "--history", out.path() + name});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_FALSE(std::filesystem::exists(out.path() + "/now/report.html")) << name;
+  }
+}
+
 TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
   const TemporaryDirectory out;
   write_text(out.path() + "/torn/report.json", to_json(whole_report()).substr(0, 1000));
@@ -213,6 +278,10 @@ TEST(ReportPage, works_in_a_browser) {
   EXPECT_THAT(text_of(report("fail/report.html")), HasSubstr("<h4>Where</h4>"));
   write_text(report("whole/report.json"), to_json(whole_report()));
   ASSERT_EQ(run_program({"report", report("whole")}).exit_code, 0);
+  write_night(report("night"), reports::Verdict::kFail, "03");
+  write_night(report("pasts/1"), reports::Verdict::kPass, "01");
+  write_night(report("pasts/2"), reports::Verdict::kFail, "02");
+  ASSERT_EQ(run_program({"report", report("night"), "--history", report("pasts")}).exit_code, 0);
   const char* shots = std::getenv("REPRISE_SHOTS");
   EXPECT_TRUE(succeeds(python + " " REPRISE_SOURCE_DIR "/tests/pages/check_page.py " + out.path() +
                        " " + (shots == nullptr ? "" : shots)));

@@ -682,6 +682,8 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
       {property + "not_run", [](Report& r) { r.properties[0].verdict = kNotRun; }},
       {property + "claims pass, but has a counterexample",
        [](Report& r) { r.properties[0].counterexample = "x"; }},
+      {property + "claims pass, but has the code HANG",
+       [](Report& r) { r.properties[0].code = "HANG"; }},
       {property + "claims pass, but tried no case",
        [](Report& r) {
          r.properties[0].cases = 0;

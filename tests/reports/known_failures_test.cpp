@@ -94,6 +94,17 @@ TEST(KnownFailures, are_accepted_until_their_last_day_and_listed_each_time) {
                                                        {"expires", "2026-03-31"}}));
 }
 
+TEST(KnownFailures, a_property_is_known_by_its_code_and_in_older_reports_by_its_smallest_case) {
+  Report report = failing_report();
+  EXPECT_TRUE(rule(report).accepted()) << "its smallest case says HANG";
+  report.properties[0].code = "HANG";
+  report.properties[0].counterexample = "job: {}\n";
+  EXPECT_TRUE(rule(report).accepted()) << text_of(rule(report));
+  report.properties[0].code = "ZERO_FILL";
+  report.properties[0].counterexample = "proves: \"Once HANG: a job continues.\"\n";
+  expect_said(rule(report), "fails with ZERO_FILL, the known code is HANG");
+}
+
 TEST(KnownFailures, show_nothing_in_a_new_baseline) {
   const GateRuling ruling = rule(failing_report());
   const LaneFloor& shown = ruling.shown.at(ReportLane::kSim);

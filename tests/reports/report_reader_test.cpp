@@ -76,6 +76,7 @@ Report awkward_report() {
   report.scenarios[1].verdict = Verdict::kInconclusive;
   report.properties[0].verdict = Verdict::kFail;
   report.properties[0].counterexample = "dp=1";
+  report.properties[0].code = "HANG";
   report.properties[1].counterexample = "";
   report.mutants[0].caught = false;
   report.project.dirty = true;
@@ -137,6 +138,7 @@ std::string complaint_without(const std::string& at, const std::string& key) {
         "matrix", "coverage", "failure", "placement", "generations"}) {
     if (key == optional) return "";
   }
+  if (key == "code" && at.starts_with("properties[")) return "";
   if (key == "exhaustive") {
     return "r.json: exhaustive_more: has an entry, but 'exhaustive' has none";
   }

@@ -265,6 +265,8 @@ TEST(Shrink, a_mutant_is_found_by_random_cases_and_left_as_a_small_file_that_sho
     ASSERT_TRUE(run.counterexample) << row.mutant;
     EXPECT_EQ(run.result.verdict, Verdict::kFail);
     const Counterexample& found = *run.counterexample;
+    EXPECT_EQ(run.result.code, found.failure.code);
+    EXPECT_FALSE(run.result.code.empty());
     EXPECT_LE(found.scenario.incarnations.size(), 2U) << to_yaml(found.scenario);
     EXPECT_LE(actions_of(found.scenario), row.actions_max) << to_yaml(found.scenario);
     for (const auto& plan : found.scenario.incarnations) {
@@ -288,6 +290,7 @@ TEST(Property, a_run_says_what_it_tried) {
   EXPECT_EQ(run.result.seed, 5U);
   EXPECT_EQ(run.result.verdict, Verdict::kPass);
   EXPECT_FALSE(run.result.counterexample);
+  EXPECT_EQ(run.result.code, "");
   EXPECT_EQ(run.distribution.cases(), 3U);
 }
 

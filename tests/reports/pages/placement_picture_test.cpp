@@ -88,8 +88,8 @@ TEST_F(PlacementPicture, has_one_grid_for_the_save_and_one_for_the_load_with_the
   EXPECT_THAT(hints(1, "part"),
               ElementsAre("rank 0: [0:6, 0:1]", "rank 1: [0:6, 1:2]", "rank 2: [0:6, 2:3]"));
   EXPECT_THAT(texts(1, "middle quiet"), ElementsAre("0", "1", "2", "3", "4")) << "the cuts";
-  EXPECT_THAT(captions_[0], HasSubstr("Saved by life 0 (tp2): w of shape [6, 4]"));
-  EXPECT_THAT(captions_[1], HasSubstr("Loaded by life 1 (tp2)"));
+  EXPECT_THAT(captions_[0], HasSubstr("At the save of life 0 (tp2): w of shape [6, 4]"));
+  EXPECT_THAT(captions_[1], HasSubstr("At the load of life 1 (tp2)"));
   EXPECT_THAT(captions_[1], HasSubstr("1 more part."));
 }
 

@@ -68,7 +68,7 @@ TEST(Summary, is_never_longer_than_asked_and_never_cuts_in_silence) {
   const auto whole = to_summary(report, "");
   EXPECT_THAT(whole, Not(HasSubstr("Cut for")));
   for (std::size_t most = 1024; most < whole.size(); most += 997) {
-    const std::string text = to_summary(report, "", most);
+    const std::string text = to_summary(report, "", {}, most);
     EXPECT_LE(text.size(), most);
     EXPECT_THAT(text, HasSubstr("Cut for want of room"));
     EXPECT_EQ(count_of(text, "<details>"), count_of(text, "</details>")) << most;
