@@ -231,6 +231,7 @@ class RunVerb final : public Verb {
                   "the options of the training job");
     }
     request.jobs = static_cast<std::size_t>(jobs_);
+    request.timelines = !report_.empty();
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
                        .keep = save_.empty() ? keep_ : save_,

@@ -19,6 +19,7 @@
 #include "driver/record/build_info.hpp"
 #include "driver/record/judgement.hpp"
 #include "driver/record/past.hpp"
+#include "driver/runs/failure_timelines.hpp"
 #include "driver/runs/machine.hpp"
 #include "driver/runs/run_jobs.hpp"
 #include "driver/trace/scenario_trace.hpp"
@@ -316,6 +317,9 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
     if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
     watch(progress);
   });
+  if (request.timelines && request.lane == LaneKind::kSim) {
+    add_timelines(scenarios, request, report);
+  }
   report.interrupted = request.interrupted();
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});

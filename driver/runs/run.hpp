@@ -52,6 +52,8 @@ struct RunRequest {
   std::function<bool()> interrupted = [] { return false; };
   /// Gets what the ranks of each scenario on the simulated lane did; null if there is no trace.
   TraceFile* trace = nullptr;
+  /// If true, the failures of scenarios on the simulated lane get a timeline.
+  bool timelines = false;
 };
 
 /// Called when a scenario starts, from any thread, but never by two threads at once.

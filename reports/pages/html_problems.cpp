@@ -84,7 +84,7 @@ void put_block(const Problem& problem, std::string& out) {
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(result.replay, out);
   if (result.failure) put_failure(*result.failure, out);
-  out += lives_figure(result) + ranks_figure(result);
+  out += lives_figure(result) + ranks_figure(result) + spacetime_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);
   const std::string loss = loss_figure(result);

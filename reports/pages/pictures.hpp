@@ -11,6 +11,10 @@ namespace reprise::reports {
 /// The lives of a scenario over the steps that they trained, and its planned faults.
 std::string lives_figure(const ScenarioResult& result);
 
+/// What the ranks did at the end of the life that failed, if the report has it: ranks as columns,
+/// virtual time downwards.
+std::string spacetime_figure(const ScenarioResult& result);
+
 /// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.
 std::string ranks_figure(const ScenarioResult& result);
 
