@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include "cli/interrupts.hpp"
@@ -20,6 +21,7 @@
 #include "driver/runs/heap_order.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
+#include "driver/trace/trace_file.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"
 
@@ -40,6 +42,7 @@ class RunVerb final : public Verb {
            "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
+           "  reprise run scenarios -k ep2 --trace ep2.pftrace   to look at in ui.perfetto.dev\n"
            "  reprise run scenarios --list                     names and tags; runs nothing\n"
            "  reprise run scenarios -k 'ep2 and not mimo' --not-tag gpu-shared\n"
            "  reprise run mine --dry-run                       checks files, says what would run\n"
@@ -76,6 +79,8 @@ class RunVerb final : public Verb {
               "write report.json, junit.xml, report.html and summary.md there")
         .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
         .text(record_, "--record", "DIR", "write each scenario with its result there")
+        .text(trace_, "--trace", "FILE",
+              "lane sim: write what every rank did there, in virtual time, as a Perfetto trace")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of --rows")
         .number(rows_, "--rows", 0, "run at most N rows of each table, drawn by the seed; 0: all")
@@ -125,6 +130,8 @@ class RunVerb final : public Verb {
     for (const auto& directory : {report_, record_, keep_, save_}) {
       if (!directory.empty()) driver::require_writable(directory);
     }
+    std::optional<driver::TraceFile> trace;
+    if (!trace_.empty()) request.trace = &trace.emplace(trace_);
     request.interrupted = [&interrupts] { return interrupts.came(); };
     auto report = run_with_status(console, scenarios, request);
     driver::add_unreadable(catalogue.unreadable, report);
@@ -134,6 +141,10 @@ class RunVerb final : public Verb {
       for (auto& result : report.scenarios) result.replay += " " + said;
     }
     print(console, scenarios, report);
+    if (trace) {
+      trace->finish();
+      console.out << "trace: " << trace_ << '\n';
+    }
     if (report.interrupted) print_what_is_left(console, request);
     if (!record_.empty()) record(scenarios, request, report);
     if (repetition_failed_) std::rethrow_exception(repetition_failed_);
@@ -202,6 +213,7 @@ class RunVerb final : public Verb {
     const std::string& kept = request.options.keep;
     if (!kept.empty()) left.push_back("the checkpoints of what ran, in " + kept);
     if (!report_.empty()) left.push_back("the report of what ran, in " + report_);
+    if (!trace_.empty()) left.push_back("the trace of what ran, in " + trace_);
     for (const auto& scratch : driver::scratch_directories()) {
       left.push_back("a scratch directory to delete, " + scratch);
     }
@@ -220,6 +232,7 @@ class RunVerb final : public Verb {
                          names_,
                          not_tags_};
     require_options_of(request.lane);
+    require_trace_of(request.lane);
     if (!save_.empty() && !keep_.empty()) {
       throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
     }
@@ -229,6 +242,7 @@ class RunVerb final : public Verb {
                   "the options of the training job");
     }
     request.jobs = static_cast<std::size_t>(jobs_);
+    request.timelines = !report_.empty();
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
                        .keep = save_.empty() ? keep_ : save_,
@@ -256,6 +270,13 @@ class RunVerb final : public Verb {
                   "the lane program runs other people's programs: leave out --double, --mutant and "
                   "the options of the training job");
     }
+  }
+
+  /// Throws USAGE unless the lane has a recorder. Ranks that are processes have none.
+  void require_trace_of(driver::LaneKind lane) const {
+    if (trace_.empty() || lane == driver::LaneKind::kSim) return;
+    throw Error(Code::kUsage, "--trace records the virtual time of the lane sim; the lane " +
+                                  lane_ + " has processes, whose calls nobody records");
   }
 
   std::string checked_python() const {
@@ -371,6 +392,7 @@ class RunVerb final : public Verb {
   std::string save_;
   driver::FieldOptions options_;
   std::int64_t save_interval_ = 0;
+  std::string trace_;
   std::string mutant_;
   std::string tag_;
   std::vector<std::string> not_tags_;

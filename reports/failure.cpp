@@ -1,6 +1,8 @@
 #include "reports/failure.hpp"
 
+#include <array>
 #include <sstream>
+#include <utility>
 
 #include "reports/report.hpp"
 
@@ -27,7 +29,27 @@ std::string text_of(const Consequence& follows, const std::optional<std::size_t>
          follows.text;
 }
 
+constexpr std::array<std::pair<TimelineKind, std::string_view>, 7> kTimelineKinds = {
+    {{TimelineKind::kPhase, "phase"},
+     {TimelineKind::kStep, "step"},
+     {TimelineKind::kStore, "store"},
+     {TimelineKind::kCollective, "collective"},
+     {TimelineKind::kCommit, "commit"},
+     {TimelineKind::kFault, "fault"},
+     {TimelineKind::kEnd, "end"}}};
+
 }  // namespace
+
+std::string name_of(TimelineKind kind) {
+  return std::string(kTimelineKinds.at(static_cast<std::size_t>(kind)).second);
+}
+
+std::optional<TimelineKind> timeline_kind_named(std::string_view name) {
+  for (const auto& [kind, own] : kTimelineKinds) {
+    if (own == name) return kind;
+  }
+  return std::nullopt;
+}
 
 std::string element_text(const std::string& key, const std::vector<std::int64_t>& index) {
   if (index.empty()) return key;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise::reports {
@@ -44,6 +45,52 @@ struct TensorPlacement {
   std::optional<TensorCut> loaded = {};  ///< empty if no later life loads the tensor
 };
 
+/// What an event of a timeline is. A phase, a step of a protocol, a call to the store and a
+/// collective take a while; a commit of a checkpoint, a fault and the end of a rank do not.
+enum class TimelineKind : std::uint8_t {
+  kPhase,
+  kStep,
+  kStore,
+  kCollective,
+  kCommit,
+  kFault,
+  kEnd
+};
+/// Returns "phase", "step", "store", "collective", "commit", "fault" or "end".
+std::string name_of(TimelineKind kind);
+/// Returns the kind with that name; empty if there is none.
+std::optional<TimelineKind> timeline_kind_named(std::string_view name);
+
+/// Something that ranks of a life did, or that happened to them. Times are virtual, from the begin
+/// of the life.
+struct TimelineEvent {
+  TimelineKind kind = TimelineKind::kPhase;
+  std::string name = {};    ///< of the phase, the step, the calls or the fault; how a rank ended
+  std::string detail = {};  ///< a group, a path, or why
+  struct Part {
+    std::int32_t rank = 0;
+    std::uint64_t begin_ns = 0;  ///< when the rank began, or came to the collective
+  };
+  std::vector<Part> ranks = {};  ///< several only for a collective
+  std::uint64_t end_ns = 0;
+  std::vector<std::int32_t> missing = {};  ///< ranks for which a collective waited in vain
+  bool cut = false;                        ///< true if it did not end by itself
+};
+
+struct TimelineRank {
+  std::int32_t rank = 0;
+  std::string place = {};  ///< its place in the layout, such as "tp1 pp1"
+};
+
+/// The end of a life, for a space-time diagram.
+struct Timeline {
+  std::size_t life = 0;
+  std::vector<TimelineRank> ranks = {};  ///< by number
+  std::uint64_t ranks_left_out = 0;
+  std::vector<TimelineEvent> events = {};  ///< by their ends
+  std::uint64_t events_left_out = 0;       ///< number of earlier ones
+};
+
 /// Fields that are not known are empty. `key`, `index` and the values describe one element: the
 /// first difference, if the guilty rank has one. Otherwise only `key` may be known.
 struct Failure {
@@ -63,6 +110,7 @@ struct Failure {
   std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
   /// Empty if no wrong tensor is known, and in reports of versions that did not write it.
   std::optional<TensorPlacement> placement = {};
+  std::optional<Timeline> timeline = {};  ///< empty if nobody recorded the life
 };
 
 /// A field of a failure, for people.

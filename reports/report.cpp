@@ -100,6 +100,32 @@ Json to_json_value(const TensorPlacement& placement) {
           {"loaded", placement.loaded ? to_json_value(*placement.loaded) : Json(nullptr)}};
 }
 
+Json to_json_value(const TimelineEvent::Part& part) {
+  return {{"rank", part.rank}, {"begin_ns", part.begin_ns}};
+}
+
+Json to_json_value(const TimelineEvent& event) {
+  return {{"kind", name_of(event.kind)},
+          {"name", event.name},
+          {"detail", event.detail},
+          {"ranks", array_of(event.ranks, to_json_value)},
+          {"end_ns", event.end_ns},
+          {"missing", event.missing},
+          {"cut", event.cut}};
+}
+
+Json to_json_value(const TimelineRank& rank) {
+  return {{"rank", rank.rank}, {"place", rank.place}};
+}
+
+Json to_json_value(const Timeline& timeline) {
+  return {{"life", timeline.life},
+          {"ranks", array_of(timeline.ranks, to_json_value)},
+          {"ranks_left_out", timeline.ranks_left_out},
+          {"events", array_of(timeline.events, to_json_value)},
+          {"events_left_out", timeline.events_left_out}};
+}
+
 Json to_json_value(const Failure& failure) {
   Json json = {{"cause", failure.cause},
                {"life", value_or_null(failure.life)},
@@ -114,7 +140,8 @@ Json to_json_value(const Failure& failure) {
                {"loaded", failure.loaded},
                {"comes_from", failure.comes_from},
                {"consequences", array_of(failure.consequences, to_json_value)},
-               {"consequences_left_out", failure.consequences_left_out}};
+               {"consequences_left_out", failure.consequences_left_out},
+               {"timeline", failure.timeline ? to_json_value(*failure.timeline) : Json(nullptr)}};
   if (failure.placement) json["placement"] = to_json_value(*failure.placement);
   return json;
 }

@@ -137,6 +137,44 @@ std::optional<TensorPlacement> placement_at(const JsonField& failure) {
   return placement;
 }
 
+TimelineEvent::Part timeline_part_at(const JsonField& node) {
+  return {.rank = node.at("rank").small_integer(), .begin_ns = node.at("begin_ns").count()};
+}
+
+TimelineEvent timeline_event_at(const JsonField& node) {
+  const JsonField word = node.at("kind");
+  const auto kind = timeline_kind_named(word.text());
+  if (!kind) {
+    word.refuse("'" + word.text() +
+                "' is no kind of event; there are: phase, step, store, collective, commit, fault, "
+                "end");
+  }
+  TimelineEvent event{.kind = *kind,
+                      .name = node.at("name").text(),
+                      .detail = node.at("detail").text(),
+                      .ranks = all_of(node.at("ranks"), timeline_part_at),
+                      .end_ns = node.at("end_ns").count(),
+                      .cut = node.at("cut").flag()};
+  if (event.ranks.empty()) node.at("ranks").refuse("is empty: an event concerns some rank");
+  for (const auto& rank : node.at("missing").items()) event.missing.push_back(rank.small_integer());
+  return event;
+}
+
+TimelineRank timeline_rank_at(const JsonField& node) {
+  return {.rank = node.at("rank").small_integer(), .place = node.at("place").text()};
+}
+
+/// Reads the field `timeline`; nothing if it is null, or if the report is older than the field.
+std::optional<Timeline> timeline_at(const JsonField& failure) {
+  if (!failure.has("timeline") || failure.at("timeline").is_null()) return std::nullopt;
+  const JsonField node = failure.at("timeline");
+  return Timeline{.life = node.at("life").count(),
+                  .ranks = all_of(node.at("ranks"), timeline_rank_at),
+                  .ranks_left_out = node.at("ranks_left_out").count(),
+                  .events = all_of(node.at("events"), timeline_event_at),
+                  .events_left_out = node.at("events_left_out").count()};
+}
+
 /// Reads the field `failure`; nothing if it is null, or if the report is older than the field.
 std::optional<Failure> failure_at(const JsonField& scenario) {
   if (!scenario.has("failure") || scenario.at("failure").is_null()) return std::nullopt;
@@ -151,7 +189,8 @@ std::optional<Failure> failure_at(const JsonField& scenario) {
                   .comes_from = node.at("comes_from").text(),
                   .consequences = all_of(node.at("consequences"), consequence_at),
                   .consequences_left_out = node.at("consequences_left_out").count(),
-                  .placement = placement_at(node)};
+                  .placement = placement_at(node),
+                  .timeline = timeline_at(node)};
   if (const JsonField life = node.at("life"); !life.is_null()) failure.life = life.count();
   if (const JsonField step = node.at("step"); !step.is_null()) failure.step = step.integer();
   if (const JsonField rank = node.at("rank"); !rank.is_null()) failure.rank = rank.small_integer();

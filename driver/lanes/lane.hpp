@@ -16,6 +16,7 @@
 #include "reprise/store.hpp"
 #include "sim/fibers/fiber_chooser.hpp"
 #include "sim/mutants/seam_watch.hpp"
+#include "sim/world/recording.hpp"
 
 namespace reprise::driver {
 
@@ -44,6 +45,9 @@ struct LaneOptions {
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
   /// If set, a run on the simulated lane without a mutant adds the decisions that it asks.
   std::shared_ptr<sim::SeamSet> asked_seams = {};
+  /// Receives what the ranks of each life on the simulated lane did, when the life has ended; if
+  /// null, nothing is recorded.
+  std::function<void(std::size_t incarnation, sim::Recording recording)> recorded = {};
 };
 
 /// Runs the incarnations of one scenario.

@@ -147,7 +147,7 @@ class RankProgram {
         caches_(scenario_.checkpoint.plans),
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
-        in_flight_(rank_ports_.unmetered(), part.log, broken_),
+        in_flight_(rank_ports_.unmetered(), {part.log, part.recorder}, broken_),
         saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight),
                [this](const Ports& ports, std::shared_ptr<Communicator> group,
                       const StateDict& state, SaveSettings options) {

@@ -5,29 +5,39 @@
 namespace reprise::driver {
 namespace {
 
-/// Makes the log mark the events of a save with the step of that save.
+/// Tells the watchers, for each event of a save, the step of that save.
 class TraceOfSave final : public Trace {
  public:
-  TraceOfSave(Trace& inner, PhaseLog* log, Step step) : inner_(inner), log_(log), step_(step) {}
+  TraceOfSave(const Ports& inner, SaveWatchers watchers, Step step)
+      : inner_(inner.trace), rank_(inner.fabric.rank()), watchers_(watchers), step_(step) {}
 
   void event(const TraceEvent& event) override {
-    if (log_ != nullptr) log_->within(step_);
+    within(step_);
     inner_.event(event);
-    if (log_ != nullptr) log_->within({});
+    within({});
+  }
+  void ended() {
+    if (watchers_.recorder != nullptr) watchers_.recorder->save_ended(rank_, step_);
   }
 
  private:
+  void within(std::optional<Step> save) {
+    if (watchers_.log != nullptr) watchers_.log->within(save);
+    if (watchers_.recorder != nullptr) watchers_.recorder->within(rank_, save);
+  }
+
   Trace& inner_;
-  PhaseLog* log_;
+  GlobalRank rank_;
+  SaveWatchers watchers_;
   Step step_;
 };
 
 }  // namespace
 
 struct SavesInFlight::OneSave {
-  OneSave(const Ports& inner, PhaseLog* log, Step step, std::vector<std::string>& broken)
+  OneSave(const Ports& inner, SaveWatchers watchers, Step step, std::vector<std::string>& broken)
       : meter(inner),
-        trace(meter.ports().trace, log, step),
+        trace(meter.ports(), watchers, step),
         protocol(Protocol::kSave, trace, broken),
         ports{meter.ports().store, meter.ports().fabric, meter.ports().device, meter.ports().tasks,
               protocol} {}
@@ -38,20 +48,24 @@ struct SavesInFlight::OneSave {
   Ports ports;
 };
 
-SavesInFlight::SavesInFlight(const Ports& inner, PhaseLog* log, std::vector<std::string>& broken)
-    : inner_(inner), log_(log), broken_(broken) {}
+SavesInFlight::SavesInFlight(const Ports& inner, SaveWatchers watchers,
+                             std::vector<std::string>& broken)
+    : inner_(inner), watchers_(watchers), broken_(broken) {}
 SavesInFlight::~SavesInFlight() = default;
 
 const Ports& SavesInFlight::begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                                   const StateDict& saved) {
-  OneSave& save = saves_.try_emplace(number, inner_, log_, step, broken_).first->second;
+  OneSave& save = saves_.try_emplace(number, inner_, watchers_, step, broken_).first->second;
   save.meter.set_own(own, saved);
   return save.ports;
 }
 
 void SavesInFlight::returned(std::size_t number) { saves_.at(number).protocol.returned(); }
 
-void SavesInFlight::end(std::size_t number) { saves_.erase(number); }
+void SavesInFlight::end(std::size_t number) {
+  saves_.at(number).trace.ended();
+  saves_.erase(number);
+}
 
 std::vector<std::string> SavesInFlight::states() const {
   std::vector<std::string> states;

@@ -1,7 +1,7 @@
 #pragma once
 // Measures how much memory each of a rank's saves in flight uses in addition to the job's own
-// memory, marks each log line of a save with the save's step, and compares the save's trace with
-// the protocol.
+// memory, tells the log and the recorder to which save each event belongs, and compares the save's
+// trace with the protocol.
 
 #include <cstddef>
 #include <map>
@@ -14,14 +14,21 @@
 #include "reprise/ports.hpp"
 #include "reprise/types.hpp"
 #include "sim/faults/memory_meter.hpp"
+#include "sim/world/recorder.hpp"
 
 namespace reprise::driver {
 
+/// Those who are told to which save an event belongs. Each of them may be null.
+struct SaveWatchers {
+  PhaseLog* log = nullptr;
+  sim::Recorder* recorder = nullptr;
+};
+
 class SavesInFlight {
  public:
-  /// All arguments must outlive this object. If `log` is null, nothing is logged. Adds a message to
+  /// `inner`, `broken` and what the watchers point to must outlive this object. Adds a message to
   /// `broken` for each save that breaks the protocol.
-  SavesInFlight(const Ports& inner, PhaseLog* log, std::vector<std::string>& broken);
+  SavesInFlight(const Ports& inner, SaveWatchers watchers, std::vector<std::string>& broken);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
@@ -45,7 +52,7 @@ class SavesInFlight {
   struct OneSave;
 
   const Ports& inner_;
-  PhaseLog* log_;
+  SaveWatchers watchers_;
   std::vector<std::string>& broken_;
   std::map<std::size_t, OneSave> saves_;  ///< keyed by the save's number
 };

@@ -77,6 +77,15 @@ void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
   }
 }
 
+/// Makes the recorder of a life, which also gets the faults that strike.
+sim::Recorder& record_into(std::optional<sim::Recorder>& recorder, sim::FaultBook& faults) {
+  recorder.emplace();
+  faults.watch([&recorder](const sim::FaultState& struck) {
+    recorder->fault(struck.spec.place.rank, name_of(struck.spec.kind), struck.where);
+  });
+  return *recorder;
+}
+
 class SimLane final : public Lane {
  public:
   SimLane(const Scenario& scenario, const LaneOptions& options, MemoryOf memory)
@@ -99,6 +108,8 @@ class SimLane final : public Lane {
     if (options_.schedule) world.schedule = options_.schedule(incarnation);
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
+    std::optional<sim::Recorder> recorder;
+    if (options_.recorded) world.recorder = &record_into(recorder, faults);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
     if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
     // Locks held by faults that pose as another writer.
@@ -125,9 +136,11 @@ class SimLane final : public Lane {
                            .faults = faults,
                            .powers = powers,
                            .log = logged.log(),
+                           .recorder = world.recorder,
                            .processor = memory.processor},
                           own);
         });
+    if (recorder) options_.recorded(incarnation, recorder->take());
     record.asked = sim::AskedCount::on_this_thread() - asked_before;
     if (options_.asked_seams) *options_.asked_seams |= sim::take_asked_seams();
     record.layout = sim::to_string(modules_of(scenario_, incarnation));

@@ -11,6 +11,7 @@
 #include "reprise/ports.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/mutants/mutants.hpp"
+#include "sim/world/recorder.hpp"
 
 namespace reprise::driver {
 
@@ -36,6 +37,8 @@ struct RankPart {
   /// The rank program sets the job's step in this log. The log is also the trace of `ports`, and
   /// thus receives the phases.
   PhaseLog* log = nullptr;
+  /// The rank program tells it to which save the phases belong; null if nothing is recorded.
+  sim::Recorder* recorder = nullptr;
   const Interference* interference = nullptr;
   /// Holds the memory of the job's arrays; `ports.device` copies from and to this memory.
   sim::Processor& processor = sim::host_processor();

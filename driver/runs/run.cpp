@@ -22,8 +22,11 @@
 #include "driver/record/build_info.hpp"
 #include "driver/record/judgement.hpp"
 #include "driver/record/past.hpp"
+#include "driver/runs/failure_timelines.hpp"
 #include "driver/runs/machine.hpp"
 #include "driver/runs/run_jobs.hpp"
+#include "driver/trace/scenario_trace.hpp"
+#include "driver/trace/trace_file.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "properties/ruling_code.hpp"
 #include "reports/lacks.hpp"
@@ -129,10 +132,11 @@ void require_free_places(const std::vector<Scenario>& scenarios, const LaneOptio
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
 /// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
 /// signal.
-ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
+ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request,
+                                      const LaneOptions& options) {
   ScenarioResult result;
   if (!request.interrupted()) {
-    result = run_scenario(scenario, request.lane, request.options);
+    result = run_scenario(scenario, request.lane, options);
     const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
     if (counts || !request.interrupted()) return result;
   }
@@ -141,6 +145,32 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   result.reason = "the run was interrupted";
   result.replay = replay_line(scenario, request.lane, request.options);
   return result;
+}
+
+/// Runs scenario `number` of the request, and adds what its ranks did to the trace if there is one.
+/// `first_life` is the number of its first life among those of all scenarios.
+ScenarioResult run_into_trace(const Scenario& scenario, std::size_t number,
+                              std::uint32_t first_life, const RunRequest& request) {
+  if (request.trace == nullptr) return run_unless_interrupted(scenario, request, request.options);
+  ScenarioTrace trace(scenario, first_life);
+  LaneOptions options = request.options;
+  options.recorded = [&trace](std::size_t incarnation, const sim::Recording& recording) {
+    trace.add(incarnation, recording);
+  };
+  ScenarioResult result = run_unless_interrupted(scenario, request, options);
+  request.trace->add(number, trace.packets());
+  return result;
+}
+
+/// Returns for each scenario the number of its first life among those of all scenarios, from 1.
+std::vector<std::uint32_t> first_lives_of(const std::vector<Scenario>& scenarios) {
+  std::vector<std::uint32_t> firsts;
+  std::uint32_t next = 1;
+  for (const auto& scenario : scenarios) {
+    firsts.push_back(next);
+    next += static_cast<std::uint32_t>(scenario.incarnations.size());
+  }
+  return firsts;
 }
 
 /// Returns how many devices were used. The ranks of a world are assigned to devices round-robin, so
@@ -311,6 +341,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   report.planned = scenarios.size();
   report.scenarios.resize(scenarios.size());
   RunProgress progress{.total = scenarios.size()};
+  const auto first_lives = first_lives_of(scenarios);
   std::mutex mutex;
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
@@ -318,13 +349,16 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
       progress.running = scenarios[i].name;
       watch(progress);
     }
-    report.scenarios[i] = run_unless_interrupted(scenarios[i], request);
+    report.scenarios[i] = run_into_trace(scenarios[i], i, first_lives[i], request);
     const std::lock_guard lock(mutex);
     ++progress.done;
     const Verdict verdict = report.scenarios[i].verdict;
     if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
     watch(progress);
   });
+  if (request.timelines && request.lane == LaneKind::kSim) {
+    add_timelines(scenarios, request, report);
+  }
   report.interrupted = request.interrupted();
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});

@@ -18,6 +18,8 @@ struct PastReport;
 
 namespace reprise::driver {
 
+class TraceFile;
+
 /// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the verdict is
 /// not_run, with the reason.
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
@@ -53,6 +55,10 @@ struct RunRequest {
   /// Called before each scenario. If it returns true, no more scenarios start, and the remaining
   /// ones are reported as not run.
   std::function<bool()> interrupted = [] { return false; };
+  /// Gets what the ranks of each scenario on the simulated lane did; null if there is no trace.
+  TraceFile* trace = nullptr;
+  /// If true, the failures of scenarios on the simulated lane get a timeline.
+  bool timelines = false;
 };
 
 /// Called when a scenario starts, from any thread, but never by two threads at once.

@@ -119,6 +119,22 @@ rect.fell_back { fill: var(--fell); }
 rect.refused { fill: var(--refused); }
 rect.cut_short { fill: var(--cut); stroke-dasharray: 3 2; stroke-width: 1.5; }
 rect.failed { fill: var(--failed); stroke-width: 1.5; }
+svg .strong { font-weight: 600; }
+svg text.a { fill: var(--a); }
+svg text.commit { fill: var(--good); }
+rect.st { stroke: var(--ink); stroke-width: 1; }
+rect.phase { fill: var(--card); }
+rect.step { fill: var(--cut); }
+rect.store { fill: var(--refused); stroke-width: .5; }
+rect.across { fill: var(--a); stroke: var(--a); }
+rect.st.cut { stroke: var(--bad); stroke-width: 2; stroke-dasharray: 4 2; }
+rect.across.cut { fill: var(--page); }
+circle.came { fill: var(--a); }
+circle.missing { fill: var(--page); stroke: var(--bad); stroke-width: 2; r: 5px; }
+polyline.waits { stroke: var(--a); stroke-width: 3; stroke-dasharray: 1 3; }
+polyline.commit { stroke: var(--good); stroke-width: 1.2; }
+polyline.end-of-rank { stroke: var(--bad); stroke-width: 3; }
+polygon.fault { fill: var(--failed); stroke: var(--ink); }
 footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem; font-size: .85rem; color: var(--quiet); }
 @media (max-width: 40rem) { body { padding: .75rem; } article { padding: .5rem .6rem .75rem; }
   td { max-width: 16rem; } figure { padding-right: 0; } }

@@ -17,6 +17,12 @@ std::string look_of(std::string_view look) {
   return look.empty() ? "" : " class=\"" + in_html(look) + "\"";
 }
 
+std::string corners_of(const std::vector<Point>& points) {
+  std::string text = " points=\"";
+  for (const auto& point : points) text += fixed(point.x, 1) + "," + fixed(point.y, 1) + " ";
+  return text + "\"";
+}
+
 }  // namespace
 
 std::string shortest(double value) {
@@ -73,9 +79,13 @@ void Picture::box(Box box, std::string_view look, double opacity, std::string_vi
 void Picture::line(Point from, Point to, std::string_view look) { path({from, to}, look); }
 
 void Picture::path(const std::vector<Point>& points, std::string_view look) {
-  shapes_ += "<polyline" + look_of(look) + " points=\"";
-  for (const auto& point : points) shapes_ += fixed(point.x, 1) + "," + fixed(point.y, 1) + " ";
-  shapes_ += "\"/>";
+  shapes_ += "<polyline" + look_of(look) + corners_of(points) + "/>";
+}
+
+void Picture::shape(const std::vector<Point>& corners, std::string_view look,
+                    std::string_view hint) {
+  shapes_ += "<polygon" + look_of(look) + corners_of(corners);
+  end_shape("polygon", hint);
 }
 
 void Picture::dot(Point at, std::string_view look, std::string_view hint) {

@@ -41,6 +41,8 @@ class Picture {
   void line(Point from, Point to, std::string_view look);
   /// Draws a line through all points.
   void path(const std::vector<Point>& points, std::string_view look);
+  /// Draws a filled shape with these corners.
+  void shape(const std::vector<Point>& corners, std::string_view look, std::string_view hint = "");
   void dot(Point at, std::string_view look, std::string_view hint = "");
   /// Writes text that starts at the point; the classes `end` and `middle` make it end there, or
   /// stand in its middle.

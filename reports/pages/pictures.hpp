@@ -19,6 +19,10 @@ std::string generations_figure(const ScenarioResult& result);
 /// Returns text such as "2 kept, 4 pruned, 1 damaged, 1 skipped".
 std::string generations_text(const ScenarioResult& result);
 
+/// What the ranks did at the end of the life that failed, if the report has it: ranks as columns,
+/// virtual time downwards.
+std::string spacetime_figure(const ScenarioResult& result);
+
 /// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.
 std::string ranks_figure(const ScenarioResult& result);
 

@@ -131,20 +131,23 @@ double FaultBook::result_of(const ResultOf& result, double right) {
     state.reached = true;
     if (!is_wrong_in(spec, result.rank, result.device, result.run)) continue;
     if (!state.fired) {
-      state.where = "iteration " + std::to_string(result.iteration) + ", run " +
-                    std::to_string(result.run) + " on " + std::string(result.device);
+      note_strike(state, "iteration " + std::to_string(result.iteration) + ", run " +
+                             std::to_string(result.run) + " on " + std::string(result.device));
     }
-    state.fired = true;
     return spec.result.fatal ? number_of(spec.result.value) : right * 1000;
   }
   return right;
 }
 
 const FaultSpec* FaultBook::fire(std::size_t index, const std::string& where) {
-  FaultState& state = states_[index];
+  note_strike(states_[index], where);
+  return &states_[index].spec;
+}
+
+void FaultBook::note_strike(FaultState& state, const std::string& where) {
   state.fired = true;
   state.where = where;
-  return &state.spec;
+  if (struck_) struck_(state);
 }
 
 const FaultSpec* FaultBook::pass(GlobalRank rank, const Passage& passage) {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/faults/fault.hpp"
@@ -49,6 +51,9 @@ class FaultBook {
   /// Arms those bad results whose iteration is already known, and no other faults. Throws USAGE for
   /// an impossible fault.
   explicit FaultBook(std::vector<FaultSpec> specs);
+
+  /// Calls `struck` whenever a fault strikes. It must not call the book.
+  void watch(std::function<void(const FaultState&)> struck) { struck_ = std::move(struck); }
 
   /// Called when the program of `rank` reaches the action of fault `index`. Arms the fault if it
   /// belongs to that rank. Matching events are counted from this call on.
@@ -101,10 +106,13 @@ class FaultBook {
   const FaultSpec* pass(GlobalRank rank, const Passage& passage);
   const FaultSpec* fire(std::size_t index, const std::string& where);
 
+  void note_strike(FaultState& state, const std::string& where);
+
   mutable std::mutex mutex_;
   std::deque<FaultState> states_;
   std::vector<std::int64_t> counts_;  ///< for each fault: matching events on its rank so far
   std::map<GlobalRank, Place> places_;
+  std::function<void(const FaultState&)> struck_;
 };
 
 }  // namespace reprise::sim

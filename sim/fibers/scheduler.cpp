@@ -8,11 +8,6 @@
 #include "core/base/codes.hpp"
 
 namespace reprise::sim {
-namespace {
-
-constexpr std::uint64_t kSwitchNs = 1000;  // virtual time that a switch takes
-
-}  // namespace
 
 enum class Scheduler::State : std::uint8_t { kRunnable, kRunning, kBlocked, kDoomed, kEnded };
 
@@ -157,6 +152,11 @@ void Scheduler::require_alive() const {
                 {.rank = fibers_[*current_]->owner});
   }
   throw RankKilled{};
+}
+
+std::size_t Scheduler::running() const {
+  CHECK(current_.has_value());
+  return *current_;
 }
 
 // Ends the wait of a blocked fiber; `wake` is the reason.

@@ -42,6 +42,8 @@ class WaitQueue {
 
 class Scheduler {
  public:
+  static constexpr std::uint64_t kSwitchNs = 1000;  ///< virtual time that a switch takes
+
   /// A run with more than `switches_max` switches counts as a deadlock: some rank polls for an
   /// event that never comes.
   Scheduler(Stream choices, std::uint64_t switches_max, SchedulePlan plan = {});
@@ -71,6 +73,8 @@ class Scheduler {
   /// Throws RankKilled if the running fiber's rank is dead. If that rank is already unwinding,
   /// throws an Error instead, since a destructor that catches Errors must not end the program.
   void require_alive() const;
+  /// Returns the number of the running fiber. Fibers have numbers in the order of their spawn.
+  std::size_t running() const;
 
   // ---- calls from anywhere
 

@@ -25,8 +25,9 @@ std::string to_string(const CollectiveCall& call) {
   return text;
 }
 
-Channel::Channel(Group members)
+Channel::Channel(Group members, std::uint64_t channel_number)
     : group(std::move(members)),
+      number(channel_number),
       name(name_of(group)),
       next(static_cast<std::size_t>(group.size()), 0) {}
 

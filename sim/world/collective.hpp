@@ -40,13 +40,14 @@ struct Rendezvous {
 
 /// The calls of a group, in order. After an error every call fails with that error.
 struct Channel {
-  explicit Channel(Group members);
+  Channel(Group members, std::uint64_t channel_number);
 
   bool complete(std::uint64_t sequence) const;
   /// Returns the members that have not arrived at the call with this number.
   std::vector<GlobalRank> missing(std::uint64_t sequence) const;
 
   Group group;
+  std::uint64_t number;             ///< position among all channels of the network
   std::string name;                 ///< the group as text
   std::vector<std::uint64_t> next;  ///< for each member: number of its next call
   std::map<std::uint64_t, Rendezvous> rounds;

@@ -1,20 +1,22 @@
 #pragma once
 // Holds the state that all ports of one rank share: whether the rank lives, and access to the
-// scheduler and the event log.
+// scheduler, the event log and the recorder.
 
 #include <initializer_list>
 #include <string_view>
 
 #include "sim/fibers/event_log.hpp"
 #include "sim/fibers/scheduler.hpp"
+#include "sim/world/recorder.hpp"
 
 namespace reprise::sim {
 
 class RankLife {
  public:
-  /// Keeps references to the scheduler and the log, which must outlive this object.
-  RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank)
-      : scheduler_(scheduler), log_(log), rank_(rank) {}
+  /// Keeps references to all three, which must outlive this object. Without a recorder, nothing is
+  /// recorded.
+  RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank, Recorder* recorder = nullptr)
+      : scheduler_(scheduler), log_(log), recorder_(recorder), rank_(rank) {}
 
   /// Begins a port call: lets other ranks run, then records the call. Throws if this rank is dead
   /// (see Scheduler::require_alive). No other rank runs during the rest of the call.
@@ -22,6 +24,13 @@ class RankLife {
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.yield();
     log_.record(rank_, kind, where, numbers);
+  }
+  /// The same for a call to the store on `bytes` bytes, which the recorder gets, too.
+  void step_in_store(std::string_view kind, std::string_view path,
+                     std::initializer_list<std::uint64_t> numbers = {}, std::uint64_t bytes = 0) {
+    const std::uint64_t begin_ns = scheduler_.now_ns();
+    step(kind, path, numbers);
+    if (recorder_ != nullptr) recorder_->store(rank_, {kind, path, bytes, begin_ns});
   }
   /// Records a call that does not affect other ranks, without letting other ranks run.
   void note(std::string_view kind, std::string_view where,
@@ -33,10 +42,12 @@ class RankLife {
   bool is_dead() const { return scheduler_.is_dead(rank_); }
   GlobalRank rank() const { return rank_; }
   Scheduler& scheduler() { return scheduler_; }
+  Recorder* recorder() { return recorder_; }  ///< null if nothing is recorded
 
  private:
   Scheduler& scheduler_;
   EventLog& log_;
+  Recorder* recorder_;
   GlobalRank rank_;
 };
 

@@ -15,7 +15,7 @@ class RankReadFile final : public ReadFile {
   std::uint64_t size() const override { return file_->size(); }
   std::optional<Entry> entry() const override { return file_->entry(); }
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
-    life_.step("read", path_, {offset, out.size()});
+    life_.step_in_store("read", path_, {offset, out.size()}, out.size());
     file_->read_at(offset, out);
   }
 
@@ -31,15 +31,15 @@ class RankWriteFile final : public WriteFile {
       : life_(life), file_(std::move(file)), path_(std::move(path)) {}
 
   void write_at(std::uint64_t offset, ByteSpan bytes) override {
-    life_.step("write", path_, {offset, bytes.size(), hash_of(bytes)});
+    life_.step_in_store("write", path_, {offset, bytes.size(), hash_of(bytes)}, bytes.size());
     file_->write_at(offset, bytes);
   }
   void sync() override {
-    life_.step("sync", path_);
+    life_.step_in_store("sync", path_);
     file_->sync();
   }
   void close() override {
-    life_.step("close", path_);
+    life_.step_in_store("close", path_);
     file_->close();
   }
 
@@ -52,62 +52,62 @@ class RankWriteFile final : public WriteFile {
 }  // namespace
 
 std::unique_ptr<ReadFile> RankStore::open(const std::string& path) {
-  life_.step("open", path);
+  life_.step_in_store("open", path);
   return std::make_unique<RankReadFile>(life_, store_.open(path), path);
 }
 
 std::unique_ptr<WriteFile> RankStore::create(const std::string& path) {
-  life_.step("create", path);
+  life_.step_in_store("create", path);
   return std::make_unique<RankWriteFile>(life_, store_.create(path), path);
 }
 
 std::optional<Entry> RankStore::stat(const std::string& path) {
-  life_.step("stat", path);
+  life_.step_in_store("stat", path);
   return store_.stat(path);
 }
 
 std::vector<Entry> RankStore::list(const std::string& directory) {
-  life_.step("list", directory);
+  life_.step_in_store("list", directory);
   return store_.list(directory);
 }
 
 void RankStore::make_directory(const std::string& path) {
-  life_.step("make_directory", path);
+  life_.step_in_store("make_directory", path);
   store_.make_directory(path);
 }
 
 void RankStore::publish(const NameChange& change) {
-  life_.step("rename", change.staged + " -> " + change.name);
+  life_.step_in_store("rename", change.staged + " -> " + change.name);
   store_.publish(change);
 }
 
 void RankStore::replace(const NameChange& change) {
-  life_.step("exchange", change.staged + " <-> " + change.name);
+  life_.step_in_store("exchange", change.staged + " <-> " + change.name);
   store_.replace(change);
 }
 
 void RankStore::put_aside(const NameChange& change) {
-  life_.step("rename", change.name + " -> " + change.staged);
+  life_.step_in_store("rename", change.name + " -> " + change.staged);
   store_.put_aside(change);
 }
 
 void RankStore::remove(const std::string& path) {
-  life_.step("remove", path);
+  life_.step_in_store("remove", path);
   store_.remove(path);
 }
 
 bool RankStore::remove_empty(const std::string& directory) {
-  life_.step("remove_empty", directory);
+  life_.step_in_store("remove_empty", directory);
   return store_.remove_empty(directory);
 }
 
 std::unique_ptr<StoreLock> RankStore::lock(const std::string& path) {
-  life_.step("lock", path);
+  life_.step_in_store("lock", path);
   return store_.lock(path);
 }
 
 void RankStore::sync_directory(const std::string& directory) {
-  life_.step("sync_directory", directory);
+  life_.step_in_store("sync_directory", directory);
   store_.sync_directory(directory);
 }
 

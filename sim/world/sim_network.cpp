@@ -32,7 +32,9 @@ SimNetwork::SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadli
 std::shared_ptr<Channel> SimNetwork::channel(const Group& group, GlobalRank member) {
   const std::size_t occurrence = asked_[{group.members(), member}]++;
   auto& channels = channels_[group.members()];
-  if (occurrence == channels.size()) channels.push_back(std::make_shared<Channel>(group));
+  if (occurrence == channels.size()) {
+    channels.push_back(std::make_shared<Channel>(group, channels_made_++));
+  }
   return channels[occurrence];
 }
 
@@ -41,10 +43,14 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   const auto member = channel.group.rank_of(life.rank());
   CHECK(member.has_value(), life.rank(), channel.group);
   const std::uint64_t sequence = channel.next[static_cast<std::size_t>(member->value)]++;
+  const std::uint64_t begin_ns = scheduler_.now_ns();
   life.step(call.operation, channel.name,
             {sequence, call.root, call.reduction, mine.size(), hash_of(mine)});
+  CollectivePart attendance(life.recorder(), life.rank(),
+                            {call.operation, channel.name, mine.size(), begin_ns});
   if (channel.broken) throw *channel.broken;
   join(channel, *member, sequence, call, mine);
+  attendance.join({channel.number, sequence});
   wait_for_all(life, channel, sequence);
 
   Rendezvous& met = channel.rounds.at(sequence);

@@ -43,6 +43,7 @@ class SimNetwork {
   Scheduler& scheduler_;
   std::optional<std::uint64_t> deadline_after_ns_;
   std::map<std::vector<GlobalRank>, std::vector<std::shared_ptr<Channel>>> channels_;
+  std::uint64_t channels_made_ = 0;
   std::map<std::pair<std::vector<GlobalRank>, GlobalRank>, std::size_t> asked_;
   std::map<GlobalRank, Error> gone_;
 };

@@ -25,6 +25,7 @@ class SimTrace final : public Trace {
   void event(const TraceEvent& event) override {
     life_.note(event.phase, event.detail,
                {event.bytes, event.items, static_cast<std::uint64_t>(event.moment)});
+    if (life_.recorder() != nullptr) life_.recorder()->phase(life_.rank(), event);
     records_.push_back({.phase = std::string(event.phase),
                         .detail = event.detail,
                         .bytes = event.bytes,

@@ -26,7 +26,7 @@ std::string device_of(const WorldOptions& options, GlobalRank rank) {
 struct RankSeat {
   RankSeat(Scheduler& scheduler, EventLog& log, SimNetwork& network, Store& shared_store,
            const WorldOptions& options, GlobalRank rank)
-      : life(scheduler, log, rank),
+      : life(scheduler, log, rank, options.recorder),
         store(life, shared_store),
         fabric(life, network, options.world_size),
         device(life, device_of(options, rank)),
@@ -82,6 +82,7 @@ struct World::State {
     CHECK(options.devices.empty() ||
               options.devices.size() == static_cast<std::size_t>(options.world_size),
           options.devices.size(), options.world_size);
+    if (options.recorder != nullptr) options.recorder->attach(scheduler);
     for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
       seats.push_back(std::make_unique<RankSeat>(scheduler, log, network, shared_store, options,
                                                  GlobalRank{rank}));
@@ -96,6 +97,18 @@ struct World::State {
     } else if (seat.outcome.end == RankEnd::kDefect) {
       network.gone(rank, Error(Code::kPeerFailed, seat.outcome.message));
     }
+    if (options.recorder != nullptr) record_end(seat);
+  }
+
+  void record_end(const RankSeat& seat) {
+    const RankOutcome& outcome = seat.outcome;
+    const GlobalRank rank = seat.life.rank();
+    if (killed.contains(rank)) return;
+    if (outcome.end == RankEnd::kReturned) return options.recorder->returned(rank);
+    const bool hung = outcome.end == RankEnd::kKilled;
+    const auto& error = hung ? scheduler.verdict() : outcome.error;
+    options.recorder->ended(rank, name_of(hung ? RankEnd::kHung : outcome.end),
+                            error ? error->what() : outcome.message);
   }
 
   RunResult result() {
@@ -140,11 +153,13 @@ RunResult World::run(const std::function<void(Ports&, GlobalRank)>& rank_main) {
         [this, &seat](const FiberEnd& end) { state_->ended(*seat, end); });
   }
   state_->scheduler.run();
+  if (state_->options.recorder != nullptr) state_->options.recorder->finish();
   return state_->result();
 }
 
 void World::kill(GlobalRank rank) {
   if (!state_->killed.insert(rank).second) return;
+  if (state_->options.recorder != nullptr) state_->options.recorder->died(rank);
   state_->network.gone(rank, Error(Code::kPeerFailed, "it died", {.rank = rank}));
   state_->scheduler.kill(rank);
 }

@@ -12,6 +12,7 @@
 #include "reprise/error.hpp"
 #include "reprise/ports.hpp"
 #include "sim/fibers/fiber_chooser.hpp"
+#include "sim/world/recorder.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/sim_tasks.hpp"
 #include "sim/world/sim_trace.hpp"
@@ -30,6 +31,8 @@ struct WorldOptions {
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
   SchedulePlan schedule = {};
+  /// Records what the ranks do; null if nothing is recorded. Borrowed until run() returns.
+  Recorder* recorder = nullptr;
 };
 
 enum class RankEnd : std::uint8_t {

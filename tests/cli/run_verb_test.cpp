@@ -234,11 +234,39 @@ TEST(MutantsVerb, a_mutant_of_which_its_scenario_asks_nothing_is_exit_code_3) {
 TEST(RunVerb, where_no_report_can_be_written_is_said_before_anything_runs) {
   const TemporaryDirectory directory;
   std::ofstream(directory.path() + "/file") << "no directory";
-  for (const char* option : {"--report", "--record", "--keep"}) {
+  for (const char* option : {"--report", "--record", "--keep", "--trace"}) {
     const auto result = run_program({"run", kScenario, option, directory.path() + "/file/out"});
     EXPECT_EQ(result.exit_code, 2) << result.all();
     EXPECT_EQ(result.out, "") << option;
     EXPECT_NE(result.err.find(directory.path() + "/file"), std::string::npos) << result.all();
+  }
+}
+
+TEST(RunVerb, a_trace_is_written_at_the_end_and_changes_no_event_hash) {
+  const TemporaryDirectory plain;
+  const TemporaryDirectory traced;
+  const std::string trace = traced.path() + "/t.pftrace";
+  const std::string file = std::string(REPRISE_SOURCE_DIR) + "/scenarios/faults/crash-commit.yaml";
+  const std::vector<std::string> arguments = {"run",    file, "-k",      "after",
+                                              "--rows", "3",  "--report"};
+  const auto run = [&arguments](std::vector<std::string> more) {
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return run_program(more);
+  };
+  ASSERT_EQ(run({plain.path()}).exit_code, 0);
+  const auto result = run({traced.path(), "--trace", trace, "--double", "--jobs", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_NE(result.out.find("trace: " + trace + "\n"), std::string::npos) << result.all();
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(report_of(traced)["scenarios"][i]["event_hash"],
+              report_of(plain)["scenarios"][i]["event_hash"]);
+  }
+  EXPECT_FALSE(std::filesystem::exists(trace + ".tmp"));
+  const std::string bytes = text_of(trace);
+  EXPECT_EQ(bytes.front(), '\x0a') << "field 1 of Perfetto's Trace, with a length";
+  for (const char* text : {"moment=after", "], life 0: dp2", "], life 1: dp2", "rank 1 = dp1",
+                           "fault: crash", "store"}) {
+    EXPECT_NE(bytes.find(text), std::string::npos) << text;
   }
 }
 
@@ -271,6 +299,9 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", kScenario, "--tag", "kore"}, "'kore'"},
       {{"run", kScenario, "--log", "loud"}, "off, info, debug"},
       {{"run", kScenario, "--log", "info", "--lane", "mpi"}, "--report DIR"},
+      {{"run", kScenario, "--trace", "t", "--lane", "mpi"}, "the virtual time of the lane sim"},
+      {{"run", kScenario, "--trace", "t", "--lane", "program"}, "the virtual time of the lane sim"},
+      {{"run", kScenario, "--trace", "/dev/null"}, "the name of a file"},
       {{"run", kScenario + "[k=1]"}, "has no 'each'"},
       {{"run", kScenario, "--ranks", "nosuch"}, "no scenario has the tag 'nosuch'"},
       {{"replay", kScenario, "--seed", "3"}, "--seed goes with --record"},

@@ -63,13 +63,28 @@ TEST(Failure, ranks_in_a_row_are_written_as_ranges) {
 TEST(Failure, stands_in_the_report_and_is_read_again_as_it_was_written) {
   Report report = sample_report();
   report.scenarios[0] = failed();
+  report.scenarios[0].failure->timeline = Timeline{
+      .life = 1,
+      .ranks = {{0, "tp0"}, {1, "tp1"}},
+      .ranks_left_out = 3,
+      .events = {{.kind = TimelineKind::kStore, .name = "write", .ranks = {{0, 5}}, .end_ns = 9},
+                 {.kind = TimelineKind::kCollective,
+                  .name = "barrier",
+                  .detail = "{0 1}",
+                  .ranks = {{0, 9}},
+                  .end_ns = 12,
+                  .missing = {1},
+                  .cut = true}},
+      .events_left_out = 4};
   report.scenarios[1].failure = Failure{};  // nothing is known
   const std::string json = to_json(report);
   EXPECT_EQ(to_json(parse_report(json, "r.json")), json);
   const auto written = nlohmann::json::parse(json)["scenarios"];
   EXPECT_EQ(written[0]["failure"]["coordinates"], "tp1 pp0");
   EXPECT_EQ(written[0]["failure"]["consequences"][0]["ranks"], nlohmann::json({0, 2}));
+  EXPECT_EQ(written[0]["failure"]["timeline"]["events"][1]["missing"], nlohmann::json({1}));
   EXPECT_TRUE(written[1]["failure"]["rank"].is_null());
+  EXPECT_TRUE(written[1]["failure"]["timeline"].is_null());
   EXPECT_TRUE(written[2]["failure"].is_null()) << "it passed";
 }
 
@@ -88,6 +103,38 @@ TEST(Failure, has_a_placement_in_the_report_only_if_it_is_known) {
   ASSERT_TRUE(read.scenarios[1].failure->placement);
   EXPECT_EQ(read.scenarios[1].failure->placement->index, (std::vector<std::int64_t>{4, 1}));
   EXPECT_FALSE(read.scenarios[0].failure->placement);
+}
+
+TEST(Failure, of_a_version_without_timelines_is_read_and_a_damaged_timeline_is_refused) {
+  Report report = sample_report();
+  report.scenarios[0] = failed();
+  report.scenarios[0].failure->timeline =
+      Timeline{.events = {{.kind = TimelineKind::kCommit, .ranks = {{0, 1}}, .end_ns = 1}}};
+  const auto document = nlohmann::json::parse(to_json(report));
+  auto old = document;
+  old["scenarios"][0]["failure"].erase("timeline");
+  EXPECT_FALSE(parse_report(old.dump(), "r.json").scenarios[0].failure->timeline);
+  const auto refused = [&document](const std::string& field, const nlohmann::json& value) {
+    auto damaged = document;
+    damaged["scenarios"][0]["failure"]["timeline"]["events"][0][field] = value;
+    try {
+      parse_report(damaged.dump(), "r.json");
+    } catch (const ReadError& error) {
+      return std::string(error.what());
+    }
+    return std::string("it was read");
+  };
+  EXPECT_NE(refused("kind", "nap").find("'nap' is no kind of event"), std::string::npos);
+  EXPECT_NE(refused("ranks", nlohmann::json::array()).find("events[0].ranks"), std::string::npos);
+  EXPECT_NE(refused("end_ns", -1).find("end_ns"), std::string::npos);
+}
+
+TEST(TimelineKind, has_a_word_that_is_read_back) {
+  for (int number = 0; number <= static_cast<int>(TimelineKind::kEnd); ++number) {
+    const auto kind = static_cast<TimelineKind>(number);
+    EXPECT_EQ(timeline_kind_named(name_of(kind)), kind);
+  }
+  EXPECT_EQ(timeline_kind_named("nap"), std::nullopt);
 }
 
 TEST(Failure, of_a_version_that_did_not_write_it_is_shown_by_code_and_reason) {

@@ -9,6 +9,30 @@
 
 namespace reprise::reports {
 
+/// A life in which rank 1 dies in a commit, and rank 0 waits for it. Rank 2 is left out.
+inline Timeline failing_timeline(const std::string& text) {
+  using enum TimelineKind;
+  return {.life = 1,
+          .ranks = {{0, text}, {1, text}},
+          .ranks_left_out = 1,
+          .events =
+              {{.kind = kPhase, .name = text, .ranks = {{0, 1000}}, .end_ns = 9000},
+               {.kind = kStep, .name = text, .detail = text, .ranks = {{0, 2000}}, .end_ns = 4000},
+               {.kind = kStore, .name = text, .detail = text, .ranks = {{1, 2000}}, .end_ns = 5000},
+               {.kind = kCollective, .name = text, .ranks = {{0, 5000}, {1, 6000}}, .end_ns = 7000},
+               {.kind = kCommit, .name = text, .ranks = {{0, 8000}}, .end_ns = 8000},
+               {.kind = kFault, .name = text, .detail = text, .ranks = {{1, 8500}}, .end_ns = 8500},
+               {.kind = kEnd, .name = text, .detail = text, .ranks = {{1, 8500}}, .end_ns = 8500},
+               {.kind = kCollective,
+                .name = text,
+                .detail = text,
+                .ranks = {{0, 9000}},
+                .end_ns = 60'000'009'000,
+                .missing = {1},
+                .cut = true}},
+          .events_left_out = 5};
+}
+
 inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict) {
   RankResult good{.rank = 0, .loaded_step = 2, .compared = 3, .elements = 10};
   RankResult bad{.rank = 1,
@@ -68,7 +92,8 @@ inline ScenarioResult failing_scenario(const std::string& text, Verdict verdict)
                          .comes_from = text,
                          .consequences = {{.life = 1, .ranks = {0}, .code = text, .text = text}},
                          .consequences_left_out = 2,
-                         .placement = sample_placement(text, text)},
+                         .placement = sample_placement(text, text),
+                         .timeline = failing_timeline(text)},
       .generations = {{.step = 2, .life = 0, .state = "kept", .loaded_by = {1}},
                       {.step = 4, .life = 0, .state = "damaged", .skipped_by = {1}}},
       .faults = {{.kind = text, .rank = 1, .armed = true, .reached = true, .fired = true},

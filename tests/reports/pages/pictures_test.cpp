@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <pugixml.hpp>
+#include <set>
 
 #include "reports/pages/chart.hpp"
 #include "reports/pages/grid.hpp"
@@ -83,6 +85,124 @@ TEST(Pictures, lives_are_as_long_as_their_steps_and_faults_stand_below) {
   }
   EXPECT_THAT(faults,
               ElementsAre("fault: x on rank 1: fired", "fault idle: x on rank 0: not armed"));
+}
+
+/// Returns the texts of one look.
+std::vector<std::string> texts_of(pugi::xml_node svg, const std::string& look) {
+  std::vector<std::string> texts;
+  for (const auto& text : svg.children("text")) {
+    if (text.attribute("class").value() == look) texts.emplace_back(text.child_value());
+  }
+  return texts;
+}
+
+double number_of(pugi::xml_node node, const char* attribute) {
+  return node.attribute(attribute).as_double();
+}
+
+TEST(Spacetime, ranks_are_columns_and_time_runs_downwards) {
+  ScenarioResult result = failing_scenario("x", Verdict::kFail);
+  result.failure->timeline->events[0].name = "commit";
+  pugi::xml_document document;
+  const auto pictures = pictures_in(document, spacetime_figure(result));
+  ASSERT_EQ(pictures.size(), 1U);
+  const auto svg = pictures[0];
+  EXPECT_THAT(texts_of(svg, "strong"), ElementsAre("rank 0", "rank 1", "commit"));
+  const auto phase = svg.find_child_by_attribute("rect", "class", "st phase");
+  const auto step = svg.find_child_by_attribute("rect", "class", "st step");
+  const auto call = svg.find_child_by_attribute("rect", "class", "st store");
+  EXPECT_LT(number_of(phase, "y"), number_of(step, "y"));
+  EXPECT_LT(number_of(step, "y") + number_of(step, "height"),
+            number_of(phase, "y") + number_of(phase, "height"));
+  EXPECT_EQ(number_of(step, "y"), number_of(call, "y")) << "they begin together";
+  EXPECT_GT(number_of(call, "x"), number_of(phase, "x") + 80) << "on another rank";
+  for (const auto& shape : svg.children()) {
+    for (const char* attribute : {"y", "y1", "cy"}) {
+      EXPECT_LE(number_of(shape, attribute), number_of(svg, "height"));
+    }
+  }
+}
+
+TEST(Spacetime, collectives_faults_ends_and_commits_have_shapes_of_their_own) {
+  pugi::xml_document document;
+  const auto pictures =
+      pictures_in(document, spacetime_figure(failing_scenario("x", Verdict::kFail)));
+  ASSERT_EQ(pictures.size(), 1U);
+  const auto svg = pictures[0];
+  const auto whole = svg.find_child_by_attribute("rect", "class", "st across");
+  const auto open = svg.find_child_by_attribute("rect", "class", "st across cut");
+  EXPECT_GT(number_of(whole, "width"), 80);
+  EXPECT_EQ(number_of(open, "width"), number_of(whole, "width")) << "to the missing rank";
+  std::map<std::string, int> shapes;
+  for (const auto& shape : svg.children()) {
+    ++shapes[std::string(shape.name()) + " " + shape.attribute("class").value()];
+  }
+  EXPECT_EQ(shapes["circle came"], 3);
+  EXPECT_EQ(shapes["circle missing"], 1);
+  EXPECT_EQ(shapes["polyline waits"], 3);
+  EXPECT_EQ(shapes["polygon fault"], 1);
+  EXPECT_EQ(shapes["polyline end-of-rank"], 2) << "a cross";
+  EXPECT_EQ(shapes["polyline commit"], 2) << "a double line";
+  EXPECT_THAT(texts_of(svg, "fault"), testing::Contains("missing"));
+}
+
+TEST(Spacetime, long_waits_are_short_and_labels_of_a_rank_do_not_overlap) {
+  ScenarioResult result = failing_scenario("x", Verdict::kFail);
+  auto& events = result.failure->timeline->events;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    events.push_back(
+        {.kind = TimelineKind::kStore, .name = "write", .ranks = {{0, 9000}}, .end_ns = 9001 + i});
+  }
+  pugi::xml_document document;
+  const auto pictures = pictures_in(document, spacetime_figure(result));
+  ASSERT_EQ(pictures.size(), 1U);
+  EXPECT_LT(number_of(pictures[0], "height"), 60 * 15);
+  std::map<double, std::set<double>> labels;
+  std::size_t written = 0;
+  for (const auto& text : pictures[0].children("text")) {
+    if (number_of(text, "x") < 80) continue;  // times
+    labels[number_of(text, "x")].insert(number_of(text, "y"));
+    ++written;
+  }
+  std::size_t different = 0;
+  for (const auto& [x, heights] : labels) {
+    different += heights.size();
+    double before = -100;
+    for (const double y : heights) {
+      EXPECT_GE(y - before, 8);
+      before = y;
+    }
+  }
+  EXPECT_EQ(different, written);
+}
+
+TEST(Spacetime, says_in_words_what_matters_and_what_is_left_out) {
+  ScenarioResult result = failing_scenario("x", Verdict::kFail);
+  result.failure->timeline->events[7].name = "barrier";
+  result.failure->timeline->events[7].detail = "{0 1}";
+  pugi::xml_document document;
+  const std::string figure = spacetime_figure(result);
+  const auto pictures = pictures_in(document, figure);
+  ASSERT_EQ(pictures.size(), 1U);
+  EXPECT_STREQ(pictures[0].child_value("desc"),
+               "at 8 us rank 0: x; at 9 us rank 1: x x (fault); at 9 us rank 1: x x; at 60.000 s "
+               "rank 0: barrier {0 1}, without rank 1");
+  EXPECT_THAT(figure, HasSubstr("5 earlier events left out. 1 more rank left out."));
+}
+
+TEST(Spacetime, of_a_damaged_report_is_drawn_and_of_none_is_not) {
+  ScenarioResult result = failing_scenario("x", Verdict::kFail);
+  result.failure->timeline->events = {{.kind = TimelineKind::kCollective,
+                                       .ranks = {{77, UINT64_MAX}},
+                                       .end_ns = 0,
+                                       .missing = {-1}}};
+  pugi::xml_document document;
+  EXPECT_EQ(pictures_in(document, spacetime_figure(result)).size(), 1U);
+  result.failure->timeline->events.clear();
+  EXPECT_EQ(spacetime_figure(result), "");
+  result.failure->timeline.reset();
+  EXPECT_EQ(spacetime_figure(result), "");
+  EXPECT_EQ(spacetime_figure({}), "");
 }
 
 TEST(Pictures, lives_of_a_damaged_report_are_drawn_too) {

@@ -1,0 +1,177 @@
+#include "sim/world/recorder.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/save/phases.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// True if the slice is a phase or a step of this save, or of none.
+bool is_of(const Slice& slice, std::optional<Step> save) {
+  const bool of_trace = slice.kind == SliceKind::kPhase || slice.kind == SliceKind::kStep;
+  return of_trace && slice.save == save;
+}
+
+/// True if the slice is that of the event's phase or step.
+bool is_slice_of(const Slice& slice, const TraceEvent& event) {
+  if (event.detail.empty()) return slice.kind == SliceKind::kPhase && slice.name == event.phase;
+  return slice.kind == SliceKind::kStep && slice.name == event.detail &&
+         slice.detail == event.phase;
+}
+
+/// True if a slice that has not ended when the event's phase or step begins has failed. The phases
+/// of a save follow one another, except that others begin while its files are written. Steps follow
+/// one another within their phase.
+bool has_failed_before(const Slice& slice, const TraceEvent& event) {
+  if (!event.detail.empty()) return slice.kind == SliceKind::kStep;
+  return slice.name != phase::kWrite || event.phase == phase::kWrite;
+}
+
+auto order_of(const Slice& slice) {
+  return std::tuple(slice.begin_ns, ~slice.end_ns, slice.rank, slice.kind);
+}
+
+}  // namespace
+
+void Recorder::phase(GlobalRank rank, const TraceEvent& event) {
+  if (scheduler_->is_dead(rank)) return;
+  const auto save = save_of(rank);
+  if (event.moment == Moment::kBegin) {
+    close_stale(rank, event);
+    const bool step = !event.detail.empty();
+    begin({.kind = step ? SliceKind::kStep : SliceKind::kPhase,
+           .rank = rank,
+           .fiber = scheduler_->running(),
+           .name = step ? event.detail : std::string(event.phase),
+           .detail = step ? std::string(event.phase) : "",
+           .begin_ns = now(),
+           .save = save});
+    return;
+  }
+  Open& own = open_[rank];
+  const auto open = std::find_if(own.begin(), own.end(), [&](const auto& one) {
+    return is_of(one.second, save) && is_slice_of(one.second, event);
+  });
+  if (open == own.end()) return;
+  open->second.bytes = event.bytes;
+  open->second.items = event.items;
+  close(own, open, false);
+}
+
+void Recorder::close_stale(GlobalRank rank, const TraceEvent& event) {
+  const auto save = save_of(rank);
+  Open& own = open_[rank];
+  for (auto open = own.begin(); open != own.end();) {
+    const bool stale = is_of(open->second, save) && has_failed_before(open->second, event);
+    open = stale ? close(own, open, true) : std::next(open);
+  }
+}
+
+void Recorder::within(GlobalRank rank, std::optional<Step> save) { within_[rank] = save; }
+
+void Recorder::save_ended(GlobalRank rank, Step save) {
+  if (scheduler_->is_dead(rank)) return;
+  Open& own = open_[rank];
+  for (auto open = own.begin(); open != own.end();) {
+    open = is_of(open->second, save) ? close(own, open, true) : std::next(open);
+  }
+}
+
+std::optional<Step> Recorder::save_of(GlobalRank rank) const {
+  const auto found = within_.find(rank);
+  return found == within_.end() ? std::nullopt : found->second;
+}
+
+void Recorder::store(GlobalRank rank, const StoreCall& call) {
+  if (scheduler_->is_dead(rank)) return;
+  keep({.kind = SliceKind::kStore,
+        .rank = rank,
+        .fiber = scheduler_->running(),
+        .name = std::string(call.operation),
+        .detail = std::string(call.path),
+        .begin_ns = call.begin_ns,
+        .end_ns = now(),
+        .bytes = call.bytes});
+}
+
+std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
+  return begin({.kind = SliceKind::kCollective,
+                .rank = rank,
+                .fiber = scheduler_->running(),
+                .name = std::string(call.operation),
+                .detail = std::string(call.group),
+                .begin_ns = call.begin_ns,
+                .bytes = call.bytes});
+}
+
+void Recorder::join(GlobalRank rank, std::uint64_t call, Meeting meeting) {
+  const auto open = open_[rank].find(call);
+  if (open != open_[rank].end()) open->second.meeting = meeting;
+}
+
+void Recorder::leave(GlobalRank rank, std::uint64_t call, bool failed) {
+  if (scheduler_ == nullptr || scheduler_->is_dead(rank)) return;
+  const auto open = open_[rank].find(call);
+  if (open != open_[rank].end()) close(open_[rank], open, failed);
+}
+
+void Recorder::fault(GlobalRank rank, std::string_view kind, std::string_view where) {
+  if (scheduler_->is_dead(rank)) return;
+  instants_.push_back({InstantKind::kFault, rank, now(), std::string(kind), std::string(where)});
+}
+
+void Recorder::died(GlobalRank rank) { ended(rank, "killed", ""); }
+
+void Recorder::ended(GlobalRank rank, std::string_view how, std::string_view why) {
+  close_all(rank);
+  instants_.push_back({InstantKind::kEnd, rank, now(), std::string(how), std::string(why)});
+}
+
+void Recorder::finish() {
+  for (const auto& [rank, own] : open_) close_all(rank);
+  duration_ns_ = now();
+  scheduler_ = nullptr;
+}
+
+Recording Recorder::take() {
+  Recording recording{
+      .slices = {std::make_move_iterator(kept_.begin()), std::make_move_iterator(kept_.end())},
+      .instants = std::move(instants_),
+      .duration_ns = duration_ns_,
+      .left_out = left_out_};
+  std::stable_sort(recording.slices.begin(), recording.slices.end(),
+                   [](const Slice& a, const Slice& b) { return order_of(a) < order_of(b); });
+  return recording;
+}
+
+std::uint64_t Recorder::begin(Slice slice) {
+  Open& own = open_[slice.rank];
+  own.emplace(++begun_, std::move(slice));
+  return begun_;
+}
+
+Recorder::Open::iterator Recorder::close(Open& own, Open::iterator open, bool cut) {
+  open->second.end_ns = now();
+  open->second.cut = cut;
+  keep(std::move(open->second));
+  return own.erase(open);
+}
+
+void Recorder::close_all(GlobalRank rank) {
+  Open& own = open_[rank];
+  while (!own.empty()) close(own, own.begin(), true);
+}
+
+void Recorder::keep(Slice slice) {
+  kept_.push_back(std::move(slice));
+  if (kept_.size() <= slices_max_) return;
+  kept_.pop_front();
+  ++left_out_;
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,70 @@
+#pragma once
+// What the ranks of one simulated life did, in virtual time. A trace and a diagram are made of it.
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/types.hpp"
+
+namespace reprise::sim {
+
+enum class SliceKind : std::uint8_t {
+  kPhase,       ///< a phase of the engine
+  kStep,        ///< a step of a protocol, within a phase
+  kCollective,  ///< a collective call, from its begin until its result or its error
+  kStore,       ///< a call to the store
+};
+
+/// Identifies a collective call: the same for all ranks that take part in it.
+struct Meeting {
+  std::uint64_t channel = 0;   ///< number of the communicator in this life
+  std::uint64_t sequence = 0;  ///< number of the call on that communicator
+
+  friend auto operator<=>(const Meeting&, const Meeting&) = default;
+};
+
+/// Something that a rank did for a while.
+struct Slice {
+  SliceKind kind = SliceKind::kPhase;
+  GlobalRank rank = {};
+  /// The fiber that did it: that of the rank itself, which has the rank's number, or that of one of
+  /// its background tasks.
+  std::size_t fiber = 0;
+  std::string name = {};    ///< of the phase, the step or the call
+  std::string detail = {};  ///< of a step its phase, of a collective its group, else a path
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t items = 0;
+  std::optional<Step> save = {};        ///< step of the save to which a phase belongs
+  std::optional<Meeting> meeting = {};  ///< empty if the rank did not take part in the call
+  /// True if it did not end by itself: the phase failed, or the rank died or hung in it.
+  bool cut = false;
+};
+
+enum class InstantKind : std::uint8_t {
+  kFault,  ///< a planned fault struck
+  kEnd,    ///< the rank's life ended, and not by returning
+};
+
+/// Something that happened to a rank.
+struct Instant {
+  InstantKind kind = InstantKind::kFault;
+  GlobalRank rank = {};
+  std::uint64_t at_ns = 0;
+  std::string name = {};    ///< kind of the fault; how the rank ended: "killed", "failed", "hung"
+  std::string detail = {};  ///< where the fault struck; why the rank ended
+};
+
+struct Recording {
+  std::vector<Slice> slices;      ///< by begin; of those that begin together, the longest first
+  std::vector<Instant> instants;  ///< in the order in which they happened
+  std::uint64_t duration_ns = 0;  ///< virtual time that the life took
+  std::uint64_t left_out = 0;     ///< number of older slices that were dropped
+};
+
+}  // namespace reprise::sim
