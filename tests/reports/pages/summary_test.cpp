@@ -109,7 +109,7 @@ TEST(Annotations, a_file_that_could_not_be_read_is_named_with_the_line_of_its_fi
           "::error file=m/b.yaml,line=1,title=sim%3A not_run%3A b::USAGE: its file can't be read: "
           "EACCES%0Asee it again: reprise run m/b.yaml --dry-run"));
   EXPECT_THAT(to_html(report, ""), HasSubstr("reprise run m/b.yaml --dry-run"));
-  EXPECT_THAT(to_summary(report, "", 10'000), HasSubstr("What speaks against it"));
+  EXPECT_THAT(to_summary(report, "", {}, 10'000), HasSubstr("What speaks against it"));
 }
 
 TEST(Annotations, nine_are_shown_and_the_rest_is_counted) {
