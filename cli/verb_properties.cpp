@@ -37,8 +37,7 @@ class PropertiesVerb final : public Verb {
         .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
         .text(report_, "--report", "DIR",
               "write report.json, junit.xml, report.html and summary.md there; adds the properties "
-              "to "
-              "a run's report that is there")
+              "to a run's report that is there")
         .flag(quiet_, "-q,--quiet", "no progress, no table of what was drawn");
   }
 
