@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/read_error.hpp"
 #include "tests/reports/sample_report.hpp"
 
 namespace reprise::reports {
