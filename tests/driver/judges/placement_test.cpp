@@ -118,12 +118,13 @@ TEST(PlacementOf, many_boxes_are_counted_and_the_wrong_one_is_among_those_listed
   std::vector<IncarnationRecord> lives(1);  // the records are not needed
   const std::string key = "optimizer.state.exp_avg." + std::string(kEmbedding);
   const auto placement =
-      placement_of(rig.scenario(), lives, {.life = 0, .at_save = true, .key = key, .rank = 71});
+      placement_of(rig.scenario(), lives, {.life = 0, .at_save = true, .key = key, .rank = 65});
   ASSERT_TRUE(placement);
   ASSERT_TRUE(placement->saved);
   EXPECT_EQ(placement->saved->boxes.size(), reports::kPlacedBoxesMax);
-  EXPECT_GT(placement->saved->boxes_left_out, 0U);
+  EXPECT_EQ(placement->saved->boxes_left_out, 2U) << "66 ranks have two rows or one";
   EXPECT_EQ(placement->saved->boxes.front().ranks, std::vector<std::int32_t>{0});
+  EXPECT_EQ(placement->saved->boxes.back().ranks, std::vector<std::int32_t>{65});
 }
 
 TEST(PlacementOf, stands_in_the_failure_of_a_scenario) {
