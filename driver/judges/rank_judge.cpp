@@ -165,10 +165,13 @@ void RankJudge::judge_source(Step location) {
   if (record_.loads.size() == 1 && incarnation_ > 0) record_.outcome = outcome;
   const auto& allowed = scenario_.expect.outcomes;
   if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
-  const auto newest = newest_certain(saves_);
+  const auto at = newest_certain(saves_);
+  const auto newest = at < 0 ? std::optional<Step>() : saves_[static_cast<std::size_t>(at)].step;
+  const std::string loaded = "the checkpoint of step " + printed(location) + " was loaded, ";
   add({{judged::kStaleBytes, "",
-        "the checkpoint of step " + printed(location) + " was loaded, and the newest is of step " +
-            (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
+        loaded + (newest == location
+                      ? "the newest, where the scenario expects another outcome"
+                      : "and the newest is of step " + (newest ? printed(*newest) : "none")),
         rank_}});
 }
 
