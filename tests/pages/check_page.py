@@ -125,7 +125,8 @@ class Checks:
         field = self.driver.find_element(By.ID, "filter")
         word = names[-1].split("/")[-1]
         field.send_keys(word.upper())
-        fitting = [n for n in names if word.lower() in n.lower()]
+        texts = self.script("return [...document.querySelectorAll('#files tbody tr')].map((e) => e.textContent)")
+        fitting = [n for n, text in zip(names, texts) if word.lower() in text.lower()]
         self.expect(self.rows() == fitting, f"{name}: '{word}' leaves {self.rows()}, not {fitting}")
         told = self.driver.find_element(By.ID, "count").text
         self.expect(told == f"{len(fitting)} of {count} shown", f"{name}: the filter says '{told}'")
