@@ -98,7 +98,7 @@ std::string generations_text(const ScenarioResult& result) {
     const auto at = states.find(std::string(state));
     if (at != states.end()) texts.push_back(with_commas(at->second) + " " + at->first);
   }
-  if (skipped > 0) texts.push_back(with_commas(skipped) + " skipped");
+  if (skipped > 0) texts.push_back(with_commas(skipped) + " fallen back from");
   return join(texts, ", ");
 }
 

@@ -16,7 +16,7 @@ std::string placement_figures(const Failure& failure);
 
 /// The checkpoints that the lives saved, and what became of each.
 std::string generations_figure(const ScenarioResult& result);
-/// Returns text such as "2 kept, 4 pruned, 1 damaged, 1 skipped".
+/// Returns text such as "2 kept, 4 pruned, 1 damaged, 1 fallen back from".
 std::string generations_text(const ScenarioResult& result);
 
 /// What the ranks did at the end of the life that failed, if the report has it: ranks as columns,

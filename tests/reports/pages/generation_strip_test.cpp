@@ -64,7 +64,7 @@ TEST(GenerationStrip, is_as_narrow_as_a_phone_and_counts_what_it_leaves_out) {
 
 TEST(GenerationStrip, is_counted_in_the_table_of_all_scenarios) {
   EXPECT_EQ(generations_text(pruning_scenario()),
-            "2 kept, 1 pruned, 1 damaged, 1 unfinished, 1 skipped");
+            "2 kept, 1 pruned, 1 damaged, 1 unfinished, 1 fallen back from");
   EXPECT_EQ(generations_text(sample_scenario("none")), "");
   Report report = sample_report();
   report.scenarios[0] = pruning_scenario();
