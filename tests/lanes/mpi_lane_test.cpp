@@ -293,7 +293,11 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
 
 TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
   const TemporaryDirectory place;
-  std::filesystem::create_symlink("/bin/false", ranks_program(place.path() + "/reprise"));
+  // It says which program it is, and then leaves no record.
+  const std::string silent = ranks_program(place.path() + "/reprise");
+  std::ofstream(silent) << "#!/bin/sh\n[ \"$1\" = libraries ] && exec '" +
+                               ranks_program(REPRISE_EXE) + "' libraries\nexit 1\n";
+  std::filesystem::permissions(silent, std::filesystem::perms::owner_all);
   LaneOptions wrong = lane_options();
   wrong.executable = place.path() + "/reprise";
   const auto result =
