@@ -9,7 +9,7 @@ enum class ExitCode : int {
   kUnusable = 2,          ///< wrong usage or unreadable input
   kInconclusive = 3,      ///< nothing was compared or run
   kNotDeterministic = 4,  ///< a replay differs from its record
-  kInternal = 5,          ///< a defect of this program
+  kInternal = 5,          ///< a defect of this program, or output that did not arrive
 };
 
 }  // namespace reprise::cli

@@ -24,7 +24,8 @@ constexpr const char* kAbout =
     "to break the engine that writes them.";
 constexpr const char* kExitCodes =
     "Exit codes: 0 pass or same, 1 fail or different, 2 wrong usage or unreadable input,\n"
-    "            3 inconclusive, 4 not deterministic, 5 internal error";
+    "            3 inconclusive, 4 not deterministic, 5 internal error, or output that does not "
+    "arrive";
 
 std::string version_line() {
   const BuildInfo info = build_info();
@@ -105,13 +106,12 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// Flushes the output and returns `code`. If the output could not be written, returns kUnusable
-  /// instead, unless `code` is kInternal.
+  /// Flushes the output and returns `code`; kInternal if the output could not be written.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;
     err_ << "reprise: standard output is full or closed: the output is incomplete\n";
-    return code == ExitCode::kInternal ? code : ExitCode::kUnusable;
+    return ExitCode::kInternal;
   }
 
  private:

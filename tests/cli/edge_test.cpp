@@ -102,7 +102,7 @@ TEST(Edge, text_is_passed_on_by_lines_and_whole_however_it_is_written) {
   EXPECT_TRUE(text.used());
 }
 
-TEST(Edge, output_that_does_not_arrive_is_exit_2_for_every_verb) {
+TEST(Edge, output_that_does_not_arrive_is_exit_5_for_every_verb) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "needs /dev/full";
   const Victim victim(kFixture);
   const std::string scenario = REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml";
@@ -114,7 +114,7 @@ TEST(Edge, output_that_does_not_arrive_is_exit_2_for_every_verb) {
         Words{"mutants", "--list"}, Words{"plan", "--model", "gpt-tiny", "--layout", "tp=2"},
         Words{"run", scenario}}) {
     const auto result = run_program(words, {.out = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 2) << words.front();
+    EXPECT_EQ(result.exit_code, 5) << words.front();
     EXPECT_THAT(result.err, HasSubstr("standard output is full or closed")) << words.front();
   }
 }
