@@ -42,7 +42,9 @@ std::string catalogue_of(const Report& report) {
 std::vector<std::string> lacks_of(const Report& report) {
   if (report.scenarios.empty() || report.lane == ReportLane::kFiles) return {};
   std::vector<std::string> lacks;
-  if (report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
+  // Programs of others are not run twice: nothing says that they repeat themselves.
+  const bool doubles = report.lane != ReportLane::kProgram;
+  if (doubles && report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
   if (report.lane == ReportLane::kSim && report.properties.empty())
     lacks.emplace_back(kNoProperties);
   const bool mutant = !report.mutants.empty() || !report.mutant.empty();

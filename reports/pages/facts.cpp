@@ -144,7 +144,8 @@ std::string absence_of(const Kind& kind, const Report& report) {
   if (std::string_view(kind.name) == "trainers") {
     return "not run: " + command + " makes a report of their own";
   }
-  const bool every_lane = kind.shown == shown_of_scenarios || kind.shown == shown_of_doubled;
+  const bool doubles = kind.shown == shown_of_doubled && report.lane != ReportLane::kProgram;
+  const bool every_lane = kind.shown == shown_of_scenarios || doubles;
   if (report.lane != ReportLane::kSim && !every_lane) {
     return "not run: the report of the lane sim has them, from " + command;
   }

@@ -33,6 +33,18 @@ TEST(Lacks, a_plain_run_says_what_it_is_good_for_and_what_it_has_not) {
                                 HasSubstr("'reprise mutants --report DIR'"))));
 }
 
+TEST(Lacks, programs_of_others_are_not_run_twice) {
+  Report report = plain_run();
+  report.lane = ReportLane::kProgram;
+  EXPECT_THAT(lacks_of(report), IsEmpty());
+}
+
+TEST(Lacks, a_run_with_a_mutant_does_not_say_that_none_was_switched_on) {
+  Report report = plain_run();
+  report.mutant = "stale-plan";
+  for (const auto& line : lacks_of(report)) EXPECT_EQ(line.find("mutants:"), std::string::npos);
+}
+
 TEST(Lacks, a_full_run_lacks_nothing) { EXPECT_THAT(lacks_of(sample_report()), IsEmpty()); }
 
 TEST(Lacks, what_is_the_simulated_lane_s_is_not_asked_of_others) {
