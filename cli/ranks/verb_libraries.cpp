@@ -15,7 +15,8 @@ class LibrariesVerb final : public Verb {
   std::string_view examples() const override { return "  reprise-ranks libraries\n"; }
   void declare(Options& /*options*/) override {}
   ExitCode run(const Console& console) override {
-    console.out << driver::to_string(driver::RankLibraries{driver::this_program(), mpi_version(), nccl_version()});
+    console.out << driver::to_string(
+        driver::RankLibraries{driver::this_program(), mpi_version(), nccl_version()});
     return ExitCode::kPass;
   }
 };
