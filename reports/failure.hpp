@@ -25,7 +25,7 @@ struct PlacedBox {
   std::vector<std::int32_t> ranks = {};  ///< sorted; several ranks hold copies
 };
 
-/// How a tensor is cut over the ranks of one life.
+/// Describes how a tensor is cut over the ranks of one life.
 struct TensorCut {
   std::size_t life = 0;  ///< index of the life in ScenarioResult::incarnations
   std::string layout = {};
@@ -34,8 +34,8 @@ struct TensorCut {
 };
 inline constexpr std::size_t kPlacedBoxesMax = 64;
 
-/// How the first wrong tensor was cut when it was saved, and how it is cut by the life that loads
-/// it.
+/// Describes how the first wrong tensor was cut when it was saved, and how it is cut by the life
+/// that loads it.
 struct TensorPlacement {
   std::string key = {};
   std::vector<std::int64_t> shape = {};
@@ -45,8 +45,8 @@ struct TensorPlacement {
   std::optional<TensorCut> loaded = {};  ///< empty if no later life loads the tensor
 };
 
-/// What an event of a timeline is. A phase, a step of a protocol, a call to the store and a
-/// collective take a while; a commit of a checkpoint, a fault and the end of a rank do not.
+/// Names the kinds of events. A phase, a step of a protocol, a call to the store and a collective
+/// take a while; a commit of a checkpoint, a fault and the end of a rank do not.
 enum class TimelineKind : std::uint8_t {
   kPhase,
   kStep,

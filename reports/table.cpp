@@ -247,7 +247,7 @@ std::string to_table(const Report& report, int columns) {
   std::vector<Row> rows = {{"scenario", "layouts", "verdict", "leaves", "elements", "max_delta",
                             "bit_mismatches", "replans", "diagnosis"}};
   for (const auto& row : folded(report.scenarios)) {
-    // What was not run stands below the table, once for each reason.
+    // The scenarios that were not run stand below the table, once for each reason.
     if (row.results.front().verdict != Verdict::kNotRun) rows.push_back(row_of(row));
   }
   drop_empty_columns(rows);

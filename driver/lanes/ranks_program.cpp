@@ -20,7 +20,7 @@ constexpr const char* kMpiLine = "mpi: ";
 constexpr const char* kNcclLine = "nccl: ";
 constexpr std::uint64_t kAnswerSeconds = 30;
 
-/// What is known of a ranks' program: why it can't be used, or what it says of itself.
+/// Holds why a ranks' program can't be used, or what it says of itself.
 struct Answer {
   std::optional<std::string> why_not;
   RankLibraries libraries;

@@ -16,7 +16,7 @@ std::string ranks_program(const std::string& executable);
 /// Asks the program once for each path.
 std::optional<std::string> why_no_ranks(const std::string& executable);
 
-/// What the ranks' program says of itself: which program it is, and the libraries that ranks
+/// Describes the ranks' program in its own words: which program it is, and the libraries that ranks
 /// communicate with.
 struct RankLibraries {
   std::string program;  ///< commit and build; empty if it can't be told

@@ -34,8 +34,8 @@ std::string status_html(const Standing& standing, const std::string& subject);
 /// All problems: a block for each scenario, the worst first.
 void put_problems(const Report& report, const std::vector<Problem>& problems,
                   const Standing& standing, std::string& out);
-/// What was a problem before, and how everything ended in the earlier reports. Writes nothing
-/// without earlier reports.
+/// Lists what was a problem before, and shows how everything ended in the earlier reports. Writes
+/// nothing without earlier reports.
 void put_history(const Standing& standing, std::string& out);
 /// Writes which kinds of evidence the report has, and what it does not claim.
 void put_evidence(const Report& report, bool open, std::string& out);

@@ -11,7 +11,7 @@ namespace reprise::reports {
 /// The lives of a scenario over the steps that they trained, and its planned faults.
 std::string lives_figure(const ScenarioResult& result);
 
-/// How the wrong tensor was cut over the ranks when it was saved, and how it is when it is loaded.
+/// Draws how the wrong tensor was cut when it was saved, and how it is cut when it is loaded.
 std::string placement_figures(const Failure& failure);
 
 /// The checkpoints that the lives saved, and what became of each.
@@ -19,8 +19,8 @@ std::string generations_figure(const ScenarioResult& result);
 /// Returns text such as "2 kept, 4 pruned, 1 damaged, 1 fallen back from".
 std::string generations_text(const ScenarioResult& result);
 
-/// What the ranks did at the end of the life that failed, if the report has it: ranks as columns,
-/// virtual time downwards.
+/// Draws what the ranks did at the end of the life that failed, if the report has it: ranks as
+/// columns, virtual time downwards.
 std::string spacetime_figure(const ScenarioResult& result);
 
 /// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.

@@ -12,14 +12,14 @@
 
 namespace reprise::reports {
 
-/// What stays known of a report when a later one is shown.
+/// Keeps what a later report's page needs to know of a report.
 struct PastReport {
   std::string file;
   std::string started;
   std::string commit;
   Verdict verdict = Verdict::kNotRun;
-  /// By scenario, "property NAME", "mutant NAME" and any other subject of a problem. A subject that
-  /// claims a pass but is a problem has an F.
+  /// One per scenario, "property NAME", "mutant NAME" and any other subject of a problem. A subject
+  /// that claims a pass but is a problem has an F.
   Letters letters = {};
 };
 PastReport past_report_of(const std::string& file, const Report& report);

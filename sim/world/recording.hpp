@@ -1,5 +1,5 @@
 #pragma once
-// What the ranks of one simulated life did, in virtual time. A trace and a diagram are made of it.
+// Holds what the ranks of a simulated life did, in virtual time, for traces and diagrams.
 
 #include <compare>
 #include <cstddef>
