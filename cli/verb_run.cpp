@@ -303,6 +303,7 @@ class RunVerb final : public Verb {
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kPlainColumns;
     console.out << to_table(report, columns);
     print_ranks(console, scenarios, report);
+    if (!quiet_) console.out << defaults_text(scenarios);
     if (!report_.empty()) {
       driver::write_report(report, report_);
       console.out << "\nreport: " << report_ << "/report.json\n";

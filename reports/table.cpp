@@ -255,7 +255,10 @@ std::string to_table(const Report& report, int columns) {
 
   std::ostringstream out;
   for (const auto& row : rows) {
-    out << std::left << std::setw(static_cast<int>(widths[0])) << clipped(row[0], widths[0]);
+    // A name that has no room has a line of its own: it is what a reader looks for.
+    const bool fits = row[0].size() <= widths[0];
+    if (!fits) out << row[0] << '\n';
+    out << std::left << std::setw(static_cast<int>(widths[0])) << (fits ? row[0] : "");
     for (std::size_t c = 1; c < row.size(); ++c) {
       out << "  " << (c < 3 ? std::left : std::right) << std::setw(static_cast<int>(widths[c]))
           << (c == 1 ? clipped(row[c], widths[c]) : row[c]);

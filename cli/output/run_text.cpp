@@ -61,17 +61,19 @@ void add_skipped(const driver::LanePlan& plan, std::string& text) {
   }
 }
 
-void add_defaults(const std::vector<driver::Scenario>& scenarios, std::string& text) {
+}  // namespace
+
+std::string defaults_text(const std::vector<driver::Scenario>& scenarios) {
   Grouped defaults;
   for (const auto& scenario : scenarios) {
     for (const auto& said : unnamed_defaults(scenario)) defaults.add(said, scenario.name);
   }
+  std::string text;
   for (const auto& [said, names] : defaults.all()) {
     text += "  " + said + ": " + join_first(names, 3) + "\n";
   }
+  return text.empty() ? text : "\nwhat layouts leave unsaid:\n" + text;
 }
-
-}  // namespace
 
 std::string status_text(const driver::RunProgress& progress, double seconds) {
   std::string text = fmt::format("{}/{}", progress.done, progress.total);
@@ -112,10 +114,7 @@ std::string dry_run_text(const std::vector<driver::LanePlan>& plans,
     if (i == 0) add_runs(plan, text);
     add_skipped(plan, text);
   }
-  std::string defaults;
-  add_defaults(catalogue.scenarios, defaults);
-  if (!defaults.empty()) text += "\nwhat layouts leave unsaid:\n" + defaults;
-  return text;
+  return text + defaults_text(catalogue.scenarios);
 }
 
 std::string mistakes_text(const driver::Catalogue& catalogue) {

@@ -85,6 +85,21 @@ TEST(RunSelection, a_dry_run_says_what_every_lane_would_do_and_what_layouts_leav
   }
 }
 
+TEST(RunSelection, a_run_says_what_layouts_leave_unsaid_unless_it_is_quiet) {
+  const Folder folder;
+  folder.add("experts.yaml", kExperts);
+  for (const bool quiet : {false, true}) {
+    std::vector<std::string> words = {"run", folder.path()};
+    if (quiet) words.emplace_back("--quiet");
+    const auto result = run_program(words);
+    EXPECT_EQ(
+        result.out.find("\nwhat layouts leave unsaid:\n  etp defaults to tp (2): experts\n") ==
+            std::string::npos,
+        quiet)
+        << result.all();
+  }
+}
+
 TEST(RunSelection, names_and_tags_hold_for_the_second_process_too) {
   const Folder folder;
   const TemporaryDirectory out;
