@@ -21,7 +21,6 @@ namespace {
 using contracts::TemporaryDirectory;
 using test::ReadEvent;
 using test::ReadTrace;
-using testing::HasSubstr;
 
 constexpr std::string_view kDense = R"(
 proves: A dense job goes on under another layout.
