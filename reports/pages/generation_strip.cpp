@@ -53,7 +53,8 @@ std::string strip_svg(const ScenarioResult& result, std::size_t shown) {
     const Generation& one = result.generations[i];
     const std::size_t column = i % kGenerationsPerRow;
     const double x = 4 + kCell * static_cast<double>(column);
-    const double y = kRow * static_cast<double>(i / kGenerationsPerRow);
+    const std::size_t row = i / kGenerationsPerRow;
+    const double y = kRow * static_cast<double>(row);
     const bool begins = i == 0 || result.generations[i - 1].life != one.life;
     if (begins || column == 0) {
       picture.text({x, y + 12}, "life " + std::to_string(one.life), "quiet");

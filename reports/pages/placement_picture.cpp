@@ -104,7 +104,7 @@ std::vector<Region> regions_of(const PlacedBox& box, const Shape& shape) {
 /// is too narrow for a label.
 class Axis {
  public:
-  Axis(std::set<double> cuts, double begin, double room, double least)
+  Axis(const std::set<double>& cuts, double begin, double room, double least)
       : cuts_(cuts.begin(), cuts.end()), places_{begin} {
     constexpr std::size_t kManyCuts = 66;
     if (cuts_.size() > kManyCuts) least = 4;
@@ -226,9 +226,9 @@ class CutPicture {
 
   /// Returns the ranks in the longest form that the width has room for.
   static std::string label_for(const PlacedBox& box, double width) {
-    const std::string whole = ranks_text(box.ranks);
+    std::string whole = ranks_text(box.ranks);
     if (width_of(whole) <= width - 6) return whole;
-    const std::string numbers = whole.substr(whole.find(' ') + 1);
+    std::string numbers = whole.substr(whole.find(' ') + 1);
     if (width_of(numbers) <= width - 6) return numbers;
     return clipped(numbers, static_cast<std::size_t>(std::max(1.0, (width - 6) / 6.6 - 1)));
   }

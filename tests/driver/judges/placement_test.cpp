@@ -10,7 +10,6 @@
 namespace reprise::driver {
 namespace {
 
-using reports::PlacedBox;
 using reports::TensorCut;
 using reports::TensorPlacement;
 using test::Rig;

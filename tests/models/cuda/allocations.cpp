@@ -7,6 +7,17 @@
 
 #include "core/base/check.hpp"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REPRISE_MODEL_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(REPRISE_MODEL_ASAN)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) static_cast<void>(address)
+#endif
+
 namespace reprise::models {
 namespace {
 
@@ -45,6 +56,8 @@ std::byte* Allocations::allocate(Kind kind, int device, std::size_t bytes,
       ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(mapped);
+  // A stack of an ended thread may have been here, which AddressSanitizer remembers.
+  ASAN_UNPOISON_MEMORY_REGION(begin, all);
   // The end is where the next page faults.
   std::byte* const first = begin + page_bytes() + room - rounded(bytes, kAlignment);
   const Allocation allocation{first, bytes, kind, device};

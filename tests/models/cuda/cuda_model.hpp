@@ -31,8 +31,8 @@ struct Settings {
   bool sticky = false;
 };
 
-/// Begins anew, with these settings and nothing queued. No streams, events or allocations may be
-/// left.
+/// Begins anew, with these settings and nothing queued. Streams, events and memory that are left
+/// are no longer valid.
 void reset(const Settings& settings);
 
 /// Returns how many calls that can fail were made since reset().

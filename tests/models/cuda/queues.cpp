@@ -17,6 +17,10 @@ bool reached(const Place& place) {
 
 Place end_of(const std::shared_ptr<Queue>& queue) { return {queue, queue->queued}; }
 
+Queues::~Queues() {
+  for (const auto& queue : queues_) queue->entries.clear();
+}
+
 std::shared_ptr<Queue> Queues::make(int device, bool blocking) {
   queues_.push_back(std::make_shared<Queue>(Queue{.device = device, .blocking = blocking}));
   return queues_.back();

@@ -49,6 +49,10 @@ class Queues {
  public:
   explicit Queues(const Settings& settings)
       : schedule_(settings.schedule), random_(settings.seed) {}
+  /// Drops what has not run: queues that wait for each other would keep each other alive.
+  ~Queues();
+  Queues(const Queues&) = delete;
+  Queues& operator=(const Queues&) = delete;
 
   std::shared_ptr<Queue> make(int device, bool blocking);
   /// The queue's entries still run.

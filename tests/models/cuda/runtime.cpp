@@ -34,6 +34,13 @@ struct Runtime {
       defaults.push_back(queues.make(device, true));
     }
   }
+  // Calls that failed may have left handles.
+  ~Runtime() {
+    for (const cudaStream_t stream : streams) delete stream;
+    for (const cudaEvent_t event : events) delete event;
+  }
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
 
   /// Returns the queue of a stream; null if there is no such stream. The default stream is that of
   /// the current device.
