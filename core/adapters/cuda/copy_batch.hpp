@@ -30,6 +30,9 @@ class CopyBatch {
 
   /// Adds a copy between two addresses that the device can reach. The copy must not be empty.
   void add(const StridedCopy& copy);
+  /// Counts the bytes of a copy that was queued by itself on the batch's stream. The batch is done
+  /// only after it.
+  void count(std::int64_t bytes) { bytes_ += bytes; }
   /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery that the
   /// host makes after that.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }

@@ -92,6 +92,7 @@ struct CudaDevice::State {
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
+    batch.count(copy.run_bytes);  // full soon, so that few later copies share its end
   }
 
   /// Returns a view of the same shape in pinned memory, which lives until the batch is done.
