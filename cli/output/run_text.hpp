@@ -22,8 +22,8 @@ std::string list_text(const driver::LanePlan& plan, const driver::Catalogue& cat
 std::string dry_run_text(const std::vector<driver::LanePlan>& plans,
                          const driver::Catalogue& catalogue);
 
-/// Returns which defaults the layouts of the scenarios leave unsaid, as lines after a heading; empty
-/// if there are none.
+/// Returns which defaults the layouts of the scenarios leave unsaid, as lines after a heading;
+/// empty if there are none.
 std::string defaults_text(const std::vector<driver::Scenario>& scenarios);
 
 /// Returns all mistakes of all files, each with its line; empty if there are none.
