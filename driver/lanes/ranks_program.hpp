@@ -20,8 +20,8 @@ std::optional<std::string> why_no_ranks(const std::string& executable);
 /// communicate with.
 struct RankLibraries {
   std::string program;  ///< commit and build; empty if it can't be told
-  std::string mpi;   ///< name and version of the MPI library; empty if it can't be told
-  std::string nccl;  ///< "major.minor.patch"; empty if there is none or it can't be told
+  std::string mpi;      ///< name and version of the MPI library; empty if it can't be told
+  std::string nccl;     ///< "major.minor.patch"; empty if there is none or it can't be told
 };
 
 /// Returns the commit and the build of this program, as the ranks' program says them.

@@ -92,8 +92,7 @@ TEST(CompareReports, tells_what_happened_to_a_scenario) {
                  r.skipped.push_back({"one", "no MPI"});
                }});
   expect_told(sample_report(), later_report(),
-              {"better: now run: skipped: not_run -> pass",
-               [](Report& r) {
+              {"better: now run: skipped: not_run -> pass", [](Report& r) {
                  r.scenarios[3] = sample_scenario("skipped");
                  r.skipped.clear();
                }});
