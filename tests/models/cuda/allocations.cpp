@@ -6,13 +6,9 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
+#include "tests/contracts/sanitized.hpp"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REPRISE_MODEL_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(REPRISE_MODEL_ASAN)
+#if REPRISE_SANITIZED
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) static_cast<void>(address)

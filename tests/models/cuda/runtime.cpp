@@ -27,6 +27,11 @@ namespace {
 constexpr std::size_t kParameterBytesMax = 32'764;
 constexpr int kProcessors = 2;  // few, so that each thread of a kernel has several elements
 
+template <class Handle>
+bool is_known(const std::vector<Handle>& handles, Handle handle) {
+  return std::find(handles.begin(), handles.end(), handle) != handles.end();
+}
+
 /// The state of the model.
 struct Runtime {
   explicit Runtime(const Settings& wanted) : settings(wanted), queues(wanted) {
@@ -46,8 +51,7 @@ struct Runtime {
   /// the current device.
   std::shared_ptr<Queue> queue_of(cudaStream_t stream, int device) const {
     if (stream == nullptr) return defaults.at(static_cast<std::size_t>(device));
-    const bool known = std::find(streams.begin(), streams.end(), stream) != streams.end();
-    return known ? stream->queue : nullptr;
+    return is_known(streams, stream) ? stream->queue : nullptr;
   }
 
   /// Queues work. The default stream and blocking ones wait for each other.
@@ -154,11 +158,6 @@ cudaError_t allocate(Allocations::Kind kind, void** made, std::size_t bytes) {
         return *made == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
       },
       cudaErrorMemoryAllocation);
-}
-
-template <class Handle>
-bool is_known(const std::vector<Handle>& handles, Handle handle) {
-  return std::find(handles.begin(), handles.end(), handle) != handles.end();
 }
 
 }  // namespace
