@@ -9,11 +9,11 @@
 #include "cli/output/json_output.hpp"
 #include "cli/output/plain_text.hpp"
 #include "cli/output/run_text.hpp"
+#include "cli/output/version_line.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
 #include "driver/language/catalogue.hpp"
-#include "driver/record/build_info.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {
@@ -26,12 +26,6 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 pass or same, 1 fail or different, 2 wrong usage or unreadable input,\n"
     "            3 inconclusive, 4 not deterministic, 5 internal error, or output that does not "
     "arrive";
-
-std::string version_line() {
-  const BuildInfo info = build_info();
-  return fmt::format("reprise {} ({}{}, {})", info.version, info.commit.substr(0, 12),
-                     info.dirty ? "+" : "", info.build);
-}
 
 /// Returns the names of a parser's options, including their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {

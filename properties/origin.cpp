@@ -71,7 +71,11 @@ class Search {
     const auto places = places_of(saved_, wrong_.dtype, run);
     const bool tells = run.size() >= kTellingBytes;
     if (places.size() == 1 && tells) return from(places.front());
-    if (const auto elsewhere = from_others()) return *elsewhere;
+    if (auto elsewhere = from_others()) {
+      if (tells) return *elsewhere;
+      return {judged::kBitMismatch,
+              "perhaps " + elsewhere->text + "; too few elements differ to tell"};
+    }
     const auto count = std::to_string(run.size() / size_of(wrong_.dtype));
     if (places.size() == 1) {
       return {judged::kBitMismatch,
@@ -146,9 +150,6 @@ class Search {
       } else {
         found = Origin{other.code, "its own place " + other.what};
       }
-    }
-    if (found && wrong_.elements.size() == size_of(wrong_.dtype)) {
-      found->text += " (one element alone: it may be chance)";
     }
     return found;
   }

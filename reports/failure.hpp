@@ -45,6 +45,21 @@ struct TensorPlacement {
   std::optional<TensorCut> loaded = {};  ///< empty if no later life loads the tensor
 };
 
+/// A key about which judges found the same on all these ranks.
+struct WrongKey {
+  std::string key = {};
+  std::string code = {};
+  std::vector<std::int32_t> ranks = {};  ///< sorted
+};
+
+/// All keys about which judges found something in one life.
+struct WrongKeys {
+  std::size_t life = 0;             ///< index of the life in ScenarioResult::incarnations
+  std::vector<WrongKey> keys = {};  ///< by key in natural order, then by code
+  std::uint64_t left_out = 0;       ///< number of further ones, which are not listed
+};
+inline constexpr std::size_t kWrongKeysMax = 60;
+
 /// Names the kinds of events. A phase, a step of a protocol, a call to the store and a collective
 /// take a while; a commit of a checkpoint, a fault and the end of a rank do not.
 enum class TimelineKind : std::uint8_t {
@@ -108,6 +123,9 @@ struct Failure {
   std::string comes_from = {};  ///< whose value the loaded one really is
   std::vector<Consequence> consequences = {};
   std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
+  /// Of the first life, from the one with the cause on, in which judges found something about a key
+  /// of a rank. Empty if there is none, and in reports of versions that did not write it.
+  std::optional<WrongKeys> wrong_keys = {};
   /// Empty if no wrong tensor is known, and in reports of versions that did not write it.
   std::optional<TensorPlacement> placement = {};
   std::optional<Timeline> timeline = {};  ///< empty if nobody recorded the life

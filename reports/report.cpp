@@ -68,6 +68,10 @@ Json to_json_value(const Consequence& follows) {
           {"text", follows.text}};
 }
 
+Json to_json_value(const WrongKey& wrong) {
+  return {{"key", wrong.key}, {"code", wrong.code}, {"ranks", wrong.ranks}};
+}
+
 template <class Value>
 Json value_or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -126,6 +130,12 @@ Json to_json_value(const Timeline& timeline) {
           {"events_left_out", timeline.events_left_out}};
 }
 
+Json to_json_value(const WrongKeys& wrong) {
+  return {{"life", wrong.life},
+          {"keys", array_of(wrong.keys, to_json_value)},
+          {"left_out", wrong.left_out}};
+}
+
 Json to_json_value(const Failure& failure) {
   Json json = {{"cause", failure.cause},
                {"life", value_or_null(failure.life)},
@@ -142,6 +152,7 @@ Json to_json_value(const Failure& failure) {
                {"consequences", array_of(failure.consequences, to_json_value)},
                {"consequences_left_out", failure.consequences_left_out},
                {"timeline", failure.timeline ? to_json_value(*failure.timeline) : Json(nullptr)}};
+  if (failure.wrong_keys) json["wrong_keys"] = to_json_value(*failure.wrong_keys);
   if (failure.placement) json["placement"] = to_json_value(*failure.placement);
   return json;
 }

@@ -106,6 +106,21 @@ Consequence consequence_at(const JsonField& node) {
   return follows;
 }
 
+WrongKey wrong_key_at(const JsonField& node) {
+  WrongKey wrong{.key = node.at("key").text(), .code = node.at("code").text()};
+  for (const auto& rank : node.at("ranks").items()) wrong.ranks.push_back(rank.small_integer());
+  return wrong;
+}
+
+/// Reads the field `wrong_keys`; nothing if the report has none.
+std::optional<WrongKeys> wrong_keys_at(const JsonField& failure) {
+  if (!failure.has("wrong_keys")) return std::nullopt;
+  const JsonField node = failure.at("wrong_keys");
+  return WrongKeys{.life = node.at("life").count(),
+                   .keys = all_of(node.at("keys"), wrong_key_at),
+                   .left_out = node.at("left_out").count()};
+}
+
 PlacedBox placed_box_at(const JsonField& node) {
   PlacedBox box;
   for (const auto& at : node.at("offset").items()) box.offset.push_back(at.integer());
@@ -189,6 +204,7 @@ std::optional<Failure> failure_at(const JsonField& scenario) {
                   .comes_from = node.at("comes_from").text(),
                   .consequences = all_of(node.at("consequences"), consequence_at),
                   .consequences_left_out = node.at("consequences_left_out").count(),
+                  .wrong_keys = wrong_keys_at(node),
                   .placement = placement_at(node),
                   .timeline = timeline_at(node)};
   if (const JsonField life = node.at("life"); !life.is_null()) failure.life = life.count();

@@ -10,6 +10,7 @@
 
 #include "cli/output/diff_text.hpp"
 #include "cli/output/table.hpp"
+#include "cli/output/version_line.hpp"
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/diff/diff_summary.hpp"
@@ -299,14 +300,16 @@ std::string diff_page(const DiffRequest& request, const DiffReport& report) {
                      counted(report.files_compared, "file") + " beside them.</p>\n<dl>\n";
   body += "<dt>A</dt><dd>" + in_html(request.left) + "</dd>\n<dt>B</dt><dd>" +
           in_html(request.right) + "</dd>\n";
-  if (!request.options.empty()) {
-    body += "<dt>options</dt><dd>" + in_html(request.options) + "</dd>\n";
-  }
-  body += "</dl>\n</header>\n<main>\n<h2>What differs</h2>\n" + counts_table(report);
+  body += "<dt>command</dt><dd><code>" + in_html(command_of(request)) + "</code></dd>\n";
+  body += "<dt>program</dt><dd>" + in_html(version_line()) +
+          "</dd>\n</dl>\n</header>\n<main>\n<h2>What differs</h2>\n" + counts_table(report);
   if (const auto hidden = report.ignored_keys + report.ignored_differences; hidden > 0) {
     body += "<p class=\"warning\">The options exclude " + counted(report.ignored_keys, "key") +
             " and " + counted(report.ignored_differences, "difference") +
             " in the common state.</p>\n";
+  }
+  if (const std::string hint = rename_hint(report); !hint.empty()) {
+    body += "<p class=\"warning\">" + in_html(hint) + ".</p>\n";
   }
   body += findings_section("Damage: the verdicts are unreliable", report.damage);
   body += findings_section("Not read", report.unread);

@@ -191,14 +191,9 @@ std::string escaped(std::string_view text, std::string_view special) {
 }
 
 void print_hint(const DiffReport& report, const Console& console) {
-  const auto hint = prefix_hint(report);
-  if (!hint) return;
-  const bool left = hint->longer == PrefixHint::Side::kLeft;
-  console.out << fmt::format(
-      "hint: {} keys of {} are keys of {} with '{}' before them: "
-      "--rename '{}' matches them\n",
-      with_commas(hint->keys), left ? 'A' : 'B', left ? 'B' : 'A', hint->prefix,
-      substitution_for(*hint));
+  if (const std::string hint = rename_hint(report); !hint.empty()) {
+    console.out << "hint: " << hint << '\n';
+  }
 }
 
 std::string words_for_files(const DiffReport& report) {
@@ -262,6 +257,16 @@ std::string substitution_for(const PrefixHint& hint) {
     return "s/^" + escaped(hint.prefix, R"(^$\.*+?()[]{}|/)") + "//";
   }
   return "s/^/" + escaped(hint.prefix, R"(\&/)") + "/";
+}
+
+std::string rename_hint(const DiffReport& report) {
+  const auto hint = prefix_hint(report);
+  if (!hint) return "";
+  const bool left = hint->longer == PrefixHint::Side::kLeft;
+  return fmt::format(
+      "{} keys of {} are keys of {} with '{}' before them: --rename '{}' matches them",
+      with_commas(hint->keys), left ? 'A' : 'B', left ? 'B' : 'A', hint->prefix,
+      substitution_for(*hint));
 }
 
 void print_diff(const DiffReport& report, const DiffShown& shown, const Console& console) {

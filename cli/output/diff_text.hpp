@@ -27,6 +27,10 @@ std::string form_of(const std::optional<TensorDiff::Side>& side);
 /// right side's.
 std::string substitution_for(const PrefixHint& hint);
 
+/// Returns a sentence with the substitution for `--rename` if one side's keys are the other's with
+/// a prefix; otherwise an empty text.
+std::string rename_hint(const DiffReport& report);
+
 /// Prints the counts by kind of difference, the rows or groups, notes, a hint if one side's keys
 /// are the other's with a prefix, and the verdict in the last line. Tensors that can't be read are
 /// one line for each file and cause. Damage is not printed, only mentioned in the verdict.

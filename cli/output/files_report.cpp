@@ -126,13 +126,17 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
   return result;
 }
 
+std::string command_of(const DiffRequest& request) {
+  return "reprise diff " + request.options + shell_word(request.left) + " " +
+         shell_word(request.right);
+}
+
 reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report) {
   reports::ScenarioResult result{.name = "diff " + request.left + " " + request.right,
                                  .file = request.right,
                                  .proves = "The checkpoints hold the same content.",
                                  .verdict = reports::Verdict::kPass};
-  result.replay = "reprise diff " + request.options + shell_word(request.left) + " " +
-                  shell_word(request.right);
+  result.replay = command_of(request);
   reports::RankResult rank{
       .compared = report.tensors_compared + report.objects_compared + report.files_compared,
       .elements = report.elements};

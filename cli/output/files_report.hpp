@@ -24,6 +24,8 @@ struct DiffRequest {
   /// The same options by name, such as "no_checksums", each with its values; a flag has none.
   std::map<std::string, std::vector<std::string>> given = {};
 };
+/// Returns the command that compares the two again, for a shell.
+std::string command_of(const DiffRequest& request);
 reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report);
 
 /// Writes report.json, junit.xml and the pages into `directory`. `seconds` is the duration of the

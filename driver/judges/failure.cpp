@@ -1,9 +1,11 @@
 #include "driver/judges/failure.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
+#include "core/base/natural_order.hpp"
 #include "driver/judges/life_end.hpp"
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/placement.hpp"
@@ -153,6 +155,40 @@ void add_rulings(std::size_t number, const IncarnationRecord& life, Follows& fol
   }
 }
 
+/// Returns what judges found about keys of single ranks in the life.
+reports::WrongKeys wrong_keys_in(std::size_t number, const IncarnationRecord& life) {
+  std::map<std::pair<std::string, std::string>, std::set<std::int32_t>> found;
+  const auto add = [&found](const RulingText& ruling, std::int32_t rank) {
+    if (!ruling.key.empty()) found[{ruling.key, std::string(name_of(ruling.code))}].insert(rank);
+  };
+  for (const auto& rank : life.ranks) {
+    for (const auto& ruling : rank.rulings) add(ruling, rank.result.rank);
+  }
+  for (const auto& ruling : rulings_on_all(life)) {
+    if (ruling.rank) add(ruling, *ruling.rank);
+  }
+  reports::WrongKeys wrong{.life = number};
+  for (const auto& [name, ranks] : found) {
+    wrong.keys.push_back({name.first, name.second, {ranks.begin(), ranks.end()}});
+  }
+  std::stable_sort(wrong.keys.begin(), wrong.keys.end(),
+                   [](const auto& a, const auto& b) { return in_natural_order(a.key, b.key); });
+  const std::size_t shown = std::min(wrong.keys.size(), reports::kWrongKeysMax);
+  wrong.left_out = wrong.keys.size() - shown;
+  wrong.keys.resize(shown);
+  return wrong;
+}
+
+/// Returns the wrong keys of the first life that has any, from the life `first` on.
+std::optional<reports::WrongKeys> wrong_keys_of(std::span<const IncarnationRecord> lives,
+                                                std::size_t first) {
+  for (std::size_t i = first; i < lives.size(); ++i) {
+    auto wrong = wrong_keys_in(i, lives[i]);
+    if (!wrong.keys.empty()) return wrong;
+  }
+  return std::nullopt;
+}
+
 /// True if the difference was found where the cause was, so that it shows the cause's harm itself.
 bool is_of_cause(const FoundDifference& first, const Judgement& found) {
   return first.difference && found.life == first.life &&
@@ -226,6 +262,7 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const Incarnatio
     if (failure.rank && is_job) {
       failure.coordinates = coordinates_of(modules_of(scenario, *found.life), *failure.rank);
     }
+    failure.wrong_keys = wrong_keys_of(lives, *found.life);
     add_ends(*found.life, life, follows);
     for (std::size_t i = *found.life; i < lives.size(); ++i) add_rulings(i, lives[i], follows);
   }

@@ -53,12 +53,20 @@ bool is_nearer(RulingCode code, const Judgement& found) {
   return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
 }
 
-/// Returns the judges' finding that is nearest to the cause; the first of several that are equally
-/// near.
+/// True if the ruling is nearer to the cause than the finding, or equally near and of an earlier
+/// step.
+bool is_nearer(const RulingText& ruling, const Judgement& found) {
+  if (is_nearer(ruling.code, found)) return true;
+  const bool is_earlier = ruling.step && found.step && *ruling.step < *found.step;
+  return is_earlier && distance_from_cause(ruling.code) == distance_from_cause(*found.code);
+}
+
+/// Returns the judges' finding that is nearest to the cause. Of several that are equally near, it
+/// is the one of the earliest step, and then the first.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
   const auto consider = [&found](const RulingText& ruling) {
-    if (!is_nearer(ruling.code, found)) return;
+    if (!is_nearer(ruling, found)) return;
     found = fail(ruling.code, without_code(ruling.text, ruling.code));
     found.rank = ruling.rank;
     found.key = ruling.key;

@@ -9,12 +9,11 @@ namespace reprise::reports {
 namespace {
 
 constexpr double kRowHeight = 16;
-constexpr std::size_t kNameMax = 40;
 
 /// Returns the room that the longest name needs, in pixels.
-double room_for(const std::vector<std::string>& names) {
+double room_for(const std::vector<std::string>& names, std::size_t name_max) {
   double longest = 0;
-  for (const auto& name : names) longest = std::max(longest, width_of(clipped(name, kNameMax)));
+  for (const auto& name : names) longest = std::max(longest, width_of(clipped(name, name_max)));
   return longest + 10;
 }
 
@@ -22,19 +21,19 @@ double room_for(const std::vector<std::string>& names) {
 
 std::string draw(const Grid& grid) {
   if (grid.rows.empty() || grid.columns.empty()) return "";
-  const double left = room_for(grid.rows);
-  const double top = grid.upright ? room_for(grid.columns) : 24;
+  const double left = room_for(grid.rows, grid.name_max);
+  const double top = grid.upright ? room_for(grid.columns, grid.name_max) : 24;
   Picture picture(grid.title, grid.description);
   const auto x_of = [&](std::size_t c) { return left + grid.cell_width * static_cast<double>(c); };
   for (std::size_t c = 0; c < grid.columns.size(); ++c) {
-    const std::string name = clipped(grid.columns[c], kNameMax);
+    const std::string name = clipped(grid.columns[c], grid.name_max);
     const double middle = x_of(c) + grid.cell_width / 2;
     if (grid.upright) picture.upright({middle + 4, top - 6}, name);
     if (!grid.upright) picture.text({middle, top - 8}, name, "middle");
   }
   for (std::size_t r = 0; r < grid.rows.size(); ++r) {
     const double y = top + kRowHeight * static_cast<double>(r);
-    picture.text({left - 6, y + 12}, clipped(grid.rows[r], kNameMax), "end");
+    picture.text({left - 6, y + 12}, clipped(grid.rows[r], grid.name_max), "end");
     for (std::size_t c = 0; c < grid.columns.size(); ++c) {
       const GridCell& cell = grid.cells[r][c];
       if (cell.look.empty()) continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Draws a table of coloured cells.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct Grid {
   std::vector<std::string> columns;
   std::vector<std::vector<GridCell>> cells;  ///< one list per row, one cell per column
   double cell_width = 15;
-  bool upright = true;  ///< the names of columns are written upwards
+  std::size_t name_max = 40;  ///< longer names are cut, in letters
+  bool upright = true;        ///< the names of columns are written upwards
 };
 
 /// Returns the grid as SVG; empty if it has no cells.

@@ -97,7 +97,7 @@ void put_block(const Problem& problem, const Standing& standing, std::string& ou
     out += placement_figures(*result.failure);
   }
   out += lives_figure(result) + generations_figure(result) + ranks_figure(result) +
-         spacetime_figure(result);
+         wrong_keys_figure(result) + spacetime_figure(result);
   put_keys(result, out);
   put_rank_table(result, out);
   const std::string loss = loss_figure(result);

@@ -26,6 +26,9 @@ std::string spacetime_figure(const ScenarioResult& result);
 /// Draws what is wrong on each rank, by kind. Ranks with equal counts share a row.
 std::string ranks_figure(const ScenarioResult& result);
 
+/// Draws which keys are wrong on which ranks in the life that failed.
+std::string wrong_keys_figure(const ScenarioResult& result);
+
 /// The loss beside that of the uninterrupted run, if they differ at some step.
 std::string loss_figure(const ScenarioResult& result);
 /// Returns a sentence that compares the trajectory with the uninterrupted run's.

@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <span>
 
 #include "core/base/print.hpp"
 #include "reports/pages/chart.hpp"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::size_t kLivesMax = 40;
 constexpr std::size_t kRankRowsMax = 64;
+constexpr std::size_t kRankColumnsMax = 32;
 
 /// Returns text such as "life 1, tp2 dp2: failed with TORN_FILE, exit code 1, steps 2 to 4".
 std::string life_line(const Incarnation& life, std::size_t number) {
@@ -168,6 +171,47 @@ std::string short_count(std::uint64_t count) {
   return count < 1'000'000 ? std::to_string(count) : brief(std::floor(static_cast<double>(count)));
 }
 
+/// Returns the codes of all findings, the scenario's own first.
+std::vector<std::string> codes_of(const WrongKeys& wrong, const std::string& own) {
+  std::vector<std::string> codes = {own};
+  for (const auto& one : wrong.keys) {
+    if (std::ranges::find(codes, one.code) == codes.end()) codes.push_back(one.code);
+  }
+  return codes;
+}
+
+std::vector<std::int32_t> ranks_of(const WrongKeys& wrong) {
+  std::set<std::int32_t> ranks;
+  for (const auto& one : wrong.keys) ranks.insert(one.ranks.begin(), one.ranks.end());
+  return {ranks.begin(), ranks.end()};
+}
+
+/// Returns a grid of keys and these ranks. A cell has the numbers of the codes found there.
+Grid wrong_keys_grid(const WrongKeys& wrong, const std::vector<std::string>& codes,
+                     std::span<const std::int32_t> ranks) {
+  Grid grid{.cell_width = 26, .name_max = 72};
+  for (const auto rank : ranks) grid.columns.push_back("rank " + std::to_string(rank));
+  std::vector<std::string> said;
+  for (const auto& one : wrong.keys) {
+    if (grid.rows.empty() || grid.rows.back() != one.key) {
+      grid.rows.push_back(one.key);
+      grid.cells.emplace_back(ranks.size());
+    }
+    const auto code = std::ranges::find(codes, one.code) - codes.begin();
+    said.push_back(one.key + ": " + one.code + " on " + ranks_text(one.ranks));
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (!std::ranges::binary_search(one.ranks, ranks[r])) continue;
+      GridCell& cell = grid.cells.back()[r];
+      cell.look = "heat";
+      cell.strength = std::max(cell.strength, code == 0 ? 1.0 : 0.5);
+      cell.text += (cell.text.empty() ? "" : ",") + std::to_string(code + 1);
+      cell.hint += (cell.hint.empty() ? "" : "; ") + said.back();
+    }
+  }
+  grid.description = join_first(said, 20);
+  return grid;
+}
+
 bool differs(const TrainingPoint& point) {
   return point.uninterrupted_loss && !(*point.uninterrupted_loss == point.loss);
 }
@@ -216,6 +260,27 @@ std::string ranks_figure(const ScenarioResult& result) {
       "What is wrong on each rank: elements with other bits, keys that are not stored, stored keys "
       "that nobody asked for, other shapes and dtypes. Excused keys are left out.";
   if (cut > 0) caption += " " + std::to_string(cut) + " more rows are left out.";
+  return figure(draw(grid), caption);
+}
+
+std::string wrong_keys_figure(const ScenarioResult& result) {
+  if (!result.failure || !result.failure->wrong_keys) return "";
+  const WrongKeys& wrong = *result.failure->wrong_keys;
+  const auto codes = codes_of(wrong, result.code);
+  const auto ranks = ranks_of(wrong);
+  const std::size_t shown = std::min(ranks.size(), kRankColumnsMax);
+  std::string caption = "Wrong keys on each rank, in life " + std::to_string(wrong.life) + ".";
+  for (std::size_t c = 0; c < codes.size(); ++c) {
+    caption += " " + std::to_string(c + 1) + " is " + codes[c] + (c == 0 ? ", the verdict." : ".");
+  }
+  if (wrong.left_out > 0) {
+    caption += " " + with_commas(wrong.left_out) + " more findings are left out.";
+  }
+  if (shown < ranks.size()) {
+    caption += " " + std::to_string(ranks.size() - shown) + " more ranks are left out.";
+  }
+  Grid grid = wrong_keys_grid(wrong, codes, {ranks.data(), shown});
+  grid.title = "Wrong keys on each rank of " + result.name;
   return figure(draw(grid), caption);
 }
 

@@ -301,6 +301,19 @@ TEST(Verdict, what_is_left_in_the_store_counts) {
   EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
 }
 
+TEST(Verdict, of_findings_that_are_equally_near_to_the_cause_the_earliest_step_is_told) {
+  Case one = good_case();
+  const auto found = [](std::int64_t step) {
+    return RulingText{.code = judged::kBitMismatch,
+                      .text = "BIT_MISMATCH: at step " + std::to_string(step),
+                      .step = step};
+  };
+  one.lives[1].ranks[0].rulings = {found(3)};
+  one.lives[1].ranks[1].rulings = {found(1), found(2)};
+  EXPECT_EQ(judge(one.scenario, one.lives).reason.substr(0, 17), "rank 1: at step 1")
+      << judge(one.scenario, one.lives).reason;
+}
+
 TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is_wrong) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) {

@@ -158,7 +158,31 @@ TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
   fill(leaf(0));
   put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the only wrong element; equals its value of step 2
   evidence = judged(options);
-  EXPECT_NE(evidence.first->comes_from.find("may be chance"), std::string::npos);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
+}
+
+TEST_F(StateJudge, one_narrow_element_of_another_step_may_be_chance) {
+  OneRank before(0);
+  const auto add = [](OneRank& rank) -> TensorLeaf& {
+    return rank.add("low", DType::kBFloat16, kShape, {Box::whole(kShape)});
+  };
+  fill(add(saver_[0]));
+  fill(add(before));
+  fill(add(loaded_));
+  constexpr std::uint16_t kOld = 0x4321;
+  put(before.state.tensors[0], {1, 2}, kOld);
+  put(loaded_.state.tensors[2], {1, 2}, kOld);
+  Rulings rulings;
+  const RankState earlier_ranks[] = {before.view()};
+  const auto earlier = std::make_shared<const GlobalState>(assemble(earlier_ranks, rulings));
+  const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
+  saved_ = assemble(ranks, rulings);
+  JudgeOptions options;
+  options.suspects.others = [&earlier] { return std::vector<OtherState>{{"of step 2", earlier}}; };
+  const auto evidence = judged(options);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
+  EXPECT_EQ(evidence.first->comes_from,
+            "perhaps its own place of step 2; too few elements differ to tell");
 }
 
 TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/output/version_line.hpp"
+
 namespace reprise::cli {
 namespace {
 
@@ -99,6 +101,20 @@ TEST(DiffPage, says_what_was_left_out_and_never_passes_for_nothing) {
   EXPECT_THAT(page, HasSubstr("Not shown: 203 further rows"));
   EXPECT_THAT(page, HasSubstr("further groups."));
   EXPECT_THAT(page, HasSubstr("The options exclude 4 keys"));
+}
+
+TEST(DiffPage, has_the_command_the_program_and_the_substitution_that_would_match_the_keys) {
+  DiffReport report;
+  for (const std::string key : {"a", "b", "c", "d"}) {
+    report.tensors.push_back({.key = "model." + key, .verdict = DiffVerdict::kOnlyLeft});
+    report.tensors.push_back({.key = key, .verdict = DiffVerdict::kOnlyRight});
+  }
+  const std::string page = diff_page({.left = "a b", .right = "c", .options = "--keys w "}, report);
+  EXPECT_THAT(page, HasSubstr("reprise diff --keys w &#39;a b&#39; c"));
+  EXPECT_THAT(page, HasSubstr(version_line().substr(0, 10)));
+  EXPECT_THAT(page, HasSubstr("4 keys of A are keys of B with &#39;model.&#39; before them"));
+  EXPECT_THAT(page, HasSubstr("--rename"));
+  EXPECT_THAT(diff_page({}, some_report()), Not(HasSubstr("--rename")));
 }
 
 TEST(DiffPage, text_of_a_checkpoint_never_becomes_a_part_of_the_page) {

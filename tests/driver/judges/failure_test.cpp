@@ -159,6 +159,28 @@ TEST(Failure, a_first_difference_elsewhere_is_a_consequence_and_not_the_cause_s_
   EXPECT_EQ(own->index, std::vector<std::int64_t>{1});
 }
 
+TEST(Failure, lists_the_wrong_keys_of_each_rank_of_the_first_life_that_has_any) {
+  auto lives = good_lives();
+  lives[0].ranks[0].rulings = {{.code = Code::kNoWriter, .text = "NO_WRITER: a file"}};
+  const auto wrong = [](const std::string& key) {
+    return RulingText{.code = judged::kBitMismatch, .text = "BIT_MISMATCH: " + key, .key = key};
+  };
+  lives[1].ranks[0].rulings = {wrong("layers.10.w"), wrong("layers.9.w")};
+  lives[1].ranks[1].rulings = {wrong("layers.9.w")};
+  const auto failure = judge(kSmall, lives).failure;
+  ASSERT_TRUE(failure && failure->wrong_keys);
+  EXPECT_EQ(failure->life, 0U);
+  EXPECT_EQ(failure->wrong_keys->life, 1U);
+  ASSERT_EQ(failure->wrong_keys->keys.size(), 2U);
+  EXPECT_EQ(failure->wrong_keys->keys[0].key, "layers.9.w");
+  EXPECT_EQ(failure->wrong_keys->keys[0].code, "BIT_MISMATCH");
+  EXPECT_EQ(failure->wrong_keys->keys[0].ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(failure->wrong_keys->keys[1].ranks, std::vector<std::int32_t>{0});
+  lives[1].ranks[0].rulings.clear();
+  lives[1].ranks[1].rulings.clear();
+  EXPECT_FALSE(judge(kSmall, lives).failure->wrong_keys);
+}
+
 TEST(Failure, many_findings_of_one_code_are_counted_and_so_are_many_codes) {
   auto lives = good_lives();
   lives[0].ranks[0].rulings = {{.code = Code::kNoWriter, .text = "NO_WRITER: of w"}};

@@ -226,6 +226,21 @@ TEST(Pictures, ranks_show_each_kind_of_trouble_and_leave_out_what_is_excused) {
   EXPECT_EQ(ranks_figure(sample_scenario("good")), "");
 }
 
+TEST(Pictures, wrong_keys_are_drawn_on_each_rank_with_the_number_of_their_code) {
+  pugi::xml_document document;
+  const std::string figure = wrong_keys_figure(failing_scenario("x", Verdict::kFail));
+  const auto pictures = pictures_in(document, figure);
+  ASSERT_EQ(pictures.size(), 1U);
+  EXPECT_THAT(hints_of(pictures[0], "heat"),
+              ElementsAre("x: x on ranks 0, 1", "x: x on ranks 0, 1; x: B on rank 1"));
+  EXPECT_THAT(figure, HasSubstr(">1,2<"));
+  EXPECT_THAT(figure, HasSubstr("1 is x, the verdict. 2 is B. 3 more findings are left out."));
+  EXPECT_EQ(wrong_keys_figure(sample_scenario("good")), "");
+  ScenarioResult many = failing_scenario("x", Verdict::kFail);
+  for (int rank = 2; rank < 40; ++rank) many.failure->wrong_keys->keys[1].ranks.push_back(rank);
+  EXPECT_THAT(wrong_keys_figure(many), HasSubstr("8 more ranks are left out."));
+}
+
 TEST(Pictures, ranks_with_equal_trouble_share_a_row) {
   ScenarioResult result{.name = "x"};
   for (int rank = 0; rank < 200; ++rank) {
