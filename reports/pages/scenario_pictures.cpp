@@ -171,12 +171,14 @@ std::string short_count(std::uint64_t count) {
   return count < 1'000'000 ? std::to_string(count) : brief(std::floor(static_cast<double>(count)));
 }
 
-/// Returns the codes of all findings, the scenario's own first.
+/// Returns the codes of all findings, the scenario's own first, the others sorted.
 std::vector<std::string> codes_of(const WrongKeys& wrong, const std::string& own) {
-  std::vector<std::string> codes = {own};
+  std::set<std::string> others;
   for (const auto& one : wrong.keys) {
-    if (std::ranges::find(codes, one.code) == codes.end()) codes.push_back(one.code);
+    if (one.code != own) others.insert(one.code);
   }
+  std::vector<std::string> codes = {own};
+  codes.insert(codes.end(), others.begin(), others.end());
   return codes;
 }
 
@@ -189,7 +191,7 @@ std::vector<std::int32_t> ranks_of(const WrongKeys& wrong) {
 /// Returns a grid of keys and these ranks. A cell has the numbers of the codes found there.
 Grid wrong_keys_grid(const WrongKeys& wrong, const std::vector<std::string>& codes,
                      std::span<const std::int32_t> ranks) {
-  Grid grid{.cell_width = 26, .name_max = 72};
+  Grid grid{.cell_width = 26, .name_max = 90};
   for (const auto rank : ranks) grid.columns.push_back("rank " + std::to_string(rank));
   std::vector<std::string> said;
   for (const auto& one : wrong.keys) {
