@@ -172,7 +172,7 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
                                   .rates = {.store_write = {.mb_per_s = GetParam().store},
                                             .bus = {.mb_per_s = GetParam().bus}}};
     World world(options, store);
-    world.run([&](Ports& ports, GlobalRank) {
+    const RunResult result = world.run([&](Ports& ports, GlobalRank) {
       RatedJob job(kShape, true);
       const auto group = all_ranks(ports);
       const auto now = [&, begin = world.clock().now_ns()] {
@@ -185,6 +185,7 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
       begun.finish();
       times.whole = now();
     });
+    expect_returned(result);
     rated_load({}, store, kShape, {});  // finds the state as it was
     return times;
   }

@@ -62,6 +62,13 @@ class RatedJob {
 
 inline CommitTarget rated_target() { return CommitTarget::iteration("run", Step{1}); }
 
+inline void expect_returned(const RunResult& result) {
+  for (const auto& rank : result.ranks) {
+    EXPECT_EQ(rank.end, RankEnd::kReturned)
+        << (rank.error ? rank.error->what() : rank.message.c_str());
+  }
+}
+
 /// Runs `program` on every rank of a world and returns how long it took there, in nanoseconds, by
 /// rank. Ranks begin together.
 inline std::vector<std::uint64_t> rated_times(WorldOptions options, Store& store,
@@ -74,10 +81,7 @@ inline std::vector<std::uint64_t> rated_times(WorldOptions options, Store& store
     program(ports);
     times[static_cast<std::size_t>(rank.value)] = world.clock().now_ns() - begin;
   });
-  for (const auto& rank : result.ranks) {
-    EXPECT_EQ(rank.end, RankEnd::kReturned)
-        << (rank.error ? rank.error->what() : rank.message.c_str());
-  }
+  expect_returned(result);
   return times;
 }
 
