@@ -125,6 +125,8 @@ class LifeTimeline {
       case sim::SliceKind::kStore:
         add_store(slice);
         break;
+      case sim::SliceKind::kCopy:
+        break;  // the wait for it is part of a phase
     }
   }
 

@@ -28,6 +28,8 @@ std::string_view category_of(sim::SliceKind kind) {
       return "collective";
     case sim::SliceKind::kStore:
       return "store";
+    case sim::SliceKind::kCopy:
+      return "copy";
   }
   return "";
 }
@@ -76,15 +78,26 @@ class LifeTrace {
   std::string packets() {
     describe_process();
     std::vector<std::vector<const sim::Slice*>> slices(life_.ranks.size());
+    std::vector<Copies> copies(life_.ranks.size());
     for (const auto& slice : recording_.slices) {
-      slices.at(static_cast<std::size_t>(slice.rank.value)).push_back(&slice);
+      const auto rank = static_cast<std::size_t>(slice.rank.value);
+      if (slice.kind == sim::SliceKind::kCopy) {
+        copies.at(rank)[slice.name].slices.push_back(&slice);
+      } else {
+        slices.at(rank).push_back(&slice);
+      }
     }
-    for (std::size_t rank = 0; rank < slices.size(); ++rank) add_rank(rank, slices[rank]);
+    for (std::size_t rank = 0; rank < slices.size(); ++rank) {
+      add_rank(rank, slices[rank]);
+      add_copies(rank, copies[rank]);
+    }
     add_store();
     return joined();
   }
 
  private:
+  using Copies = std::map<std::string, SliceTrack>;  ///< by direction: "gather", "scatter"
+
   /// Numbers the collective calls that connect several ranks, from 1.
   static std::map<sim::Meeting, std::uint64_t> flows_of(const sim::Recording& recording) {
     std::map<sim::Meeting, int> ranks;
@@ -137,6 +150,13 @@ class LifeTrace {
     }
   }
 
+  /// A bus carries the copies of one direction one after another, so they never overlap.
+  void add_copies(std::size_t rank, const Copies& copies) {
+    for (const auto& [direction, track] : copies) {
+      add_slices(track, add_track(life_.ranks[rank] + ", " + direction));
+    }
+  }
+
   void add_instants(std::size_t rank, std::uint64_t track) {
     for (const auto& instant : recording_.instants) {
       if (static_cast<std::size_t>(instant.rank.value) != rank) continue;
@@ -179,6 +199,9 @@ class LifeTrace {
         break;
       case sim::SliceKind::kStore:
         begin.note("path", slice.detail);
+        break;
+      case sim::SliceKind::kCopy:
+        begin.note("device", slice.detail);
         break;
     }
     if (slice.bytes > 0) begin.note("bytes", slice.bytes);

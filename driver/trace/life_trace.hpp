@@ -6,6 +6,9 @@
 //     track "rank 1 = tp1 ep0"      as instants. A flow connects the ranks of a collective.
 //     ...
 //     track "store"                 the same calls to the store as the store sees them
+//
+// In a world with rates, the copies of rank 0 over its bus are on "rank 0 = tp0 ep0, gather" and
+// "..., scatter".
 
 #include <cstdint>
 #include <string>

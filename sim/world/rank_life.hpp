@@ -8,6 +8,7 @@
 #include "sim/fibers/event_log.hpp"
 #include "sim/fibers/scheduler.hpp"
 #include "sim/world/recorder.hpp"
+#include "sim/world/resource.hpp"
 
 namespace reprise::sim {
 
@@ -25,10 +26,12 @@ class RankLife {
     scheduler_.yield();
     log_.record(rank_, kind, where, numbers);
   }
-  /// The same for a call to the store on `bytes` bytes, which the recorder gets, too.
-  void step_in_store(std::string_view kind, std::string_view path,
+  /// The same for a call to the store, which the recorder gets, too. Before that, transfers `bytes`
+  /// bytes, so the call takes effect when they have arrived.
+  void step_in_store(Resource& store, std::string_view kind, std::string_view path,
                      std::initializer_list<std::uint64_t> numbers = {}, std::uint64_t bytes = 0) {
     const std::uint64_t begin_ns = scheduler_.now_ns();
+    transfer(store, bytes);
     step(kind, path, numbers);
     if (recorder_ != nullptr) recorder_->store(rank_, {kind, path, bytes, begin_ns});
   }
@@ -37,6 +40,17 @@ class RankLife {
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.require_alive();
     log_.record(rank_, kind, where, numbers);
+  }
+
+  /// Waits until the resource has transferred `bytes` bytes. Other ranks run meanwhile. Throws if
+  /// this rank is dead.
+  void transfer(Resource& resource, std::uint64_t bytes) {
+    scheduler_.require_alive();
+    wait_until(resource.take(scheduler_.now_ns(), bytes).end_ns);
+  }
+  /// Lets other ranks run until this moment of virtual time; returns at once if it has passed.
+  void wait_until(std::uint64_t end_ns) {
+    if (end_ns > scheduler_.now_ns()) scheduler_.sleep_until(end_ns);
   }
 
   bool is_dead() const { return scheduler_.is_dead(rank_); }

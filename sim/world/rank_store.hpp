@@ -13,7 +13,9 @@ namespace reprise::sim {
 /// to files that it opened earlier.
 class RankStore final : public Store {
  public:
-  RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}
+  /// All ranks of a world share `store` and `resources`.
+  RankStore(RankLife& life, Store& store, StoreResources& resources)
+      : life_(life), store_(store), resources_(resources) {}
 
   StoreCapabilities capabilities() const override { return store_.capabilities(); }
   std::unique_ptr<ReadFile> open(const std::string& path) override;
@@ -33,6 +35,7 @@ class RankStore final : public Store {
  private:
   RankLife& life_;
   Store& store_;
+  StoreResources& resources_;
 };
 
 }  // namespace reprise::sim

@@ -99,6 +99,19 @@ void Recorder::store(GlobalRank rank, const StoreCall& call) {
         .bytes = call.bytes});
 }
 
+void Recorder::copies(GlobalRank rank, const Copies& copies) {
+  const Transfer& passes = copies.passes;
+  if (passes.begin_ns == passes.end_ns || scheduler_->is_dead(rank)) return;
+  keep({.kind = SliceKind::kCopy,
+        .rank = rank,
+        .fiber = scheduler_->running(),
+        .name = std::string(copies.operation),
+        .detail = std::string(copies.device),
+        .begin_ns = passes.begin_ns,
+        .end_ns = passes.end_ns,
+        .bytes = copies.bytes});
+}
+
 std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
   return begin({.kind = SliceKind::kCollective,
                 .rank = rank,

@@ -14,6 +14,7 @@
 #include "reprise/ports.hpp"
 #include "sim/fibers/scheduler.hpp"
 #include "sim/world/recording.hpp"
+#include "sim/world/resource.hpp"
 
 namespace reprise::sim {
 
@@ -47,6 +48,16 @@ class Recorder {
     std::uint64_t begin_ns = 0;
   };
   void store(GlobalRank rank, const StoreCall& call);
+
+  /// Copies of a device, which somebody waits for now.
+  struct Copies {
+    std::string_view operation;
+    std::string_view device;
+    std::uint64_t bytes = 0;
+    Transfer passes = {};
+  };
+  /// Records nothing if the copies take no time.
+  void copies(GlobalRank rank, const Copies& copies);
 
   struct Collective {
     std::string_view operation;

@@ -17,6 +17,7 @@ enum class SliceKind : std::uint8_t {
   kStep,        ///< a step of a protocol, within a phase
   kCollective,  ///< a collective call, from its begin until its result or its error
   kStore,       ///< a call to the store
+  kCopy,  ///< copies of a device that pass its bus; only if the world's rates let them take time
 };
 
 /// Identifies a collective call: the same for all ranks that take part in it.
@@ -34,8 +35,9 @@ struct Slice {
   /// The fiber that did it: that of the rank itself, which has the rank's number, or that of one of
   /// its background tasks.
   std::size_t fiber = 0;
-  std::string name = {};    ///< of the phase, the step or the call
-  std::string detail = {};  ///< of a step its phase, of a collective its group, else a path
+  std::string name = {};  ///< of the phase, the step or the call
+  std::string detail =
+      {};  ///< of a step its phase, of a collective its group, of copies their device, else a path
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
   std::uint64_t bytes = 0;

@@ -20,15 +20,18 @@ void fill(const StridedView& target, const Dims& extents, std::size_t element_by
 
 }  // namespace
 
-SimDevice::SimDevice(RankLife& life, std::string name) : life_(life), name_(std::move(name)) {}
+SimDevice::SimDevice(RankLife& life, std::string name, Bus& bus)
+    : life_(life), name_(std::move(name)), bus_(bus) {}
 
-DeviceEvent SimDevice::enqueue(std::string_view kind, std::vector<Copy> copies) {
+DeviceEvent SimDevice::enqueue(std::string_view kind, Resource& direction,
+                               std::vector<Copy> copies) {
   std::uint64_t bytes = 0;
   for (const auto& copy : copies) {
     bytes += static_cast<std::uint64_t>(volume(copy.extents)) * copy.element_bytes;
   }
   life_.note(kind, name_, {copies.size(), bytes});
-  queued_.emplace(++last_event_, std::move(copies));
+  const Transfer passes = direction.take(life_.scheduler().now_ns(), bytes);
+  queued_.emplace(++last_event_, Batch{kind, std::move(copies), bytes, passes});
   return {.id = last_event_};
 }
 
@@ -37,7 +40,7 @@ DeviceEvent SimDevice::gather(std::span<const GatherCopy> copies) {
   for (const auto& copy : copies) {
     queued.push_back({copy.device, copy.host, copy.extents, copy.element_bytes});
   }
-  const auto event = enqueue("gather", std::move(queued));
+  const auto event = enqueue("gather", bus_.from_device, std::move(queued));
   for (const auto& copy : copies) fill(copy.host, copy.extents, copy.element_bytes, kUngathered);
   return event;
 }
@@ -47,18 +50,24 @@ DeviceEvent SimDevice::scatter(std::span<const ScatterCopy> copies) {
   for (const auto& copy : copies) {
     queued.push_back({copy.host, copy.device, copy.extents, copy.element_bytes});
   }
-  const auto event = enqueue("scatter", std::move(queued));
+  const auto event = enqueue("scatter", bus_.to_device, std::move(queued));
   for (const auto& copy : copies) fill(copy.device, copy.extents, copy.element_bytes, kUnscattered);
   return event;
 }
 
 void SimDevice::wait(DeviceEvent event) {
   CHECK(event.id <= last_event_, event.id);
+  const auto pending = queued_.find(event.id);
+  if (pending != queued_.end()) life_.wait_until(pending->second.passes.end_ns);
   life_.step("device wait", name_, {event.id});
   const auto queued = queued_.find(event.id);
-  if (queued == queued_.end()) return;  // an earlier wait already made the copies
-  for (const auto& copy : queued->second) {
+  if (queued == queued_.end()) return;  // another wait already made the copies
+  const Batch& batch = queued->second;
+  for (const auto& copy : batch.copies) {
     copy_strided(copy.source, copy.target, copy.extents, copy.element_bytes);
+  }
+  if (life_.recorder() != nullptr) {
+    life_.recorder()->copies(life_.rank(), {batch.kind, name_, batch.bytes, batch.passes});
   }
   queued_.erase(queued);
 }

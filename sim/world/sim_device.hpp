@@ -14,6 +14,9 @@ namespace reprise::sim {
 /// copy's target is poisoned. As a result, a reader gets poison if it did not wait, and a job
 /// corrupts the staged data if it changes its state too early. If nobody waits for the event, the
 /// copy is never made, because its memory may already be freed.
+///
+/// Copies pass the device's bus in the order in which they were queued, those of each direction one
+/// after another. A wait takes until the copy has passed.
 class SimDevice final : public Device {
  public:
   /// kUngathered fills staging memory until somebody waits for the gather's event. kUnscattered
@@ -21,7 +24,8 @@ class SimDevice final : public Device {
   static constexpr std::byte kUngathered{0xA5};
   static constexpr std::byte kUnscattered{0xB5};
 
-  SimDevice(RankLife& life, std::string name);
+  /// Ranks with the same device share its `bus`.
+  SimDevice(RankLife& life, std::string name, Bus& bus);
 
   std::string name() const override { return name_; }
   DeviceEvent gather(std::span<const GatherCopy> copies) override;
@@ -36,12 +40,21 @@ class SimDevice final : public Device {
     std::size_t element_bytes = 1;
   };
 
-  DeviceEvent enqueue(std::string_view kind, std::vector<Copy> copies);
+  /// Copies that were queued together, and when they pass the bus.
+  struct Batch {
+    std::string_view kind;
+    std::vector<Copy> copies;
+    std::uint64_t bytes = 0;
+    Transfer passes = {};
+  };
+
+  DeviceEvent enqueue(std::string_view kind, Resource& direction, std::vector<Copy> copies);
 
   RankLife& life_;
   std::string name_;
+  Bus& bus_;
   std::uint64_t last_event_ = 0;
-  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< copies not made yet, by event
+  std::map<std::uint64_t, Batch> queued_;  ///< copies not made yet, by event
 };
 
 }  // namespace reprise::sim

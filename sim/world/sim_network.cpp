@@ -1,5 +1,6 @@
 #include "sim/world/sim_network.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "core/base/check.hpp"
@@ -26,8 +27,9 @@ Error mismatch(const Channel& channel, std::uint64_t sequence, const Rendezvous&
 
 }  // namespace
 
-SimNetwork::SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns)
-    : scheduler_(scheduler), deadline_after_ns_(deadline_after_ns) {}
+SimNetwork::SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns,
+                       Rate link)
+    : scheduler_(scheduler), deadline_after_ns_(deadline_after_ns), link_(link) {}
 
 std::shared_ptr<Channel> SimNetwork::channel(const Group& group, GlobalRank member) {
   const std::size_t occurrence = asked_[{group.members(), member}]++;
@@ -54,6 +56,7 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   wait_for_all(life, channel, sequence);
 
   Rendezvous& met = channel.rounds.at(sequence);
+  carry(life, met, mine);
   const bool last = ++met.left == channel.group.size();
   std::vector<Bytes> parts;
   parts.reserve(met.parts.size());
@@ -104,6 +107,17 @@ void SimNetwork::wait_for_all(RankLife& life, Channel& channel, std::uint64_t se
     }
     scheduler_.require_alive();
   }
+}
+
+/// Waits until the rank's link has carried its part of the call. As in a ring, the bytes of the
+/// other members come in, and those of the rank go out once, at the same time.
+void SimNetwork::carry(RankLife& life, const Rendezvous& met, ByteSpan mine) {
+  if (met.parts.size() == 1) return;
+  std::uint64_t all = 0;
+  for (const auto& part : met.parts) all += part->size();
+  const auto own = static_cast<std::uint64_t>(mine.size());
+  Resource& link = links_.try_emplace(life.rank(), link_).first->second;
+  life.transfer(link, std::max(all - own, own));
 }
 
 void SimNetwork::break_if_member_gone(Channel& channel, std::uint64_t sequence) {

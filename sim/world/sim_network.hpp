@@ -17,8 +17,9 @@ namespace reprise::sim {
 class SimNetwork {
  public:
   /// A member of a call waits at most `deadline_after_ns` of virtual time. Without a deadline, the
-  /// member waits until the world is found to be deadlocked.
-  SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
+  /// member waits until the world is found to be deadlocked. When all have come, the call takes
+  /// until each member's link, which has the rate `link`, has carried its bytes.
+  SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns, Rate link = {});
 
   /// Returns the next channel of `group` for this member. If each member calls this n times for a
   /// group, all members get the same channel from their n-th call.
@@ -37,11 +38,14 @@ class SimNetwork {
   Rendezvous& join(Channel& channel, GroupRank member, std::uint64_t sequence,
                    const CollectiveCall& call, ByteSpan mine);
   void wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence);
+  void carry(RankLife& life, const Rendezvous& met, ByteSpan mine);
   void break_if_member_gone(Channel& channel, std::uint64_t sequence);
   void break_channel(Channel& channel, const Error& why);
 
   Scheduler& scheduler_;
   std::optional<std::uint64_t> deadline_after_ns_;
+  Rate link_;
+  std::map<GlobalRank, Resource> links_;
   std::map<std::vector<GlobalRank>, std::vector<std::shared_ptr<Channel>>> channels_;
   std::uint64_t channels_made_ = 0;
   std::map<std::pair<std::vector<GlobalRank>, GlobalRank>, std::size_t> asked_;

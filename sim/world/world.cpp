@@ -1,6 +1,7 @@
 #include "sim/world/world.hpp"
 
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -22,14 +23,34 @@ std::string device_of(const WorldOptions& options, GlobalRank rank) {
   return options.devices.at(static_cast<std::size_t>(rank.value));
 }
 
+// The parts of a world that its ranks share.
+struct Shared {
+  Shared(const WorldOptions& options, Store& shared_store)
+      : scheduler(Stream(options.seed).split("schedule"), options.switches_max, options.schedule),
+        log(options.world_size),
+        network(scheduler, options.deadline_ns, options.rates.fabric),
+        store(shared_store),
+        store_resources(options.rates),
+        bus(options.rates.bus) {}
+
+  Bus& bus_of(const std::string& device) { return buses.try_emplace(device, bus).first->second; }
+
+  Scheduler scheduler;
+  EventLog log;
+  SimNetwork network;
+  Store& store;
+  StoreResources store_resources;
+  Rate bus;
+  std::map<std::string, Bus> buses;  ///< by name of the device
+};
+
 // The ports of one rank, and how the rank ended.
 struct RankSeat {
-  RankSeat(Scheduler& scheduler, EventLog& log, SimNetwork& network, Store& shared_store,
-           const WorldOptions& options, GlobalRank rank)
-      : life(scheduler, log, rank, options.recorder),
-        store(life, shared_store),
-        fabric(life, network, options.world_size),
-        device(life, device_of(options, rank)),
+  RankSeat(Shared& shared, const WorldOptions& options, GlobalRank rank)
+      : life(shared.scheduler, shared.log, rank, options.recorder),
+        store(life, shared.store, shared.store_resources),
+        fabric(life, shared.network, options.world_size),
+        device(life, device_of(options, rank), shared.bus_of(device_of(options, rank))),
         tasks(life, options.background),
         trace(life) {}
 
@@ -75,17 +96,13 @@ std::string_view name_of(RankEnd end) {
 
 struct World::State {
   State(WorldOptions chosen, Store& shared_store)
-      : options(std::move(chosen)),
-        scheduler(Stream(options.seed).split("schedule"), options.switches_max, options.schedule),
-        log(options.world_size),
-        network(scheduler, options.deadline_ns) {
+      : options(std::move(chosen)), shared(options, shared_store) {
     CHECK(options.devices.empty() ||
               options.devices.size() == static_cast<std::size_t>(options.world_size),
           options.devices.size(), options.world_size);
-    if (options.recorder != nullptr) options.recorder->attach(scheduler);
+    if (options.recorder != nullptr) options.recorder->attach(shared.scheduler);
     for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
-      seats.push_back(std::make_unique<RankSeat>(scheduler, log, network, shared_store, options,
-                                                 GlobalRank{rank}));
+      seats.push_back(std::make_unique<RankSeat>(shared, options, GlobalRank{rank}));
     }
   }
 
@@ -93,9 +110,9 @@ struct World::State {
     seat.outcome = outcome_of(end);
     const GlobalRank rank = seat.life.rank();
     if (seat.outcome.end == RankEnd::kFailed) {
-      network.gone(rank, *seat.outcome.error);
+      shared.network.gone(rank, *seat.outcome.error);
     } else if (seat.outcome.end == RankEnd::kDefect) {
-      network.gone(rank, Error(Code::kPeerFailed, seat.outcome.message));
+      shared.network.gone(rank, Error(Code::kPeerFailed, seat.outcome.message));
     }
     if (options.recorder != nullptr) record_end(seat);
   }
@@ -106,7 +123,7 @@ struct World::State {
     if (killed.contains(rank)) return;
     if (outcome.end == RankEnd::kReturned) return options.recorder->returned(rank);
     const bool hung = outcome.end == RankEnd::kKilled;
-    const auto& error = hung ? scheduler.verdict() : outcome.error;
+    const auto& error = hung ? shared.scheduler.verdict() : outcome.error;
     options.recorder->ended(rank, name_of(hung ? RankEnd::kHung : outcome.end),
                             error ? error->what() : outcome.message);
   }
@@ -115,28 +132,26 @@ struct World::State {
     RunResult result;
     for (const auto& seat : seats) {
       auto& outcome = seat->outcome;
-      outcome.event_hash = log.digest(seat->life.rank());
+      outcome.event_hash = shared.log.digest(seat->life.rank());
       outcome.trace = seat->trace.records();
       if (outcome.end == RankEnd::kKilled && !killed.contains(seat->life.rank())) {
         outcome.end = RankEnd::kHung;
-        outcome.error = scheduler.verdict();
+        outcome.error = shared.scheduler.verdict();
       }
       result.ranks.push_back(outcome);
     }
-    result.event_hash = log.digest();
-    result.events = log.count();
-    result.decisions = scheduler.decisions();
-    result.fibers = scheduler.fibers();
-    result.duration_ns = scheduler.now_ns();
-    result.deadlock = scheduler.verdict();
+    result.event_hash = shared.log.digest();
+    result.events = shared.log.count();
+    result.decisions = shared.scheduler.decisions();
+    result.fibers = shared.scheduler.fibers();
+    result.duration_ns = shared.scheduler.now_ns();
+    result.deadlock = shared.scheduler.verdict();
     return result;
   }
 
   WorldOptions options;
-  Scheduler scheduler;
-  SimClock clock{scheduler};
-  EventLog log;
-  SimNetwork network;
+  Shared shared;
+  SimClock clock{shared.scheduler};
   std::vector<std::unique_ptr<RankSeat>> seats;
   std::set<GlobalRank> killed;
 };
@@ -148,11 +163,11 @@ World::~World() = default;
 
 RunResult World::run(const std::function<void(Ports&, GlobalRank)>& rank_main) {
   for (const auto& seat : state_->seats) {
-    state_->scheduler.spawn(
+    state_->shared.scheduler.spawn(
         seat->life.rank(), [&rank_main, &seat] { rank_main(seat->ports, seat->life.rank()); },
         [this, &seat](const FiberEnd& end) { state_->ended(*seat, end); });
   }
-  state_->scheduler.run();
+  state_->shared.scheduler.run();
   if (state_->options.recorder != nullptr) state_->options.recorder->finish();
   return state_->result();
 }
@@ -160,12 +175,12 @@ RunResult World::run(const std::function<void(Ports&, GlobalRank)>& rank_main) {
 void World::kill(GlobalRank rank) {
   if (!state_->killed.insert(rank).second) return;
   if (state_->options.recorder != nullptr) state_->options.recorder->died(rank);
-  state_->network.gone(rank, Error(Code::kPeerFailed, "it died", {.rank = rank}));
-  state_->scheduler.kill(rank);
+  state_->shared.network.gone(rank, Error(Code::kPeerFailed, "it died", {.rank = rank}));
+  state_->shared.scheduler.kill(rank);
 }
 
 void World::sleep(std::uint64_t duration_ns) {
-  state_->scheduler.sleep_until(state_->scheduler.now_ns() + duration_ns);
+  state_->shared.scheduler.sleep_until(state_->shared.scheduler.now_ns() + duration_ns);
 }
 
 Clock& World::clock() { return state_->clock; }

@@ -12,6 +12,7 @@
 #include "reprise/error.hpp"
 #include "reprise/ports.hpp"
 #include "sim/fibers/fiber_chooser.hpp"
+#include "sim/world/rates.hpp"
 #include "sim/world/recorder.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/sim_tasks.hpp"
@@ -31,6 +32,8 @@ struct WorldOptions {
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
   SchedulePlan schedule = {};
+  /// How long operations of store, devices and fabric take; no time, if nothing is said.
+  Rates rates = {};
   /// Records what the ranks do; null if nothing is recorded. Borrowed until run() returns.
   Recorder* recorder = nullptr;
 };

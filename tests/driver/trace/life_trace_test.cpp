@@ -75,6 +75,28 @@ sim::Recording recording_of_two_ranks() {
        .begin_ns = 9000,
        .end_ns = 9500,
        .meeting = Meeting{8, 0}},
+      {.kind = SliceKind::kCopy,
+       .rank = kFirst,
+       .fiber = 2,
+       .name = "scatter",
+       .detail = "node0:0",
+       .begin_ns = 2000,
+       .end_ns = 4000,
+       .bytes = 40},
+      {.kind = SliceKind::kCopy,
+       .rank = kFirst,
+       .fiber = 0,
+       .name = "gather",
+       .detail = "node0:0",
+       .begin_ns = 3000,
+       .end_ns = 5000},
+      {.kind = SliceKind::kCopy,
+       .rank = kFirst,
+       .fiber = 0,
+       .name = "scatter",
+       .detail = "node0:0",
+       .begin_ns = 4000,
+       .end_ns = 9100},
   };
   recording.instants = {{InstantKind::kFault, kFirst, 9000, "crash", "commit: barrier"},
                         {InstantKind::kEnd, kFirst, 9000, "killed", ""}};
@@ -116,7 +138,8 @@ TEST(LifeTrace, the_process_has_the_life_as_its_name_and_its_tracks_in_order) {
     tracks.resize(std::max<std::size_t>(tracks.size(), *track.order));
     tracks.at(*track.order - 1) = track.name;
   }
-  EXPECT_EQ(tracks, (Lines{"rank 0 = dp0", "rank 1", "rank 1, background 1", "store"}));
+  EXPECT_EQ(tracks, (Lines{"rank 0 = dp0", "rank 0 = dp0, gather", "rank 0 = dp0, scatter",
+                           "rank 1", "rank 1, background 1", "store"}));
 }
 
 TEST(LifeTrace, slices_nest_and_are_balanced_and_the_life_begins_at_its_time_in_the_trace) {
@@ -129,6 +152,17 @@ TEST(LifeTrace, slices_nest_and_are_balanced_and_the_life_begins_at_its_time_in_
   EXPECT_EQ(lines_of(trace, "rank 1, background 1"), (Lines{"105 B stat", "107 E"}));
   EXPECT_EQ(lines_of(trace, "store"), (Lines{"106 B stat", "107 E", "107 B write", "108 E"}))
       << "in the order in which they take effect";
+}
+
+TEST(LifeTrace, copies_have_a_track_for_each_direction) {
+  const auto trace = read(recording_of_two_ranks());
+  EXPECT_EQ(lines_of(trace, "rank 0 = dp0, scatter"),
+            (Lines{"102 B scatter", "104 E", "104 B scatter", "109 E"}));
+  EXPECT_EQ(lines_of(trace, "rank 0 = dp0, gather"), (Lines{"103 B gather", "105 E"}));
+  const auto first = trace.events_on("rank 0 = dp0, scatter", kLife.name).front();
+  EXPECT_EQ(first.category, "copy");
+  EXPECT_EQ(first.notes.at("device"), "node0:0");
+  EXPECT_EQ(first.notes.at("bytes"), "40");
 }
 
 TEST(LifeTrace, slices_tell_what_they_are_about) {

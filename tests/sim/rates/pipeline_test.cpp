@@ -1,0 +1,223 @@
+// Tests the shape of the engine's loads and saves: what overlaps with what. The world has rates, so
+// a load of n bytes has a time to be compared with n / read and n / bus. These are no real speeds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/save/save.hpp"
+#include "tests/sim/rates/rated_job.hpp"
+
+namespace reprise::sim {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+constexpr double kTolerance = 1.05;
+
+/// What the engine's loads do. Where a value is false, the tests below prove that it is false: they
+/// fail as soon as a load is faster than its parts in turn.
+struct Overlap {
+  bool read_and_copy = false;   ///< the next bytes are read while copies pass the bus
+  bool reads = false;           ///< several reads are on their way, so their latency is hidden
+  bool read_and_fetch = false;  ///< of Reads::kOncePerJob: a round is read while one is exchanged
+};
+constexpr Overlap kLoads = {};
+
+double ns(std::uint64_t bytes, std::uint64_t mb_per_s) {
+  return static_cast<double>(bytes) * 1000 / static_cast<double>(mb_per_s);
+}
+
+struct Speeds {
+  std::string name;
+  std::uint64_t store = 0;  ///< MB/s
+  std::uint64_t bus = 0;
+};
+
+const std::vector<Speeds>& speeds() {
+  static const std::vector<Speeds> all = {
+      {"slow_store", 10, 40}, {"equal", 20, 20}, {"slow_bus", 40, 10}};
+  return all;
+}
+
+struct LoadRow {
+  std::string name;
+  RatedShape shape;
+  std::uint64_t staging_bytes = 0;
+  LoadChecksums checksums = LoadChecksums::kIgnored;
+  std::uint64_t slot_bytes = 0;  ///< what is read before its copy can begin
+};
+
+const std::vector<LoadRow>& load_rows() {
+  static const std::vector<LoadRow> all = {
+      {"many_tensors", {32, 128 * kKiB}, kMiB, LoadChecksums::kIgnored, 128 * kKiB},
+      {"many_tensors_checked", {32, 128 * kKiB}, kMiB, LoadChecksums::kVerified, 128 * kKiB},
+      {"large_tensor", {1, 4 * kMiB}, 512 * kKiB, LoadChecksums::kIgnored, 512 * kKiB},
+      {"large_tensor_checked", {1, 4 * kMiB}, 512 * kKiB, LoadChecksums::kVerified, 512 * kKiB},
+  };
+  return all;
+}
+
+std::string row_name(const testing::TestParamInfo<std::tuple<LoadRow, Speeds>>& info) {
+  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+}
+
+class LoadPipeline : public testing::TestWithParam<std::tuple<LoadRow, Speeds>> {};
+
+TEST_P(LoadPipeline, takes_as_long_as_its_slowest_part) {
+  const auto& [row, speed] = GetParam();
+  const std::uint64_t bytes = row.shape.bytes();
+  SimStore store;
+  rated_save(store, row.shape);
+  const double read = ns(bytes, speed.store);
+  const double bus = ns(bytes, speed.bus);
+  const double slot = std::max(ns(row.slot_bytes, speed.store), ns(row.slot_bytes, speed.bus));
+  const double expected = kLoads.read_and_copy ? std::max(read, bus) : read + bus;
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const WorldOptions world = {
+        .seed = seed,
+        .rates = {.store_read = {.mb_per_s = speed.store}, .bus = {.mb_per_s = speed.bus}}};
+    const LoadSettings settings = {.staging_bytes = row.staging_bytes, .checksums = row.checksums};
+    const auto took = static_cast<double>(rated_load(world, store, row.shape, settings));
+    RecordProperty("seed_" + std::to_string(seed), std::to_string(took / std::max(read, bus)));
+    EXPECT_GE(took, expected);
+    EXPECT_LE(took, expected * kTolerance + (kLoads.read_and_copy ? slot : 0))
+        << took / std::max(read, bus) << " of the slowest part";
+    EXPECT_EQ(took, rated_load(world, store, row.shape, settings)) << "a second time";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rates, LoadPipeline,
+                         testing::Combine(testing::ValuesIn(load_rows()),
+                                          testing::ValuesIn(speeds())),
+                         row_name);
+
+// Four ranks need all bytes. Read once, they come from the store once, and over each link but for
+// the rank's own share.
+TEST(LoadPipeline, read_once_takes_the_store_once_and_the_fabric_for_the_rest) {
+  constexpr RatedShape kShape = {32, 128 * kKiB};
+  constexpr std::int32_t kRanks = 4;
+  SimStore store;
+  rated_save(store, kShape);
+  const WorldOptions world = {
+      .world_size = kRanks,
+      .rates = {
+          .store_read = {.mb_per_s = 20}, .bus = {.mb_per_s = 100}, .fabric = {.mb_per_s = 40}}};
+  const double read = ns(kShape.bytes(), 20);
+  const double bus = ns(kShape.bytes(), 100);
+  const double fabric = ns(kShape.bytes() * (kRanks - 1) / kRanks, 40);
+  const LoadSettings each = {.staging_bytes = kMiB};
+  LoadSettings once = each;
+  once.reads = Reads::kOncePerJob;
+  const auto by_each = static_cast<double>(rated_load(world, store, kShape, each));
+  EXPECT_GE(by_each, kRanks * read);
+  EXPECT_LE(by_each, (kRanks * read + bus) * kTolerance);
+  const auto took = static_cast<double>(rated_load(world, store, kShape, once));
+  if (kLoads.read_and_fetch) {
+    const double round = ns(kMiB, 20) + ns(kMiB, 40);
+    EXPECT_GE(took, std::max(read, fabric));
+    EXPECT_LE(took, std::max({read, fabric, bus}) * kTolerance + round);
+  } else {
+    EXPECT_GE(took, read + fabric);
+    EXPECT_LE(took, (read + fabric + bus) * kTolerance);
+  }
+}
+
+// With four reads on their way, the latency of each passes while the others transfer.
+TEST(LoadPipeline, pays_the_latency_of_each_read_unless_reads_overlap) {
+  constexpr RatedShape kShape = {32, 128 * kKiB};
+  constexpr std::uint64_t kLatencyNs = 2'000'000;  // a third of the time of a tensor's bytes
+  SimStore store;
+  rated_save(store, kShape);
+  Recorder recorder;
+  const WorldOptions world = {
+      .rates = {.store_read = {.mb_per_s = 20, .latency_ns = kLatencyNs}, .bus = {.mb_per_s = 20}},
+      .recorder = &recorder};
+  const auto took = static_cast<double>(rated_load(world, store, kShape, {.staging_bytes = kMiB}));
+  const auto recording = recorder.take();
+  const auto& slices = recording.slices;
+  const auto reads = std::count_if(slices.begin(), slices.end(),
+                                   [](const Slice& slice) { return slice.name == "read"; });
+  EXPECT_GE(reads, 32);
+  const double bytes = ns(kShape.bytes(), 20);
+  const double latencies = static_cast<double>(reads) * kLatencyNs;
+  if (kLoads.reads) {
+    SimStore small;
+    rated_save(small, {});
+    const auto around = static_cast<double>(rated_load({.rates = world.rates}, small, {}, {}));
+    EXPECT_LE(took, bytes * kTolerance + ns(128 * kKiB, 20) + around);
+  } else {
+    EXPECT_GE(took, bytes + latencies);
+  }
+}
+
+class SavePipeline : public testing::TestWithParam<Speeds> {
+ protected:
+  static constexpr RatedShape kShape = {32, 128 * kKiB};
+
+  static constexpr std::size_t kBatch = 128 * kKiB;
+
+  struct Times {
+    double begin = 0;  ///< until the job may change its state
+    double whole = 0;  ///< until the checkpoint is committed
+  };
+
+  /// Saves with this much staging, changes the state once the save lets it, and looks at what was
+  /// stored.
+  Times save(std::uint64_t seed, std::uint64_t staging) const {
+    SimStore store;
+    Times times;
+    const WorldOptions options = {.seed = seed,
+                                  .rates = {.store_write = {.mb_per_s = GetParam().store},
+                                            .bus = {.mb_per_s = GetParam().bus}}};
+    World world(options, store);
+    const RunResult result = world.run([&](Ports& ports, GlobalRank) {
+      RatedJob job(kShape, true);
+      const auto group = all_ranks(ports);
+      const auto now = [&, begin = world.clock().now_ns()] {
+        return static_cast<double>(world.clock().now_ns() - begin);
+      };
+      const ImageOptions image = {.staging_bytes_max = staging, .batch_bytes = kBatch};
+      Save begun = Save::begin(ports, group, job.state, {.target = rated_target(), .image = image});
+      times.begin = now();
+      job.overwrite();
+      begun.finish();
+      times.whole = now();
+    });
+    expect_returned(result);
+    rated_load({}, store, kShape, {});  // finds the state as it was
+    return times;
+  }
+
+  double bus() const { return ns(kShape.bytes(), GetParam().bus); }
+  double written() const { return ns(kShape.bytes(), GetParam().store); }
+  double slot() const { return std::max(ns(kBatch, GetParam().bus), ns(kBatch, GetParam().store)); }
+};
+
+TEST_P(SavePipeline, with_room_for_all_the_job_goes_on_once_its_state_has_passed_the_bus) {
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const Times times = save(seed, 8 * kMiB);
+    EXPECT_GE(times.begin, bus());
+    EXPECT_LE(times.begin, bus() * kTolerance + slot());
+    EXPECT_GE(times.whole, std::max(bus(), written()));
+    EXPECT_LE(times.whole, std::max(bus(), written()) * kTolerance + slot());
+  }
+}
+
+TEST_P(SavePipeline, with_short_staging_the_job_waits_for_the_slower_of_bus_and_store) {
+  constexpr std::uint64_t kStaging = 512 * kKiB;
+  const double left = ns(kShape.bytes() - kStaging, GetParam().store);
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const Times times = save(seed, kStaging);
+    EXPECT_GE(times.begin, std::max(bus(), left));
+    EXPECT_LE(times.begin, std::max(bus(), written()) * kTolerance + slot());
+    EXPECT_LE(times.whole, std::max(bus(), written()) * kTolerance + slot());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rates, SavePipeline, testing::ValuesIn(speeds()),
+                         [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace reprise::sim
