@@ -6,7 +6,8 @@ set(_models ${CMAKE_CURRENT_SOURCE_DIR}/tests/models)
 set(_model_sources)
 file(GLOB _modelled CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu
-  ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu)
+  ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/gpu_limit.cu)
 list(FILTER _modelled EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
 # A kernel's source is C++ here, whatever its name, so each source is included by one that says so.
 foreach(source IN LISTS _modelled)
@@ -23,11 +24,12 @@ target_include_directories(test_models BEFORE PRIVATE ${_models}/cuda/vendor)
 target_link_libraries(test_models PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_fibers)
 target_compile_options(test_models PRIVATE -O1)
+# Tests of the model itself choose their own schedule, so they run once.
+set(_models_once CudaModel.*:WhatIsWaitedFor.*:*FailingCalls*:*TwoDevices*:OwnDevice.*:Reuse.*:Stream.*)
 foreach(schedule eager latest random)
-  # Tests of the model itself choose their own schedule, so they run once.
   set(filter *)
   if(NOT schedule STREQUAL "latest")
-    set(filter -CudaModel.*:WhatIsWaitedFor.*:*FailingCalls*)
+    set(filter -${_models_once})
   endif()
   add_test(NAME test_models_${schedule} COMMAND test_models --gtest_brief=1 --gtest_filter=${filter}
     --gtest_output=xml:${_reports}/test_models_${schedule}.xml)

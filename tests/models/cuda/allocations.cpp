@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/check.hpp"
@@ -97,6 +98,12 @@ bool Allocations::is_freed(const void* address) const {
     if (byte >= mapping.first && byte < mapping.first + mapping.bytes) return true;
   }
   return false;
+}
+
+std::size_t Allocations::count_on(int device) const {
+  return static_cast<std::size_t>(
+      std::count_if(live_.begin(), live_.end(),
+                    [device](const auto& one) { return one.second.device == device; }));
 }
 
 void Allocations::protect(const Allocation& allocation, int protection) {

@@ -50,6 +50,7 @@ class Allocations {
   /// True if the address lies in memory that was freed not long ago.
   bool is_freed(const void* address) const;
   std::size_t count() const { return live_.size(); }
+  std::size_t count_on(int device) const;
 
  private:
   struct Mapping {

@@ -176,6 +176,11 @@ void reset(const Settings& settings) {
   last_error = cudaSuccess;
 }
 
+void let_fail(std::uint64_t ahead) {
+  const std::scoped_lock lock(mutex);
+  runtime().settings.failing_call = runtime().calls + ahead;
+}
+
 std::uint64_t calls() {
   const std::scoped_lock lock(mutex);
   return runtime().calls;
@@ -192,6 +197,11 @@ std::size_t live_objects() {
   return one.streams.size() + one.events.size() + one.memory.count();
 }
 
+std::size_t allocations_on(int device) {
+  const std::scoped_lock lock(mutex);
+  return runtime().memory.count_on(device);
+}
+
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
                          std::function<void()> body) {
   return call([&](Runtime& one) {
@@ -205,7 +215,11 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter
     one.add(queue, {.run =
                         [&one, config, body = std::move(body), device = queue->device] {
                           const Allocations::Open open(one.memory, device);
-                          const std::string wrong = run_grid(config.gridDim, config.blockDim, body);
+                          const auto order = one.settings.schedule == Schedule::kLatest
+                                                 ? Threads::kBackwards
+                                                 : Threads::kForwards;
+                          const std::string wrong =
+                              run_grid(config.gridDim, config.blockDim, order, body);
                           if (!wrong.empty()) one.fault(wrong);
                         },
                     .waits_for = {}});
