@@ -2,6 +2,19 @@
 # CUDA's runtime in tests/models/cuda. Needs neither CUDA nor a GPU. Each schedule of the model is
 # one ctest test.
 
+# A kernel's source is C++ here, whatever its name, so each source is included by one that says so.
+function(reprise_model_units sources out)
+  set(units)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH source ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "[/.]" "_" name ${source})
+    set(unit ${CMAKE_BINARY_DIR}/models/${name}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${source}\"\n" @ONLY)
+    list(APPEND units ${unit})
+  endforeach()
+  set(${out} ${units} PARENT_SCOPE)
+endfunction()
+
 set(_models ${CMAKE_CURRENT_SOURCE_DIR}/tests/models)
 set(_model_sources)
 file(GLOB _modelled CONFIGURE_DEPENDS
@@ -9,14 +22,7 @@ file(GLOB _modelled CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/gpu_limit.cu)
 list(FILTER _modelled EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
-# A kernel's source is C++ here, whatever its name, so each source is included by one that says so.
-foreach(source IN LISTS _modelled)
-  file(RELATIVE_PATH source ${CMAKE_CURRENT_SOURCE_DIR} ${source})
-  string(REGEX REPLACE "[/.]" "_" name ${source})
-  set(unit ${CMAKE_BINARY_DIR}/models/${name}.cpp)
-  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${source}\"\n" @ONLY)
-  list(APPEND _model_sources ${unit})
-endforeach()
+reprise_model_units("${_modelled}" _model_sources)
 file(GLOB _model_own CONFIGURE_DEPENDS ${_models}/cuda/*.cpp)
 
 add_executable(test_models ${_model_sources} ${_model_own})
@@ -37,3 +43,6 @@ foreach(schedule eager latest random)
     TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
     ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
 endforeach()
+
+include(removed_calls)
+reprise_removed_calls(test_models tests/models/cuda/removed_calls.tsv ${_models_once} core/adapters/cuda)

@@ -112,20 +112,21 @@ void Allocations::protect(const Allocation& allocation, int protection) {
   CHECK(::mprotect(page, rounded(bytes, page_bytes()), protection) == 0, bytes, protection);
 }
 
-Allocations::Open::Open(const Allocations& all, int device) : all_(all), device_(device) {
-  for (const auto& [first, allocation] : all_.live_) {
-    if (allocation.kind == Kind::kDevice && allocation.device == device_) {
-      protect(allocation, PROT_READ | PROT_WRITE);
+void Allocations::protect_all(int device, int protection) const {
+  for (const auto& [first, allocation] : live_) {
+    if (allocation.kind == Kind::kDevice && allocation.device == device) {
+      protect(allocation, protection);
     }
   }
 }
 
-Allocations::Open::~Open() {
-  for (const auto& [first, allocation] : all_.live_) {
-    if (allocation.kind == Kind::kDevice && allocation.device == device_) {
-      protect(allocation, PROT_NONE);
-    }
-  }
+void Allocations::open(int device) {
+  if (open_.insert(device).second) protect_all(device, PROT_READ | PROT_WRITE);
+}
+
+void Allocations::close() {
+  for (const int device : open_) protect_all(device, PROT_NONE);
+  open_.clear();
 }
 
 }  // namespace reprise::models

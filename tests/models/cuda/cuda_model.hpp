@@ -35,6 +35,9 @@ struct Settings {
 /// are no longer valid.
 void reset(const Settings& settings);
 
+/// Returns what reset() was given.
+Settings settings();
+
 /// Lets one call fail: the next one if `ahead` is 1.
 void let_fail(std::uint64_t ahead);
 

@@ -11,6 +11,7 @@
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"
+#include "core/adapters/cuda/launch.cuh"
 #include "tests/gpu/gpu.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
 #include "tests/models/cuda/vendor/cuda_runtime.h"
@@ -26,6 +27,14 @@ int current() {
   EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
   return device;
 }
+
+struct AddOne {
+  std::byte* numbers;
+
+  void operator()(std::int64_t i) const {
+    numbers[i] = static_cast<std::byte>(std::to_integer<unsigned>(numbers[i]) + 1U);
+  }
+};
 
 /// The job computes on the default stream of device 1, which only the current device tells from
 /// that of device 0, and device 0 is current.
@@ -47,22 +56,34 @@ class TwoDevices : public testing::TestWithParam<std::int64_t> {
 
 TEST_P(TwoDevices, a_gather_and_a_scatter_are_on_their_own) {
   const auto bytes = static_cast<std::size_t>(GetParam());
-  fill_bytes(kDefault, memory_->data(), std::byte{7}, bytes);
   const GatherCopy gather{{memory_->data(), {1}}, {staging_.get(), {1}}, {GetParam()}, 1};
-  use_cuda_device(0);
-  const DeviceEvent gathered = device_->gather({&gather, 1});
-  use_cuda_device(0);
-  device_->wait(gathered);
-  EXPECT_EQ(staging_[GetParam() - 1], std::byte{7});
-  std::fill_n(staging_.get(), bytes, std::byte{8});
   const ScatterCopy scatter{{staging_.get(), {1}}, {memory_->data(), {1}}, {GetParam()}, 1};
+  // In the second round the device makes nothing, which would make it current.
+  for (const std::byte round : {std::byte{1}, std::byte{2}}) {
+    fill_bytes(kDefault, memory_->data(), round, bytes);
+    use_cuda_device(0);
+    const DeviceEvent gathered = device_->gather({&gather, 1});
+    use_cuda_device(0);
+    device_->wait(gathered);
+    EXPECT_EQ(staging_[GetParam() - 1], round);
+    std::fill_n(staging_.get(), bytes, std::byte{8});
+    use_cuda_device(0);
+    const DeviceEvent scattered = device_->scatter({&scatter, 1});
+    use_cuda_device(0);
+    device_->wait(scattered);
+    Bytes seen(bytes);
+    copy_bytes(kDefault, memory_->data(), seen.data(), bytes);
+    EXPECT_EQ(seen, Bytes(bytes, std::byte{8}));
+  }
+}
+
+TEST_P(TwoDevices, a_kernel_is_on_its_own) {
+  fill_bytes(kDefault, memory_->data(), std::byte{7}, static_cast<std::size_t>(GetParam()));
   use_cuda_device(0);
-  const DeviceEvent scattered = device_->scatter({&scatter, 1});
-  use_cuda_device(0);
-  device_->wait(scattered);
-  Bytes seen(bytes);
-  copy_bytes(kDefault, memory_->data(), seen.data(), bytes);
-  EXPECT_EQ(seen, Bytes(bytes, std::byte{8}));
+  launch(kDefault, GetParam(), AddOne{memory_->data()});
+  Bytes seen(static_cast<std::size_t>(GetParam()));
+  copy_bytes(kDefault, memory_->data(), seen.data(), seen.size());
+  EXPECT_EQ(seen, Bytes(seen.size(), std::byte{8}));
 }
 
 TEST_P(TwoDevices, a_comparison_is_on_its_own) {
@@ -84,6 +105,7 @@ TEST(OwnDevice, is_where_memory_streams_and_events_are_made) {
   EXPECT_EQ(allocations_on(0), 0U);
   use_cuda_device(0);
   const CudaStream stream(1);
+  EXPECT_NE(stream.ref().handle, nullptr) << "not the default stream";
   use_cuda_device(0);
   CudaEvent event(1);
   use_cuda_device(0);
@@ -115,6 +137,11 @@ void expect_moves() {
 TEST(OwnDevice, moves_along_with_memory) {
   expect_moves<DeviceMemory>();
   expect_moves<PinnedMemory>();
+}
+
+TEST(OwnDevice, is_one_of_all_that_there_are) {
+  reset({.schedule = Schedule::kLatest, .devices = 2});
+  EXPECT_EQ(cuda_devices().size(), 2U);
 }
 
 TEST(OwnDevice, is_named_by_its_node_and_index) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_device.hpp"
@@ -16,10 +17,11 @@ namespace reprise::models {
 namespace {
 
 constexpr std::int64_t kBytes = 1000;
+constexpr std::size_t kMemory = std::size_t{1} << 20U;
 
 class Reuse : public testing::Test {
  protected:
-  void SetUp() override { begin({.schedule = Schedule::kLatest}); }
+  void SetUp() override { begin({.schedule = Schedule::kLatest, .memory_bytes = kMemory}); }
   void begin(const Settings& settings) {
     source_.reset();
     device_.reset();
@@ -54,15 +56,38 @@ TEST_F(Reuse, is_of_batches_and_of_pinned_memory) {
   EXPECT_EQ(live_objects(), objects);
 }
 
-TEST_F(Reuse, of_staging_waits_until_nothing_is_pending_on_it) {
+TEST_F(Reuse, of_batches_needs_no_memory) {
   Bytes plain(kBytes);
-  Bytes other(kBytes);
-  const DeviceEvent first = gather_to(plain.data());
-  const DeviceEvent second = gather_to(other.data());
-  device_->wait(second);
-  device_->wait(first);
+  device_->wait(gather_to(plain.data()));
+  std::vector<DeviceMemory> taken;
+  for (std::size_t bytes = settings().memory_bytes; bytes >= 256; bytes /= 2) {
+    try {
+      taken.emplace_back(0, bytes);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  std::fill(plain.begin(), plain.end(), std::byte{0});
+  device_->wait(gather_to(plain.data()));
   EXPECT_EQ(plain, Bytes(kBytes, std::byte{7}));
-  EXPECT_EQ(other, Bytes(kBytes, std::byte{7}));
+}
+
+TEST_F(Reuse, of_pinned_memory_waits_for_its_batch) {
+  Bytes plain(kBytes);
+  const DeviceEvent event = gather_to(plain.data());
+  const auto staged = device_->staging(kBytes);
+  std::fill_n(staged.get(), kBytes, std::byte{1});
+  device_->wait(event);
+  EXPECT_EQ(plain, Bytes(kBytes, std::byte{7}));
+  EXPECT_EQ(Bytes(staged.get(), staged.get() + kBytes), Bytes(kBytes, std::byte{1}));
+}
+
+TEST_F(Reuse, of_a_devices_memory_waits_for_its_copies) {
+  const auto staged = device_->staging(kBytes);
+  const ScatterCopy copy{{staged.get(), {1}}, {source_->data(), {1}}, {kBytes}, 1};
+  device_->scatter({&copy, 1});
+  device_.reset();  // what it frees must not be in use
+  EXPECT_EQ(faults().size(), 0U);
 }
 
 TEST_F(Reuse, of_staging_is_safe_after_a_call_that_failed_halfway) {
@@ -125,8 +150,16 @@ TEST(Stream, is_waited_for_and_its_events_tell_the_time_and_failures) {
   EXPECT_EQ(pinned.data()[kBytes - 1], std::byte{3});
   EXPECT_TRUE(after.done());
   EXPECT_EQ(after.ns_since(before), 1000U);
+  fill_bytes(stream.ref(), memory.data(), std::byte{4}, kBytes);
+  after.record(stream.ref());
+  CudaEvent moved(0);
+  moved = std::move(after);
+  EXPECT_FALSE(moved.done());
+  stream.wait();
+  EXPECT_TRUE(moved.done());
+  EXPECT_EQ(moved.ns_since(before), 1000U);
   let_fail(1);
-  EXPECT_THROW(after.done(), Error);
+  EXPECT_THROW(moved.done(), Error);
 }
 
 }  // namespace
