@@ -46,3 +46,6 @@ endforeach()
 
 include(removed_calls)
 reprise_removed_calls(test_models tests/models/cuda/removed_calls.tsv ${_models_once} core/adapters/cuda)
+if("driver/runs" IN_LIST REPRISE_LAYERS)
+  include(model_scenarios)
+endif()
