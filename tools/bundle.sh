@@ -53,7 +53,7 @@ bundle_fill() {
   done < <(bundle_libraries "$dir"/bin/* "$dir"/mpi/plugins/*)
   bundle_libraries "$dir"/bin/* "$dir"/mpi/plugins/* >/dev/null || return 1  # its status was lost
   find scenarios -name '*.yaml' -exec cp --parents -t "$dir" {} +
-  cp tests/bundle/run tests/bundle/gpu-check tests/bundle/torch_gpu.py tests/bundle/README.md "$dir/"
+  cp tests/bundle/run tests/bundle/gpu-check tests/bundle/torch_gpu.py tests/bundle/torch_trainer.py tests/bundle/README.md "$dir/"
   say "commit $(tree_git describe --always --dirty --abbrev=40 2>/dev/null)" >"$dir/commit.txt"
 }
 

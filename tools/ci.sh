@@ -12,6 +12,7 @@ readonly stages=(
   "fuzz    1200 each fuzz target for 20 s under AddressSanitizer and UBSan"
   "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
   "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
+  "kernels 400 registers, spills and vector loads of each kernel for three GPU architectures"
   "package 600 what others install, tried in an empty environment: a tarball and a wheel"
   "interop 1100 real torch and Megatron-Core write and read, where they can be had"
   "trainers 800 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
@@ -36,7 +37,7 @@ readonly whole_stages=(
 stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
 # Tests that repeat one path hundreds of times show nothing more here than a few of them; the
 # release stage and './dev test --whole' have all of them.
-readonly asan_left_out='ExhaustMutants.*:ExploreVerb.*:Explore.finds_more*:Timeline.*:Marks.are_registered*:CrashStates.*:Exhaust.loads_every_pair*:Exhaust.parts*:Kills.at_every_call_of_two*:AtRest.every_byte*:Determinism.lanes_may_go_on*:Scenario.all_of_the_catalogue*:RandomScenarios.*:PlanCache.owners_of_one_group*:PlanCache.a_life_of_another*:StoreJudge.a_table*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
+readonly asan_left_out='ExhaustMutants.*:ExploreVerb.*:Explore.finds_more*:Timeline.*:Marks.are_registered*:CrashStates.*:Exhaust.loads_every_pair*:Exhaust.parts*:Kills.at_every_call_of_two*:AtRest.every_byte*:Determinism.lanes_may_go_on*:Scenario.all_of_the_catalogue*:RandomScenarios.*:PlanCache.owners_of_one_group*:PlanCache.a_life_of_another*:StoreJudge.a_table*:Shared/GpuScenarios.*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
 stage_asan() {
   build_for_tests asan && GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 run_tests asan
 }
@@ -126,14 +127,33 @@ stage_mpi_all() {
   checked build/release/reprise run scenarios --lane mpi --double --jobs "$jobs" --quiet --report build/mpi-all
 }
 
+have_nvcc() { command -v nvcc >/dev/null || [[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; }
+
 # Says so where there is no nvcc, since then no stage compiled anything of CUDA.
 stage_bundle() {
-  if ! command -v nvcc >/dev/null && [[ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; then
+  if ! have_nvcc; then
     say "bundle: not run: no nvcc; nothing of CUDA and NCCL was compiled"
     record 0 0 1
     return 0
   fi
   checked "$self" bundle
+}
+
+stage_kernels() {
+  local rc
+  if ! have_nvcc; then
+    say "kernels: not run: no nvcc"
+    record 0 0 1
+    return 0
+  fi
+  verb_kernels
+  rc=$?
+  case "$rc" in
+    0) record 1 0 0 ;;
+    "$interop_not_run") record 1 0 1 ;;
+    *) record 0 1 0 ;;
+  esac
+  ((rc == 0 || rc == interop_not_run))
 }
 
 stage_package() {

@@ -2,10 +2,19 @@
 
 # verb_teeth [ARGUMENT...]: copies the tree with a switch at each decision of core/, builds the copy
 # once, and runs a sample of the mutants. ARGUMENT as for tests/teeth/teeth.py.
+#
+# verb_teeth --adapters: writes the lists of the adapters' calls and of the tests that fail without
+# each (tests/models/*/removed_calls.tsv). ctest checks them.
 verb_teeth() {
   local tree=build/teeth/tree
   command -v python3 >/dev/null || die "./dev teeth needs python3: apt-get install python3"
   verb_setup || return 1
+  if [[ "${1:-}" == --adapters ]]; then
+    configure release || return 1
+    step "leaving out each call of the adapters"
+    compile release --target removed_calls
+    return
+  fi
   step "putting switches into a copy of core/"
   python3 tests/teeth/instrument.py . "$tree" || return 1
   step_timed "configuring the copy" build/log/configure-teeth.log \

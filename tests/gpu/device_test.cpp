@@ -138,6 +138,19 @@ TEST_F(CudaCopies, what_compute_queues_comes_after_a_scatter_and_that_after_what
   }
 }
 
+TEST_F(CudaCopies, a_scatter_comes_after_an_earlier_gather_of_the_same_memory) {
+  constexpr std::int64_t kBytes = 16;
+  const OnDevice memory(device(), Bytes(kBytes, std::byte{1}));
+  const auto taken = host_side(device(), true, Bytes(kBytes, std::byte{0}));
+  const auto given = host_side(device(), true, Bytes(kBytes, std::byte{2}));
+  const GatherCopy gather{{memory.data(), {1}}, {taken.get(), {1}}, {kBytes}, 1};
+  const ScatterCopy scatter{{given.get(), {1}}, {memory.data(), {1}}, {kBytes}, 1};
+  device().gather({&gather, 1});
+  device().wait(device().scatter({&scatter, 1}));
+  EXPECT_EQ(Bytes(taken.get(), taken.get() + kBytes), Bytes(kBytes, std::byte{1}));
+  EXPECT_EQ(memory.read(), Bytes(kBytes, std::byte{2}));
+}
+
 TEST_F(CudaCopies, staging_that_was_given_back_is_given_out_again_also_after_the_device) {
   const std::byte* first = nullptr;
   {

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes a copy of the tree in which every decision of core/ has a switch (see teeth.hpp).
 
-    instrument.py SOURCE TARGET     writes the copy and TARGET/sites.tsv
+    instrument.py SOURCE TARGET             writes the copy and TARGET/sites.tsv
+    instrument.py SOURCE TARGET FOLDER...   writes the sources and headers of these folders alone, with
+                                            a switch at each call that is a statement, and at no other
+                                            place: for adapters, whose calls are events and waits
 
 The sources stand in clang-format's form, which tells an operator from a bracket of a template, a
 pointer or a reference: a binary operator has a space on both sides. What would not compile with a
@@ -37,15 +40,27 @@ NO_CALL = {"return", "throw", "if", "for", "while", "switch", "do", "else", "cas
 UNSEEN = re.compile(r"\s*(CHECK|[\w.>-]+(\.|->)reserve)\(")
 
 
+def plain(text):
+    """Returns the text with blanks in place of what hides the heads of functions: comments, heads of
+    templates, and braces around initial values."""
+    for hidden in (r"//[^\n]*", r"template <.*>\n", r"(?<=\w)\{[^{};]*\}"):
+        text = re.sub(hidden, lambda found: " " * len(found.group()), text)
+    return text
+
+
 class File:
-    def __init__(self, path, text, first):
-        self.path, self.text, self.next = path, text, first
+    """One source. With `calls_alone` only calls have switches, but all of them: also those behind
+    if (...), those that a void function returns, and those whose result is thrown away."""
+
+    def __init__(self, path, text, first, calls_alone=False):
+        self.path, self.text, self.next, self.calls_alone = path, text, first, calls_alone
         self.tokens = TOKEN.findall(text)
         self.sites = []
         self.starts, at = [], 0
         for token in self.tokens:
             self.starts.append(at)
             at += len(token)
+        self.plain = plain(text) if calls_alone else text
         self.around = self.braces()
         self.edits = []  # (offset, length, text)
         self.calls = []  # (first token, last token, place in edits) of statements that are a call
@@ -53,11 +68,11 @@ class File:
     def line(self, index):
         return self.text.count("\n", 0, self.starts[index]) + 1
 
-    def site(self, index, kind, changes):
+    def site(self, index, kind, changes, source=None):
         number = self.next
         self.next += 1
         line = self.line(index)
-        source = self.text.split("\n")[line - 1].strip()
+        source = source or self.text.split("\n")[line - 1].strip()
         for variant, change in enumerate(changes):
             if change is None:
                 continue
@@ -106,7 +121,9 @@ class File:
         for index, token in enumerate(self.tokens):
             if self.in_constant(index):
                 continue
-            if token in BINARY or token in ("&&", "||"):
+            if self.calls_alone:
+                self.any_call(index)
+            elif token in BINARY or token in ("&&", "||"):
                 self.binary(index, token)
             elif token in ("if", "while"):
                 self.condition(index)
@@ -182,12 +199,21 @@ class File:
         before = self.significant(index, -1)
         if before is None or self.tokens[before] not in (";", "{", "}"):
             return
-        if self.tokens[index] in NO_CALL or not self.in_function(index):
+        if self.tokens[index] in NO_CALL:
             return
-        if UNSEEN.match(self.text, self.starts[index]):
+        end = self.end_of_call(index)
+        if end is None:
             return
+        number = self.site(index, "call", ["left out"])
+        self.calls.append((index, end, len(self.edits)))
+        self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+
+    def end_of_call(self, index):
+        """Returns the index of the semicolon behind the call that begins here; None if none does."""
+        if not self.in_function(index) or UNSEEN.match(self.text, self.starts[index]):
+            return None
         if self.inside[index] != self.around[index]:
-            return  # in the head of a loop
+            return None  # in the head of a loop
         at, called = index, False
         while True:
             token = self.tokens[at]
@@ -195,23 +221,68 @@ class File:
                 called = token == "("
                 at = self.close(at)
                 if at is None:
-                    return
+                    return None
             elif not re.match(r"(?:[A-Za-z_]\w*|::|->|\.)$", token):
-                return
+                return None
             following = at + 1
             if self.tokens[following] == ";":
-                break
+                return following if called else None
             # A name directly behind a name is a declaration, and so is one behind a blank.
             if self.tokens[following].isspace():
                 following = self.significant(at, 1)
                 if self.tokens[following] not in (".", "->"):
-                    return
+                    return None
             at = following
-        if not called:
+
+    def any_call(self, index):
+        """A statement that is one call, wherever a statement may stand."""
+        before = self.significant(index, -1)
+        if before is None or self.tokens[index].isspace() or not (
+                self.tokens[before] in (";", "{", "}", "else") or self.closes_condition(before)):
             return
-        number = self.site(index, "call", ["left out"])
-        self.calls.append((index, following, len(self.edits)))
-        self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+        begin = index
+        if self.tokens[index] == "return" and self.returns_nothing(index):
+            begin = self.significant(index, 1)
+        elif self.text.startswith("static_cast<void>(", self.starts[index]):
+            begin = next(at for at in range(index, len(self.tokens)) if self.tokens[at] == "(")
+        elif self.tokens[index] in NO_CALL:
+            return
+        end = self.end_of_call(begin)
+        if end is None:
+            return
+        statement = " ".join(self.text[self.starts[index]:self.starts[end] + 1].split())
+        number = self.site(index, "call", ["left out"], f"{self.name_of_function(index)}\t{statement}")
+        if begin != index and self.tokens[index] == "return":
+            self.edit(index, 0, f"if (teeth::on({number}, 0)) return; else ")
+        else:
+            self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+        if self.tokens[before] not in (";", "{", "}"):
+            self.edit(index, 0, "{ ")
+            self.edits.append((self.starts[end] + 1, 0, " }"))
+
+    def closes_condition(self, index):
+        """True if this bracket closes the head of an if or of a loop."""
+        if self.tokens[index] != ")":
+            return False
+        opened = next((at for at in range(index, -1, -1) if self.tokens[at] == "(" and
+                       self.close(at) == index), None)
+        return opened is not None and self.tokens[self.significant(opened, -1)] in ("if", "for", "while", "constexpr")
+
+    def function(self, index):
+        """Returns the head of the named function around a token."""
+        for head in self.heads(index):
+            if re.search(r"\b(if|for|while|switch|catch|try|else|do)\b", head) or "[" in head.split("(")[0]:
+                continue
+            if "(" in head:
+                return head
+        return ""
+
+    def name_of_function(self, index):
+        found = re.search(r"([\w:~]+|operator\W+)\(", self.function(index))
+        return found.group(1) if found else ""
+
+    def returns_nothing(self, index):
+        return re.search(r"\bvoid\s+[\w:]+\(", self.function(index)) is not None
 
     def order(self):
         """Puts a switch before each two calls that follow each other: the second comes first."""
@@ -251,7 +322,7 @@ class File:
         """Returns the text before each brace around a token, the innermost first."""
         brace = self.around[index]
         while brace is not None:
-            head = self.text[:self.starts[brace]]
+            head = self.plain[:self.starts[brace]]
             yield head[max(head.rfind(c) for c in ";}{") + 1:]
             brace = self.around[brace]
 
@@ -267,12 +338,15 @@ class File:
         return False
 
 
-def main(source, target):
-    names = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others",
+def names_in(source):
+    return subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others",
                             "--exclude-standard"], check=True,
                            stdout=subprocess.PIPE).stdout.decode().split("\0")[:-1]
+
+
+def main(source, target):
     sites, first = [], 0
-    for name in sorted(names):
+    for name in sorted(names_in(source)):
         path, copy = os.path.join(source, name), os.path.join(target, name)
         if not os.path.isfile(path):
             continue
@@ -289,10 +363,32 @@ def main(source, target):
             shutil.copymode(path, copy)
     with open(os.path.join(source, "tests/teeth/teeth.cpp")) as handle:
         put(os.path.join(target, "core/base/teeth.cpp"), handle.read())
+    write_sites(target, sites)
+    print(f"{first} sites, {len(sites)} mutants")
+
+
+def write_sites(target, sites):
     with open(os.path.join(target, "sites.tsv"), "w") as out:
         for site in sites:
             out.write("\t".join(str(field) for field in site) + "\n")
-    print(f"{first} sites, {len(sites)} mutants")
+
+
+def calls(source, target, folders):
+    """Writes the sources of the folders with a switch at each call. In sites.tsv the source is the
+    whole statement behind the name of its function."""
+    sites, first = [], 0
+    for folder in folders:
+        os.makedirs(os.path.join(target, folder), exist_ok=True)
+        for name in sorted(os.listdir(os.path.join(source, folder))):
+            if not name.endswith((".cpp", ".cu", ".hpp", ".cuh")) or name.startswith("no_"):
+                continue
+            path = os.path.join(folder, name)
+            with open(os.path.join(source, path)) as handle:
+                file = File(path, handle.read(), first, calls_alone=True)
+            put(os.path.join(target, path), PREAMBLE + file.instrument())
+            first, sites = file.next, sites + file.sites
+    write_sites(target, sites)
+    print(f"{first} calls")
 
 
 def put(path, content):
@@ -307,4 +403,7 @@ def put(path, content):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    if len(sys.argv) > 3:
+        calls(sys.argv[1], sys.argv[2], sys.argv[3:])
+    else:
+        main(*sys.argv[1:3])

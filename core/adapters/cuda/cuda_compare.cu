@@ -49,7 +49,6 @@ Comparison compare_on_device(CudaDevice& device, DType dtype, const std::byte* l
   if (elements == 0) return {};
   const CudaStreamRef stream = device.compute_stream();
   const auto bytes = elements * static_cast<std::int64_t>(size_of(dtype));
-  use_cuda_device(stream.device);
   auto* const total = device.result().begin(stream, DifferenceSum());
   with_value_of(dtype, [&](const auto& value, auto parts) {
     const CompareBlocks<parts(), std::decay_t<decltype(value)>> body{left, right, bytes, value};

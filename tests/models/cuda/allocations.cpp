@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/check.hpp"
@@ -99,26 +100,33 @@ bool Allocations::is_freed(const void* address) const {
   return false;
 }
 
+std::size_t Allocations::count_on(int device) const {
+  return static_cast<std::size_t>(
+      std::count_if(live_.begin(), live_.end(),
+                    [device](const auto& one) { return one.second.device == device; }));
+}
+
 void Allocations::protect(const Allocation& allocation, int protection) {
   std::byte* const page = page_of(allocation.first);
   const auto bytes = static_cast<std::size_t>(allocation.first + allocation.bytes - page);
   CHECK(::mprotect(page, rounded(bytes, page_bytes()), protection) == 0, bytes, protection);
 }
 
-Allocations::Open::Open(const Allocations& all, int device) : all_(all), device_(device) {
-  for (const auto& [first, allocation] : all_.live_) {
-    if (allocation.kind == Kind::kDevice && allocation.device == device_) {
-      protect(allocation, PROT_READ | PROT_WRITE);
+void Allocations::protect_all(int device, int protection) const {
+  for (const auto& [first, allocation] : live_) {
+    if (allocation.kind == Kind::kDevice && allocation.device == device) {
+      protect(allocation, protection);
     }
   }
 }
 
-Allocations::Open::~Open() {
-  for (const auto& [first, allocation] : all_.live_) {
-    if (allocation.kind == Kind::kDevice && allocation.device == device_) {
-      protect(allocation, PROT_NONE);
-    }
-  }
+void Allocations::open(int device) {
+  if (open_.insert(device).second) protect_all(device, PROT_READ | PROT_WRITE);
+}
+
+void Allocations::close() {
+  for (const int device : open_) protect_all(device, PROT_NONE);
+  open_.clear();
 }
 
 }  // namespace reprise::models

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 
 namespace reprise::models {
@@ -16,20 +17,6 @@ class Allocations {
     std::size_t bytes = 0;
     Kind kind = Kind::kDevice;
     int device = 0;
-  };
-
-  /// Opens the memory of one device while queued work runs on it. The host can touch no device
-  /// memory at any other time.
-  class Open {
-   public:
-    Open(const Allocations& all, int device);
-    ~Open();
-    Open(const Open&) = delete;
-    Open& operator=(const Open&) = delete;
-
-   private:
-    const Allocations& all_;
-    int device_;
   };
 
   Allocations() = default;
@@ -45,11 +32,19 @@ class Allocations {
   /// Returns false if there is no such allocation of that kind.
   bool free(Kind kind, void* first);
 
+  /// Opens the memory of a device, because queued work runs on it, until close(). The host can
+  /// touch no device memory at any other time.
+  void open(int device);
+  /// Called at the end of each call of the runtime: opening and closing takes longer than most
+  /// work.
+  void close();
+
   /// Returns the live allocation that holds this address; null if there is none.
   const Allocation* at(const void* address) const;
   /// True if the address lies in memory that was freed not long ago.
   bool is_freed(const void* address) const;
   std::size_t count() const { return live_.size(); }
+  std::size_t count_on(int device) const;
 
  private:
   struct Mapping {
@@ -61,6 +56,9 @@ class Allocations {
   std::map<const std::byte*, Allocation> live_;
   std::map<const std::byte*, Mapping> mappings_;  ///< by the address of the allocation
   std::deque<Mapping> freed_;
+  void protect_all(int device, int protection) const;
+
+  std::set<int> open_ = {};          ///< devices
   std::map<int, std::size_t> used_;  ///< bytes of device memory, by device
 };
 

@@ -35,6 +35,12 @@ struct Settings {
 /// are no longer valid.
 void reset(const Settings& settings);
 
+/// Returns what reset() was given.
+Settings settings();
+
+/// Lets one call fail: the next one if `ahead` is 1.
+void let_fail(std::uint64_t ahead);
+
 /// Returns how many calls that can fail were made since reset().
 std::uint64_t calls();
 
@@ -43,5 +49,9 @@ std::vector<std::string> faults();
 
 /// Returns how many streams, events and allocations there are.
 std::size_t live_objects();
+
+/// Returns how many allocations were made while the device was current. Pinned ones count, too:
+/// they make CUDA keep a context on that device.
+std::size_t allocations_on(int device);
 
 }  // namespace reprise::models

@@ -111,7 +111,10 @@ cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown) {
     return told(failure);
   }
   one.queues.go_on();
-  return told(body(one));
+  one.memory.close();
+  const cudaError_t result = body(one);
+  one.memory.close();
+  return told(result);
 }
 
 bool is_device(const Runtime& one, int device) {
@@ -119,9 +122,9 @@ bool is_device(const Runtime& one, int device) {
 }
 
 /// Runs a copy that the model has queued.
-void copy_now(const Runtime& one, int device, std::byte* target, const std::byte* source,
+void copy_now(Runtime& one, int device, std::byte* target, const std::byte* source,
               std::size_t bytes) {
-  const Allocations::Open open(one.memory, device);
+  one.memory.open(device);
   std::memmove(target, source, bytes);
 }
 
@@ -176,6 +179,16 @@ void reset(const Settings& settings) {
   last_error = cudaSuccess;
 }
 
+Settings settings() {
+  const std::scoped_lock lock(mutex);
+  return runtime().settings;
+}
+
+void let_fail(std::uint64_t ahead) {
+  const std::scoped_lock lock(mutex);
+  runtime().settings.failing_call = runtime().calls + ahead;
+}
+
 std::uint64_t calls() {
   const std::scoped_lock lock(mutex);
   return runtime().calls;
@@ -192,6 +205,11 @@ std::size_t live_objects() {
   return one.streams.size() + one.events.size() + one.memory.count();
 }
 
+std::size_t allocations_on(int device) {
+  const std::scoped_lock lock(mutex);
+  return runtime().memory.count_on(device);
+}
+
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
                          std::function<void()> body) {
   return call([&](Runtime& one) {
@@ -204,8 +222,12 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter
     if (parameter_bytes > kParameterBytesMax) return cudaErrorInvalidValue;
     one.add(queue, {.run =
                         [&one, config, body = std::move(body), device = queue->device] {
-                          const Allocations::Open open(one.memory, device);
-                          const std::string wrong = run_grid(config.gridDim, config.blockDim, body);
+                          one.memory.open(device);
+                          const auto order = one.settings.schedule == Schedule::kLatest
+                                                 ? Threads::kBackwards
+                                                 : Threads::kForwards;
+                          const std::string wrong =
+                              run_grid(config.gridDim, config.blockDim, order, body);
                           if (!wrong.empty()) one.fault(wrong);
                         },
                     .waits_for = {}});
@@ -325,7 +347,7 @@ cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStre
     auto* const to = static_cast<std::byte*>(target);
     one.add(queue, {.run =
                         [&one, device = queue->device, to, value, bytes] {
-                          const Allocations::Open open(one.memory, device);
+                          one.memory.open(device);
                           std::memset(to, value, bytes);
                         },
                     .waits_for = {},

@@ -15,6 +15,10 @@ namespace {
 constexpr unsigned kLanes = 32;
 constexpr std::size_t kShuffleBytes = 8;  // a register or two, as on hardware
 
+unsigned nth(unsigned turn, unsigned count, Threads order) {
+  return order == Threads::kForwards ? turn : count - 1 - turn;
+}
+
 /// The lanes of one warp, used again for each warp of each kernel.
 class Warp {
  public:
@@ -23,11 +27,11 @@ class Warp {
       fibers_[lane] = std::make_unique<sim::Fiber>([this, lane] { live(lane); });
     }
     // Takes the stacks now: what keeps them for the thread must outlive this object.
-    run(0, kLanes, [] {});
+    run(0, kLanes, Threads::kForwards, [] {});
   }
 
   /// Runs `lanes` lanes; the first is thread `thread` of its block.
-  void run(unsigned thread, unsigned lanes, const std::function<void()>& body) {
+  void run(unsigned thread, unsigned lanes, Threads order, const std::function<void()>& body) {
     body_ = &body;
     lanes_ = lanes;
     first_ = thread;
@@ -35,7 +39,8 @@ class Warp {
     shuffles_ = {};
     while (running_ != 0) {
       const unsigned before = running_;
-      for (unsigned lane = 0; lane < lanes; ++lane) {
+      for (unsigned turn = 0; turn < lanes; ++turn) {
+        const unsigned lane = nth(turn, lanes, order);
         if ((before >> lane & 1U) == 0) continue;
         threadIdx.x = first_ + lane;
         current_ = lane;
@@ -85,13 +90,15 @@ Warp& warp() {
 
 }  // namespace
 
-std::string run_grid(dim3 grid, dim3 block, const std::function<void()>& body) {
+std::string run_grid(dim3 grid, dim3 block, Threads order, const std::function<void()>& body) {
   gridDim = grid;
   blockDim = block;
-  for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
-    for (unsigned thread = 0; thread < block.x; thread += kLanes) {
-      warp().run(thread, std::min(kLanes, block.x - thread), body);
-    }
+  const unsigned warps = (block.x + kLanes - 1) / kLanes;
+  for (unsigned turn = 0; turn < grid.x * warps; ++turn) {
+    const unsigned at = nth(turn, grid.x * warps, order);
+    blockIdx.x = at / warps;
+    const unsigned thread = at % warps * kLanes;
+    warp().run(thread, std::min(kLanes, block.x - thread), order, body);
   }
   return warp().diverged() ? "a lane ended while others of its warp waited in a shuffle" : "";
 }

@@ -1,0 +1,34 @@
+# The table of what the compiler makes of each kernel; sourced by ./dev.
+
+readonly kernels_tools=build/kernels-tools
+
+# Sets kernels_cuobjdump to a program that shows machine code: one of the toolkit, or one of NVIDIA's
+# Python packages. Empty where there is none to be had.
+kernels_cuobjdump=""
+kernels_find_cuobjdump() {
+  local found packages=("nvidia-cuda-cuobjdump>=13.0" "nvidia-cuda-nvdisasm>=13.0")
+  if found="$(command -v cuobjdump)" && command -v nvdisasm >/dev/null; then
+    kernels_cuobjdump="$found"
+    return
+  fi
+  if [[ ! -d "$kernels_tools" ]]; then
+    mkdir -p build/log
+    timeout -k 10 120 python3 -m pip install --quiet --disable-pip-version-check --no-deps --retries 1 \
+      --timeout 15 --target "$kernels_tools" "${packages[@]}" >build/log/kernels-tools.log 2>&1 ||
+      rm -rf "$kernels_tools"
+  fi
+  kernels_cuobjdump="$(find "$kernels_tools" -name cuobjdump -type f 2>/dev/null | head -n 1)"
+  [[ -z "$kernels_cuobjdump" ]] || export PATH="$PWD/${kernels_cuobjdump%/*}:$PATH"  # it starts nvdisasm
+}
+
+# verb_kernels [--write]: compiles the kernels for all architectures of the preset gpu, and holds
+# registers, spills, stack and accesses of 16 bytes against tests/kernels/kernels.tsv.
+verb_kernels() {
+  local arguments=()
+  command -v python3 >/dev/null || die "./dev kernels needs python3: apt-get install python3"
+  configure gpu || return 1
+  kernels_find_cuobjdump
+  [[ -z "$kernels_cuobjdump" ]] || arguments=(--cuobjdump "$kernels_cuobjdump")
+  step "looking at what the compiler makes of the kernels"
+  python3 tests/kernels/kernels.py build/gpu tests/kernels/kernels.tsv --jobs "$jobs" "${arguments[@]}" "$@"
+}
