@@ -39,6 +39,19 @@ TEST(LocateCheckpoint, one_that_lost_its_metadata_is_damaged_whatever_lies_besid
   EXPECT_EQ(code(), Code::kTrackerDangling) << "ours, and a load may fall back";
 }
 
+TEST(LocateCheckpoint, a_file_of_another_program_is_named_by_its_first_bytes_whatever_its_name) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  const std::string first("\2\0\0\0\0\0\0\0{}", 10);
+  write_durably(store, "weights", as_bytes(first));
+  const auto error = contracts::error_of([&] { locate(store, "weights"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kUnsupported);
+  EXPECT_THAT(error->message(), testing::HasSubstr("a safetensors file"));
+  write_durably(store, "notes", as_bytes("hello"));
+  EXPECT_EQ(contracts::code_of([&] { locate(store, "notes"); }), Code::kNotFound);
+}
+
 TEST(Checkpoint, an_object_of_2_gib_is_taken_and_a_larger_one_is_not) {
   test::MemoryStore store;
   store.files["f"] = std::make_shared<test::MemoryStore::File>();

@@ -216,6 +216,45 @@ TEST(DiffUncompared, checksums_of_the_common_state_are_checked) {
   EXPECT_EQ(diff_of(a, b, {.checksums = false}).outcome(), DiffOutcome::kSame);
 }
 
+TEST(DiffUncompared, a_checksum_that_is_wrong_on_one_side_only_is_damage_of_that_side) {
+  Bytes item = write_bytes_item("a-long-text-to-find");
+  const auto at = as_text(item).find("long-text");
+  ASSERT_NE(at, std::string_view::npos);
+  WrittenCheckpoint whole;
+  whole.bytes("w", 4, 1).item("notes", item);
+  item[at] ^= std::byte{1};
+  WrittenCheckpoint damaged;
+  damaged.bytes("w", 4, 1).item("notes", item);
+  for (const bool left : {true, false}) {
+    const auto report = left ? diff_of(damaged, whole) : diff_of(whole, damaged);
+    EXPECT_EQ(report.outcome(), DiffOutcome::kDamaged) << left;
+    ASSERT_EQ(report.damage.size(), 1U) << left;
+    EXPECT_EQ(report.damage[0].code, Code::kChecksum);
+    EXPECT_EQ(report.damage[0].key, "notes");
+    EXPECT_TRUE(report.damage[0].file.starts_with(damaged.path())) << report.damage[0].file;
+  }
+}
+
+TEST(DiffUncompared, a_value_that_is_not_known_and_one_bound_to_its_layout_both_decide) {
+  WrittenCheckpoint a;
+  WrittenCheckpoint b;
+  a.bytes("w", 4, 1).bytes("rng_state", 8, 1).item("half", opaque_item("foreign_class"));
+  b.bytes("w", 4, 1).bytes("rng_state", 16, 1).object("half", 1);
+  const auto report = diff_of(a, b);
+  EXPECT_EQ(report.not_known(), 1U);
+  EXPECT_EQ(report.not_comparable(), 1U);
+  EXPECT_EQ(report.outcome(), DiffOutcome::kNotAllCompared);
+}
+
+TEST(DiffUncompared, the_common_state_counts_as_an_object_that_was_compared) {
+  WrittenCheckpoint a;
+  WrittenCheckpoint b;
+  a.object("o", 1).common_file(arguments({{"lr", 1}}));
+  b.object("o", 1).common_file(arguments({{"lr", 2}}));
+  EXPECT_EQ(diff_of(a, a).objects_compared, 2U);
+  EXPECT_EQ(diff_of(a, b).objects_compared, 2U) << "also if its values differ";
+}
+
 TEST(DiffUncompared, what_is_left_out_is_counted) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;

@@ -171,6 +171,25 @@ TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
   }
 }
 
+TEST(BytesItem, takes_an_expanded_tensor_up_to_a_mebibyte_beyond_four_times_its_storage) {
+  const auto floats_in = [](std::uint32_t elements) {
+    const BytesItem item = item_of_view(1, "K\0J"s + test::le(elements) + "\x85K\0\x85"s);
+    if (!item.value) return std::size_t{0};
+    return item.value->as<TensorValue>()->data.size() / sizeof(float);
+  };
+  constexpr std::uint32_t kMost = (1U << 18U) + 4;
+  EXPECT_EQ(floats_in(kMost), kMost);
+  EXPECT_EQ(floats_in(kMost + 1), 0U);
+}
+
+TEST(BytesItem, reads_a_call_of_bytes_without_arguments_as_no_bytes) {
+  for (const std::string module : {"builtins", "__builtin__"}) {
+    const PickledValue read = test::decode(test::global(module, "bytes") + ")R");
+    EXPECT_FALSE(read.opaque) << read.reason;
+    EXPECT_EQ(read.value, Value(Bytes{})) << read.value;
+  }
+}
+
 /// An item with one record of zeros, which is larger than the reader's limit for content in memory.
 class LargeSource final : public ItemSource {
  public:

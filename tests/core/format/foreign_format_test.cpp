@@ -105,6 +105,8 @@ TEST(ForeignFormat, files_are_recognized_by_their_first_bytes) {
       {"archive.zip", std::string("PK\3\4") + "photo.jpg", nullptr},
       {"text.safetensors", "hello, this is text", nullptr},
       {"empty.pt", "", nullptr},
+      {"the least of safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10), "safetensors"},
+      {"too short for an object", std::string("\2\0\0\0\0\0\0\0{", 9), nullptr},
   };
   for (const FileRow& row : rows) {
     const auto found = foreign_file_of(row.name, as_bytes(row.first));

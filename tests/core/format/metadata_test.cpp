@@ -239,6 +239,28 @@ TEST(Metadata, storage_paths_that_leave_the_directory_are_refused) {
   EXPECT_EQ(read(write_metadata(nested)).catalog.files, nested.catalog.files);
 }
 
+TEST(Metadata, a_text_that_is_refused_is_named_by_its_place_in_the_file) {
+  Metadata metadata = small();
+  metadata.catalog.files = {"../../x.distcp"};
+  const Bytes written = write_metadata(metadata);
+  const Error error = error_of([&] { read(written); });
+  EXPECT_EQ(error.place().offset, as_text(written).find("../../x.distcp")) << error.what();
+}
+
+TEST(Metadata, a_checkpoint_id_may_be_the_parts_of_a_path) {
+  const Bytes written = write_metadata(small());
+  const std::string id = "\x8c\7/data/x";
+  const auto read_id = [&](const std::string& parts) {
+    std::string bytes(as_text(written));
+    const std::size_t at = bytes.find(id);
+    EXPECT_NE(at, std::string::npos);
+    bytes.replace(at, id.size(), global("pathlib", "PosixPath") + "(" + parts + "tR");
+    return read(to_bytes(bytes)).checkpoint_id;
+  };
+  EXPECT_EQ(read_id(text("/") + text("data") + text("x")), "/data/x");
+  EXPECT_EQ(read_id(text("data") + text("run") + text("x")), "data/run/x");
+}
+
 TEST(Metadata, what_does_not_fit_together_is_refused) {
   Metadata ranks = small();
   ranks.catalog.tensors[0].chunks[0].box = {{0}, {1}};

@@ -11,23 +11,24 @@ namespace reprise {
 namespace {
 
 const Value kType = Name{"numpy", "uint8"};
+const Tuple kShape{{2, 3}};
 
 /// Returns the array [[1, 2, 3], [4, 5, 6]] as protocol 5 writes it.
 Object from_buffer(const Value& buffer, const std::string& order) {
   return {{"numpy._core.numeric", "_frombuffer"},
           Object::How::kCall,
-          {buffer, kType, Tuple{{2, 3}}, order},
+          {buffer, kType, kShape, order},
           {},
           {},
           {}};
 }
 
 /// Returns the same array as protocols 2 to 4 write it.
-Object reconstructed(const std::string& elements, bool fortran) {
+Object reconstructed(const std::string& elements, bool fortran, const Tuple& shape = kShape) {
   return {{"numpy._core.multiarray", "_reconstruct"},
           Object::How::kCall,
           {Name{"numpy", "ndarray"}, Tuple{{0}}, to_bytes("b")},
-          {Tuple{{1, Tuple{{2, 3}}, kType, fortran, to_bytes(elements)}}},
+          {Tuple{{1, shape, kType, fortran, to_bytes(elements)}}},
           {},
           {}};
 }
@@ -43,6 +44,19 @@ TEST(NumpyArray, is_one_value_however_it_was_written) {
     settle_numpy_array(written);
     EXPECT_EQ(Value(written), expected) << to_string(Value(written));
   }
+}
+
+TEST(NumpyArray, of_eight_dimensions_is_settled_and_one_of_nine_stays_as_it_is) {
+  Tuple shape{{1, 1, 1, 1, 1, 1, 2, 3}};
+  Object eight = reconstructed("\1\4\2\5\3\6", true, shape);
+  settle_numpy_array(eight);
+  EXPECT_EQ(Value(eight), Value(reconstructed("\1\2\3\4\5\6", false, shape)))
+      << to_string(Value(eight));
+  shape.items.insert(shape.items.begin(), Value(1));
+  const Object nine = reconstructed("\1\4\2\5\3\6", true, shape);
+  Object settled = nine;
+  settle_numpy_array(settled);
+  EXPECT_EQ(Value(settled), Value(nine)) << to_string(Value(settled));
 }
 
 TEST(NumpyArray, that_numpy_would_not_have_written_stays_as_it_is) {

@@ -209,6 +209,19 @@ TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_
   EXPECT_NE(error.message().find("opcode BINPERSID"), std::string::npos) << error.what();
 }
 
+TEST(PickleOpcodes, strings_of_python_2_are_utf8_in_an_item_and_ascii_in_the_metadata) {
+  const std::string accented = "U\2\xc3\xa9";
+  EXPECT_EQ(decode(accented).value, Value("\xc3\xa9"));
+  const auto message_of = [](const std::string& body) {
+    const Bytes bytes = pickle(body);
+    const std::vector<ByteSpan> files{bytes};
+    const std::vector<std::string> names{"hand.pkl"};
+    return error_of([&] { read_metadata(files, names); }).message();
+  };
+  EXPECT_NE(message_of(accented).find("not ASCII"), std::string::npos) << message_of(accented);
+  EXPECT_EQ(message_of("U\2ab").find("not ASCII"), std::string::npos) << "no Metadata, but ASCII";
+}
+
 TEST(PickleOpcodes, every_other_byte_is_garbled) {
   for (int code = 0; code < 256; ++code) {
     if (pickle::opcode_of(static_cast<std::byte>(code)) != nullptr) continue;

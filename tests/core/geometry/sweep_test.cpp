@@ -54,5 +54,17 @@ TEST(Sweep, goes_along_the_dimension_that_tells_the_boxes_apart) {
   }
 }
 
+TEST(Sweep, finds_the_gap_among_many_boxes_that_all_begin_and_end_at_the_same_places) {
+  constexpr std::int64_t kBoxes = 3000;
+  constexpr std::int64_t kLength = std::int64_t{1} << 40U;
+  std::vector<Box> boxes;
+  for (std::int64_t i = 0; i < kBoxes; ++i) boxes.push_back({{0, i}, {kLength, 1}});
+  const Box whole = Box::whole({kLength, kBoxes});
+  EXPECT_EQ(first_gap(whole, boxes), std::nullopt);
+  const Box left_out = boxes[kBoxes / 2];
+  boxes.erase(boxes.begin() + kBoxes / 2);
+  EXPECT_EQ(first_gap(whole, boxes), left_out);
+}
+
 }  // namespace
 }  // namespace reprise

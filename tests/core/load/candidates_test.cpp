@@ -13,6 +13,7 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/format/tracker.hpp"
 #include "core/seams/load_seams.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise {
@@ -144,6 +145,45 @@ TEST(Candidates, what_is_asked_for_by_its_own_name_has_no_other_in_its_place) {
   const Candidates all = candidates(store, "run/" + directory_of(2), Fallback::kNewestWhole);
   ASSERT_EQ(all.locations.size(), 1U);
   EXPECT_EQ(all.locations[0].step, Step{2});
+}
+
+/// Payload file f holds 10 * (f + 1) bytes of one tensor or object.
+TEST(Candidates, each_rank_looks_at_its_share_of_the_files_and_finds_those_gone_or_cut_short) {
+  constexpr std::int32_t kFiles = 5;
+  constexpr std::int32_t kRanks = 2;
+  const auto code = [](const std::string& hurt, std::int32_t rank, std::uint64_t left) {
+    contracts::TemporaryDirectory directory;
+    PosixStore store(directory.path());
+    store.make_directory("ckpt");
+    Metadata metadata;
+    for (std::int32_t f = 0; f < kFiles; ++f) {
+      const std::string name = "__" + std::to_string(f) + "_0.distcp";
+      const std::uint64_t size = 10 * (static_cast<std::uint64_t>(f) + 1);
+      metadata.catalog.files.push_back(name);
+      const auto file = static_cast<FileIndex>(f);
+      if (f % 2 == 0) {
+        metadata.catalog.objects.push_back({name, file, {size - 10, 10}});
+      } else {
+        metadata.catalog.tensors.push_back(
+            {.key = name, .shape = {1}, .chunks = {{{{0}, {1}}, file, {size - 10, 10}}}});
+      }
+      const std::uint64_t there = name == hurt ? left : size;
+      if (there != 0) write(store, "ckpt/" + name, std::string(there, 'x'));
+    }
+    Checkpoint checkpoint(store, {.directory = "ckpt"}, metadata);
+    return contracts::code_of([&] { require_files(checkpoint, {rank}, kRanks); });
+  };
+  for (std::int32_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(code("", rank, 0), std::nullopt);
+    for (std::int32_t f = 0; f < kFiles; ++f) {
+      const std::string name = "__" + std::to_string(f) + "_0.distcp";
+      const std::uint64_t size = 10 * (static_cast<std::uint64_t>(f) + 1);
+      const bool own = f % kRanks == rank;
+      EXPECT_EQ(code(name, rank, 0), own ? std::optional(Code::kNotFound) : std::nullopt) << name;
+      EXPECT_EQ(code(name, rank, size - 1), own ? std::optional(Code::kTornFile) : std::nullopt)
+          << name;
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "core/format/tracker.hpp"
+#include "core/load/load_open.hpp"
+#include "core/ports/whole_file.hpp"
 #include "core/seams/load_seams.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
 
 namespace reprise {
 namespace {
@@ -27,6 +35,44 @@ TEST(NewestTracked, is_the_newest_that_any_rank_names_whoever_leads) {
       EXPECT_EQ(newest_tracked(row.tracked, {static_cast<std::int32_t>(leader)}), row.newest);
     }
   }
+}
+
+/// Both ranks' stores hold the iterations 1 to 3. The tracker of rank r names tracked[r]. Returns
+/// the iterations that a load tries, in order. All ranks must return the same.
+std::string tried(const std::vector<int>& tracked, Fallback fallback) {
+  std::vector<std::string> found(tracked.size());
+  const contracts::TemporaryDirectory directory;
+  contracts::run_ranks(
+      static_cast<std::int32_t>(tracked.size()), directory.path(), [&](const Ports& ports) {
+        const auto rank = static_cast<std::size_t>(ports.fabric.rank().value);
+        const contracts::TemporaryDirectory own;
+        PosixStore store(own.path());
+        for (int step = 1; step <= 3; ++step) {
+          const std::string iteration = "run/iter_000000" + std::to_string(step);
+          store.make_directory(iteration);
+          write_durably(store, iteration + "/.metadata", {});
+        }
+        write_durably(store, "run/" + std::string(kTrackerFile),
+                      as_bytes(std::to_string(tracked[rank])));
+        const auto group =
+            ports.fabric.communicator(Group::world(static_cast<std::int32_t>(tracked.size())));
+        const LoadSettings settings{.path = "run", .fallback = fallback};
+        for (const auto& location : candidates_for_all(store, *group, settings, {}).locations) {
+          EXPECT_EQ(location.directory, "run/iter_000000" + std::to_string(location.step->value));
+          found[rank] += std::to_string(location.step->value);
+        }
+      });
+  EXPECT_EQ(found.front(), found.back());
+  return found.front();
+}
+
+TEST(NewestTracked, is_tried_alone_or_before_all_older_ones_if_the_load_may_fall_back) {
+  for (const auto& tracked : {std::vector{2, 3}, {3, 2}, {1, 3}, {3, 3}}) {
+    EXPECT_EQ(tried(tracked, Fallback::kNone), "3") << tracked[0] << tracked[1];
+  }
+  EXPECT_EQ(tried({2, 3}, Fallback::kNewestWhole), "321");
+  EXPECT_EQ(tried({3, 2}, Fallback::kNewestWhole), "321");
+  EXPECT_EQ(tried({2, 1}, Fallback::kNewestWhole), "21");
 }
 
 }  // namespace

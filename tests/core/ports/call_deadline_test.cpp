@@ -56,6 +56,14 @@ TEST(CallDeadline, deadline_of_nothing_is_refused_and_one_beyond_the_clock_is_ne
   EXPECT_EQ(asked, 2100);
 }
 
+TEST(CallDeadline, deadline_of_nothing_is_over_at_the_first_look) {
+  CountingClock clock;
+  CallDeadline deadline = deadline_of(clock, 0);
+  int asked = 0;
+  EXPECT_EQ(contracts::code_of([&] { deadline.until([&] { return ++asked == 2100; }); }),
+            Code::kDeadline);
+}
+
 TEST(CallDeadline, goes_on_until_done) {
   CountingClock clock;
   CallDeadline deadline = deadline_of(clock, 1000 * kMs);

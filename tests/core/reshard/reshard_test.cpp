@@ -538,6 +538,19 @@ TEST(PlanReshard, TilesEachTensorAndSpreadsWholeOnes) {
   for (const auto& share : whole) EXPECT_EQ(share.parts.size(), 1U);
 }
 
+TEST(PlanReshard, KeepsStoredBoxesInTheirOrderWhateverTheOrderOfTheChunks) {
+  Catalog catalog{.files = {"f"}};
+  StoredTensor tensor{.key = "w", .shape = {3, 2}};
+  for (const std::int64_t row : {2, 0, 1}) tensor.chunks.push_back({{{row, 0}, {1, 2}}, 0, {}});
+  catalog.tensors.push_back(tensor);
+  const auto shares = plan_reshard(catalog, {}, 2);
+  ASSERT_EQ(shares[0].parts.size(), 2U);
+  ASSERT_EQ(shares[1].parts.size(), 1U);
+  EXPECT_EQ(shares[0].parts[0].box, (Box{{0, 0}, {1, 2}}));
+  EXPECT_EQ(shares[1].parts[0].box, (Box{{1, 0}, {1, 2}}));
+  EXPECT_EQ(shares[0].parts[1].box, (Box{{2, 0}, {1, 2}}));
+}
+
 TEST(PlanReshard, RefusesWhatHasNoMeaning) {
   Catalog catalog{.files = {"f"}};
   catalog.tensors.push_back({.key = "w", .shape = {4}, .chunks = {{{{0}, {4}}, 0, {}}}});

@@ -141,6 +141,26 @@ TEST(PlanCache, each_set_of_caches_writes_the_same_bytes_and_reuses_what_it_keep
   }
 }
 
+TEST(PlanCache, ranks_that_loaded_different_checkpoints_plan_anew_and_say_so) {
+  for (const bool alike : {true, false}) {
+    const TemporaryDirectory directory;
+    CacheWorld world(kRanks);
+    world.first = [alike](const Ports& ports, Communicator&, PlanCache* cache) {
+      const std::int32_t rank = alike ? 0 : ports.fabric.rank().value;
+      cache->memory().read = {{"run/iter_" + std::to_string(rank), 7},
+                              std::make_shared<const Metadata>()};
+    };
+    const auto all = world.run(directory.path(), turns(1));
+    ASSERT_FALSE(all[0].error) << all[0].error->what();
+    const auto& log = all[0].log;
+    const bool told =
+        std::find(log.begin(), log.end(),
+                  "ranks do not remember the same saves, or do not share one common state") !=
+        log.end();
+    EXPECT_EQ(told, !alike);
+  }
+}
+
 // --- saves of a changed structure ---------------------------------------------------------------
 
 struct Change {

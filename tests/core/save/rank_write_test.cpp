@@ -208,6 +208,27 @@ class ToldLocks final : public PassingStore {
   std::vector<std::string>& events_;
 };
 
+TEST(RankWrite, a_file_in_writing_is_pending_and_holds_up_nobody_who_asks) {
+  const TemporaryDirectory directory;
+  run_ranks(1, directory.path(), [&](const Ports& ports) {
+    std::vector<std::string> events;
+    LateTasks tasks(events);
+    const Ports late{ports.store, ports.fabric, ports.device, tasks, ports.trace};
+    const auto group = ports.fabric.communicator(Group::world(1));
+    RankState state({{"whole", DType::kInt64, {700}, {}}}, testing_job::mesh_of({{"dp", 1}}), {0});
+    testing_job::fill(state.state);
+    RankWrite write(late, SaveSeams{});
+    const std::vector<LocalPlan> offers = {local_plan(state.state, {0})};
+    write.snapshot(share_of(global_plan(offers), {0}, state.state), payload_name({0}), {});
+    EXPECT_FALSE(write.through());
+    EXPECT_TRUE(poll_votes(*group, write).empty());
+    EXPECT_TRUE(events.empty()) << "asking must not wait for the file";
+    write.wait();
+    EXPECT_TRUE(write.through());
+    EXPECT_EQ(poll_votes(*group, write).size(), 1U);
+  });
+}
+
 TEST(RankWrite, a_save_that_is_dropped_in_flight_writes_no_more_when_it_unlocks) {
   const TemporaryDirectory directory;
   run_ranks(1, directory.path(), [&](const Ports& ports) {

@@ -58,6 +58,15 @@ TEST(CheckTimes, ThoseNewerThanTheMetadataByMoreThanASaveOrACopyTakesAreNamed) {
   }
 }
 
+TEST(CheckTimes, TheWarningSaysInSecondsHowMuchNewerTheFilesAreAtLeast) {
+  const Findings found = check_times(
+      {{{"ckpt/a", 10, -kSecond}, {"ckpt/b", 10, 3605 * kSecond}, {"ckpt/c", 10, 3600 * kSecond}}},
+      0);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].message,
+              HasSubstr("2 of 3 payload files were written 3,600 s or more after the metadata"));
+}
+
 TEST(CheckTimes, OfTwoOfTheSameTimeTheFirstIsTakenForTheOneThatWasCopied) {
   const std::int64_t later = 9000 * kSecond;
   EXPECT_TRUE(check_times({{{"ckpt/a", 10, -kSecond},

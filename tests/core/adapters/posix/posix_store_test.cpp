@@ -162,6 +162,17 @@ TEST_F(ForeignLock, that_cannot_be_read_or_removed_names_its_owner_and_what_to_d
   fs::permissions(directory.path(), fs::perms::all);
 }
 
+TEST_F(ForeignLock, that_is_of_neither_root_nor_this_user_names_its_owner) {
+  constexpr uid_t kStranger = 4711;
+  const bool root = ::geteuid() == 0;  // only root can give a file away
+  if (root) {
+    ASSERT_EQ(::chown(file.c_str(), kStranger, kStranger), 0);
+  }
+  fs::permissions(file, fs::perms::none);
+  const uid_t owner = root ? kStranger : ::geteuid();
+  EXPECT_THAT(refusal(), testing::HasSubstr("(" + std::to_string(owner) + "), and user "));
+}
+
 TEST_F(ForeignLock, that_is_no_lock_file_is_somebody_s_own) {
   fs::permissions(file, fs::perms::all);
   store.create(".d.lock")->write_at(0, as_bytes("my thesis"));
