@@ -1,24 +1,44 @@
-# Builds test_models: the CUDA adapter and the tests of tests/gpu, compiled against the model of
-# CUDA's runtime in tests/models/cuda. Needs neither CUDA nor a GPU. Each schedule of the model is
+# Builds test_models and test_models_nccl: the adapters for CUDA and NCCL and their tests, compiled
+# against the models of tests/models. Needs neither CUDA, NCCL nor a GPU. Each schedule of a model is
 # one ctest test.
 
 set(_models ${CMAKE_CURRENT_SOURCE_DIR}/tests/models)
-set(_model_sources)
-file(GLOB _modelled CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu
-  ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu)
-list(FILTER _modelled EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
-# A kernel's source is C++ here, whatever its name, so each source is included by one that says so.
-foreach(source IN LISTS _modelled)
-  file(RELATIVE_PATH source ${CMAKE_CURRENT_SOURCE_DIR} ${source})
-  string(REGEX REPLACE "[/.]" "_" name ${source})
-  set(unit ${CMAKE_BINARY_DIR}/models/${name}.cpp)
-  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${source}\"\n" @ONLY)
-  list(APPEND _model_sources ${unit})
-endforeach()
-file(GLOB _model_own CONFIGURE_DEPENDS ${_models}/cuda/*.cpp)
 
-add_executable(test_models ${_model_sources} ${_model_own})
+# Fills `out` with sources that include the given ones: a kernel's source is C++ here, whatever its
+# name.
+function(_reprise_modelled out)
+  set(units)
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH source ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "[/.]" "_" name ${source})
+    set(unit ${CMAKE_BINARY_DIR}/models/${name}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${source}\"\n" @ONLY)
+    list(APPEND units ${unit})
+  endforeach()
+  set(${out} ${units} PARENT_SCOPE)
+endfunction()
+
+function(_reprise_add_model_test target schedule filter)
+  string(REGEX REPLACE "^test_models" "test_models_${schedule}" name ${target})
+  if(target STREQUAL "test_models_nccl")
+    set(name test_models_nccl_${schedule})
+  endif()
+  add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 --gtest_filter=${filter}
+    --gtest_output=xml:${_reports}/${name}.xml)
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+    ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+endfunction()
+
+file(GLOB _cuda_adapter CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu)
+file(GLOB _cuda_tests CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu)
+list(FILTER _cuda_adapter EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
+file(GLOB _cuda_model CONFIGURE_DEPENDS ${_models}/cuda/*.cpp)
+_reprise_modelled(_units ${_cuda_adapter} ${_cuda_tests})
+
+add_executable(test_models ${_units} ${_cuda_model})
 target_include_directories(test_models BEFORE PRIVATE ${_models}/cuda/vendor)
 target_link_libraries(test_models PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_fibers)
@@ -29,9 +49,26 @@ foreach(schedule eager latest random)
   if(NOT schedule STREQUAL "latest")
     set(filter -CudaModel.*:WhatIsWaitedFor.*:*FailingCalls*)
   endif()
-  add_test(NAME test_models_${schedule} COMMAND test_models --gtest_brief=1 --gtest_filter=${filter}
-    --gtest_output=xml:${_reports}/test_models_${schedule}.xml)
-  set_tests_properties(test_models_${schedule} PROPERTIES
-    TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-    ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+  _reprise_add_model_test(test_models ${schedule} "${filter}")
+endforeach()
+
+file(GLOB _nccl_adapter CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/nccl/*.cpp)
+# The model runs what runs aside as a fiber.
+list(FILTER _nccl_adapter EXCLUDE REGEX "/(no_nccl|aside)\\.cpp$")
+file(GLOB _nccl_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/nccl/*_test.cpp)
+file(GLOB _nccl_model CONFIGURE_DEPENDS ${_models}/nccl/*.cpp)
+list(FILTER _cuda_model EXCLUDE REGEX "(_test|/main)\\.cpp$")
+_reprise_modelled(_units ${_cuda_adapter} ${_nccl_adapter} ${_nccl_tests})
+
+add_executable(test_models_nccl ${_units} ${_cuda_model} ${_nccl_model})
+target_include_directories(test_models_nccl BEFORE PRIVATE ${_models}/nccl/vendor ${_models}/cuda/vendor)
+target_link_libraries(test_models_nccl PRIVATE
+  reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_world)
+target_compile_options(test_models_nccl PRIVATE -O1)
+foreach(schedule eager latest random)
+  set(filter *)
+  if(NOT schedule STREQUAL "latest")
+    set(filter -NcclModel.*:*FailingCalls*)
+  endif()
+  _reprise_add_model_test(test_models_nccl ${schedule} "${filter}")
 endforeach()

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
 #include <utility>
 
+#include "core/adapters/nccl/aside.hpp"
 #include "core/adapters/nccl/nccl_call.hpp"
 #include "core/base/check.hpp"
 
@@ -123,7 +123,7 @@ void NcclLink::close(CallDeadline& deadline) {
 void NcclLink::abandon() {
   abandoned_ = true;
   if (comm_ != nullptr) {
-    std::thread([comm = std::exchange(comm_, nullptr)] { ncclCommAbort(comm); }).detach();
+    run_aside([comm = std::exchange(comm_, nullptr)] { ncclCommAbort(comm); });
   }
 }
 
