@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "core/adapters/nccl/aside.hpp"
 #include "core/adapters/nccl/nccl_call.hpp"
 #include "core/base/check.hpp"
 
@@ -117,14 +116,9 @@ void NcclLink::close(CallDeadline& deadline) {
   memory_.reset();
 }
 
-// ncclCommAbort stops the device and NCCL's own threads and waits for both. It also waits for ranks
-// on the same node, which may never arrive. So it runs in a thread of its own, and nothing waits
-// for that thread.
-void NcclLink::abandon() {
+ncclComm_t NcclLink::abandon() {
   abandoned_ = true;
-  if (comm_ != nullptr) {
-    run_aside([comm = std::exchange(comm_, nullptr)] { ncclCommAbort(comm); });
-  }
+  return std::exchange(comm_, nullptr);
 }
 
 }  // namespace reprise

@@ -13,7 +13,7 @@ namespace {
 
 }  // namespace
 
-class NcclLink {};
+class NcclLinks {};
 
 std::string nccl_version() { return {}; }
 
