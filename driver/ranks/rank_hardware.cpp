@@ -16,16 +16,15 @@ namespace {
 class HostHardware final : public RankHardware {
  public:
   explicit HostHardware(const RankBase& base)
-      : fabric_(base.mpi), device_(base.session.node(), base.session.rank().value) {}
+      : device_(base.session.node(), base.session.rank().value) {}
 
-  Fabric& fabric() override { return fabric_; }
+  Fabric* data() override { return nullptr; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return sim::host_processor(); }
   bool abandoned() const override { return false; }
   bool close(bool /*all_well*/) override { return true; }
 
  private:
-  Fabric& fabric_;
   HostDevice device_;
 };
 
@@ -34,10 +33,10 @@ class GpuHardware final : public RankHardware {
   GpuHardware(const RankBase& base, int device)
       : device_(base.session.node(), device),
         processor_(sim::make_cuda_processor(device_)),
-        fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns, .watch = &base.watch},
+        fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns / 2, .watch = &base.watch},
                 device) {}
 
-  Fabric& fabric() override { return fabric_; }
+  Fabric* data() override { return &fabric_; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }

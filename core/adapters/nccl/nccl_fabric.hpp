@@ -30,8 +30,9 @@ struct NcclLimits {
 /// A call fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member
 /// has ended (PEER_FAILED); all errors state group, operation and rank. The first error breaks the
 /// whole fabric: every later call of a communicator throws that error and waits for nothing. A
-/// request for a new one still meets the members over the bootstrap, which tells them. All NCCL resources are aborted then, without waiting for the abort. An abort waits for
-/// the device, so the process should make no other call of CUDA that it can't do without.
+/// request for a new one still meets the members over the bootstrap, which tells them. All NCCL
+/// resources are aborted then, without waiting for the abort. An abort waits for the device, so the
+/// process should make no other call of CUDA that it can do without.
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,
