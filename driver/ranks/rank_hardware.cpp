@@ -53,15 +53,16 @@ class GpuHardware final : public RankHardware {
   NcclFabric fabric_;
 };
 
-/// Assigns the devices of a node to its ranks in round-robin order.
+/// Assigns the devices that a rank sees to the ranks of its node in round-robin order.
 std::unique_ptr<RankHardware> gpu_hardware(const RankBase& base) {
   const auto devices = static_cast<std::int32_t>(cuda_devices().size());
   if (devices == 0) {
     throw Error(Code::kUnsupported, "no GPU: " + cuda_why_none(), {.rank = base.session.rank()});
   }
   const NodePlace place = base.session.node_place();
-  if (place.of > devices) pose_as_own_host(base.session.rank());
-  return std::make_unique<GpuHardware>(base, place.rank % devices);
+  const std::int32_t device = place.rank % devices;
+  present_device_to_nccl(base.mpi, base.session.node(), device);
+  return std::make_unique<GpuHardware>(base, device);
 }
 
 }  // namespace

@@ -40,10 +40,13 @@ void launch_over(MpiSession& session) {
   const auto devices = static_cast<int>(cuda_devices().size());
   int of_all = 0;
   MPI_Allreduce(&devices, &of_all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (of_all < session.world_size()) pose_as_own_host(session.rank());
-  launch = {.session = &session,
-            .device = of_all == 0 ? 0 : session.rank().value % of_all,
-            .why_not = of_all == 0 ? "no CUDA device on some rank" : ""};
+  launch.session = &session;
+  launch.why_not = of_all == 0 ? "no CUDA device on some rank" : "";
+  const NodePlace place = session.node_place();
+  if (of_all == 0) return;
+  launch.device = place.rank % devices;
+  MpiRank rank;
+  present_device_to_nccl(*rank.bootstrap(kDefaultDeadlineNs), session.node(), launch.device);
 }
 
 void on_ranks(const std::function<void(NcclRank&)>& body) {

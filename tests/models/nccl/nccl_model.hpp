@@ -15,6 +15,8 @@ struct AsyncFailure {
   int process = -1;             ///< the process whose communicators fail; -1 for none
   std::uint64_t operation = 0;  ///< from this operation of a communicator on, counted from 1
   ncclResult_t result = ncclRemoteError;  ///< ncclInProgress: the operation never begins
+  /// True if the operation seems to have begun: success is said once, and the failure then.
+  bool late = false;
 };
 
 struct NcclSettings {
