@@ -56,7 +56,7 @@ bool Operation::matches(const Operation& other) const {
 bool Kernel::complete() const {
   const auto& first = parts.front().operations;
   return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-    return part.arrived && !part.aborted &&
+    return part.arrived && !part.aborted && !part.lost &&
            std::equal(first.begin(), first.end(), part.operations.begin(), part.operations.end(),
                       [](const Operation& a, const Operation& b) { return a.matches(b); });
   });

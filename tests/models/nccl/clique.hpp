@@ -38,6 +38,7 @@ struct Kernel {
     bool launched = false;
     bool arrived = false;  ///< true once it occupies the device
     bool aborted = false;
+    bool lost = false;  ///< true if it never ends
     bool left = false;
   };
   std::vector<Part> parts;  ///< by member

@@ -99,6 +99,12 @@ std::vector<Touched> touched_by(const std::vector<Operation>& operations) {
   return touched;
 }
 
+/// True if this member has come to the operation that the settings let fail.
+bool has_failed(const ncclComm& comm) {
+  const AsyncFailure& async = state.settings.async;
+  return async.process == comm.process && comm.operations >= async.operation;
+}
+
 /// Lets what was called for enter the stream: as a kernel that arrives, occupies the device until
 /// all members have arrived, and leaves.
 void launch(ncclComm& comm) {
@@ -108,6 +114,7 @@ void launch(ncclComm& comm) {
   part->operations = std::exchange(comm.pending, {});
   part->device = comm.device;
   part->launched = true;
+  part->lost = has_failed(comm);
   const auto touched = touched_by(part->operations);
   driver().queues.add(comm.queue, {.run =
                                        [clique, kernel, part, process = comm.process] {
@@ -157,15 +164,18 @@ void start(ncclComm& comm, std::vector<Operation> operations, std::shared_ptr<Qu
   comm.unsettled = true;
   comm.polls = 0;
   ++comm.operations;
-  const AsyncFailure& async = state.settings.async;
-  if (async.process == comm.process && comm.operations >= async.operation) return;
+  if (has_failed(comm) && !state.settings.async.late) return;
   if (driver().queues.schedule() == Schedule::kEager) launch(comm);
 }
 
 ncclResult_t progress(ncclComm& comm) {
   ++comm.polls;
-  const AsyncFailure& async = state.settings.async;
-  if (async.process == comm.process && comm.operations >= async.operation) return async.result;
+  if (has_failed(comm)) {
+    if (!state.settings.async.late || !comm.unsettled) return state.settings.async.result;
+    if (!comm.pending.empty()) launch(comm);
+    comm.unsettled = false;
+    return ncclSuccess;
+  }
   if (comm.state == ncclComm::State::kJoining) {
     const ncclResult_t verdict = comm.clique->verdict();
     if (verdict != ncclSuccess) return verdict;
