@@ -1,5 +1,5 @@
-# Builds test_models: the CUDA adapter and the tests of tests/gpu, compiled against the model of
-# CUDA's runtime in tests/models/cuda. Needs neither CUDA nor a GPU. Each schedule of the model is
+# Builds test_models and test_models_nccl: the adapters for CUDA and NCCL and their tests, compiled
+# against the models of tests/models. Needs neither CUDA, NCCL nor a GPU. Each schedule of a model is
 # one ctest test.
 
 # A kernel's source is C++ here, whatever its name, so each source is included by one that says so.
@@ -16,16 +16,26 @@ function(reprise_model_units sources out)
 endfunction()
 
 set(_models ${CMAKE_CURRENT_SOURCE_DIR}/tests/models)
-set(_model_sources)
-file(GLOB _modelled CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu
+
+function(_reprise_add_model_test target schedule filter)
+  set(name ${target}_${schedule})
+  add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 --gtest_filter=${filter}
+    --gtest_output=xml:${_reports}/${name}.xml)
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+    ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+endfunction()
+
+file(GLOB _cuda_adapter CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu)
+file(GLOB _cuda_tests CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/tests/gpu/*.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/gpu_limit.cu)
-list(FILTER _modelled EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
-reprise_model_units("${_modelled}" _model_sources)
-file(GLOB _model_own CONFIGURE_DEPENDS ${_models}/cuda/*.cpp)
+list(FILTER _cuda_adapter EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
+file(GLOB _cuda_model CONFIGURE_DEPENDS ${_models}/cuda/*.cpp)
+reprise_model_units("${_cuda_adapter};${_cuda_tests}" _units)
 
-add_executable(test_models ${_model_sources} ${_model_own})
+add_executable(test_models ${_units} ${_cuda_model})
 target_include_directories(test_models BEFORE PRIVATE ${_models}/cuda/vendor)
 target_link_libraries(test_models PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_fibers)
@@ -37,11 +47,28 @@ foreach(schedule eager latest random)
   if(NOT schedule STREQUAL "latest")
     set(filter -${_models_once})
   endif()
-  add_test(NAME test_models_${schedule} COMMAND test_models --gtest_brief=1 --gtest_filter=${filter}
-    --gtest_output=xml:${_reports}/test_models_${schedule}.xml)
-  set_tests_properties(test_models_${schedule} PROPERTIES
-    TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-    ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+  _reprise_add_model_test(test_models ${schedule} "${filter}")
+endforeach()
+
+file(GLOB _nccl_adapter CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/nccl/*.cpp)
+# The model runs what runs aside as a fiber.
+list(FILTER _nccl_adapter EXCLUDE REGEX "/(no_nccl|aside)\\.cpp$")
+file(GLOB _nccl_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/nccl/*_test.cpp)
+file(GLOB _nccl_model CONFIGURE_DEPENDS ${_models}/nccl/*.cpp)
+list(FILTER _cuda_model EXCLUDE REGEX "(_test|/main)\\.cpp$")
+reprise_model_units("${_cuda_adapter};${_nccl_adapter};${_nccl_tests}" _units)
+
+add_executable(test_models_nccl ${_units} ${_cuda_model} ${_nccl_model})
+target_include_directories(test_models_nccl BEFORE PRIVATE ${_models}/nccl/vendor ${_models}/cuda/vendor)
+target_link_libraries(test_models_nccl PRIVATE
+  reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_world)
+target_compile_options(test_models_nccl PRIVATE -O1)
+foreach(schedule eager latest random)
+  set(filter *)
+  if(NOT schedule STREQUAL "latest")
+    set(filter -NcclModel.*:*FailingNcclCalls*)
+  endif()
+  _reprise_add_model_test(test_models_nccl ${schedule} "${filter}")
 endforeach()
 
 include(removed_calls)

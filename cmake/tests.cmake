@@ -192,9 +192,9 @@ foreach(folder IN LISTS _folders)
   _reprise_add_test(${folder})
 endforeach()
 
-if("sim/fibers" IN_LIST REPRISE_LAYERS)
+if("sim/world" IN_LIST REPRISE_LAYERS)
   include(models)
-  set_property(GLOBAL APPEND_STRING PROPERTY REPRISE_TEST_LIST "test_models\n")
+  set_property(GLOBAL APPEND_STRING PROPERTY REPRISE_TEST_LIST "test_models\ntest_models_nccl\n")
 endif()
 
 get_property(_list GLOBAL PROPERTY REPRISE_TEST_LIST)

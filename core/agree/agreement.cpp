@@ -83,12 +83,20 @@ std::vector<Contribution> hear(Communicator& group, Contribution mine) {
 
 std::vector<Bytes> agree(Communicator& group, Contribution mine) {
   std::vector<Contribution> heard = hear(group, std::move(mine));
+  std::optional<Error> failed;
   std::vector<Bytes> all;
   for (auto& one : heard) {
-    if (one.error) throw *one.error;
+    if (one.error && (!failed || (is_about_a_peer(*failed) && !is_about_a_peer(*one.error)))) {
+      failed = std::move(one.error);
+    }
     all.push_back(std::move(one.bytes));
   }
+  if (failed) throw Error(*failed);
   return all;
+}
+
+bool is_about_a_peer(const Error& error) {
+  return error.code() == Code::kPeerFailed || error.code() == Code::kDeadline;
 }
 
 Contribution contribution_of(const std::function<Bytes()>& work) {

@@ -22,17 +22,17 @@ struct Contribution {
 /// leaves the others waiting.
 Contribution contribution_of(const std::function<Bytes()>& work);
 
+/// True if the error only says that another rank did not answer. The rank that failed knows more.
+bool is_about_a_peer(const Error& error);
+
 /// Collective. If any ranks contribute errors, all ranks throw the error of the lowest of these
-/// group ranks. The error states the global number of that rank. Otherwise returns the bytes of
-/// every rank, in group order.
+/// group ranks. Errors about a peer count only if there is no other. The error states the global
+/// number of that rank. Otherwise returns the bytes of every rank, in group order.
 std::vector<Bytes> agree(Communicator& group, Contribution mine);
 
 /// Collective. Returns the bytes or the error of every rank, in group order. Meant for callers that
 /// can continue after an error.
 std::vector<Contribution> hear(Communicator& group, Contribution mine);
-/// Number of bytes that a message adds to the contributed bytes. If a contribution has this much
-/// spare capacity, it is sent without being copied.
-constexpr std::uint64_t kClosingBytes = 1;
 
 /// Collective. Runs `work` and agrees on its outcome: if it fails on any rank, all ranks throw.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);

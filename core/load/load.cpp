@@ -348,7 +348,7 @@ class Loading {
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
-    auto exchange = std::make_unique<RecordExchange>(ports_.fabric, group_, checkpoint, wanted,
+    auto exchange = std::make_unique<RecordExchange>(ports_, group_, checkpoint, wanted,
                                                      seams_.share, options_.staging_bytes);
     report.bound_staging += exchange->bound();
     report.bound_empty += exchange->bound();

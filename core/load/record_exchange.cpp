@@ -83,7 +83,7 @@ Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>&
 
 }  // namespace
 
-RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
+RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoint& checkpoint,
                                const std::function<std::vector<StoredRecord>()>& wanted,
                                ShareReads share, std::uint64_t room)
     : checkpoint_(checkpoint) {
@@ -102,7 +102,20 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     }
     return Bytes{};
   });
-  for (const auto& [number, members] : own) circles_[number] = fabric.communicator(members);
+  for (const auto& [number, members] : own) circles_[number] = circle_of(ports, members);
+}
+
+/// A rank whose data fabric is broken takes part in the rounds, so that the others hear of it.
+RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group& members) {
+  Circle circle;
+  circle.control = ports.fabric.communicator(members);
+  circle.data = circle.control;
+  if (ports.data == nullptr) return circle;
+  note(contribution_of([&] {
+         circle.data = ports.data->communicator(members);
+         return Bytes{};
+       }).error);
+  return circle;
 }
 
 RecordExchange::~RecordExchange() = default;
@@ -114,20 +127,22 @@ std::uint64_t RecordExchange::bound() const {
     if (!circles_.contains(round.group)) continue;
     const std::uint64_t members = plan_.groups[round.group].size();
     const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
-    most = std::max(most, share + round.bytes + (1 + members) * kClosingBytes);
+    most = std::max(most, share + round.bytes);
   }
   return most;
 }
 
 void RecordExchange::note(const std::optional<Error>& error) {
-  if (error && !failed_) failed_ = error;
+  if (error && (!failed_ || (is_about_a_peer(*failed_) && !is_about_a_peer(*error)))) {
+    failed_ = error;
+  }
 }
 
 void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)>& use) {
   for (const auto& round : plan_.rounds) {
     const auto circle = circles_.find(round.group);
     if (circle == circles_.end()) continue;
-    if (!take(round, *circle->second)) break;
+    if (!take(round, circle->second)) break;
     if (failed_) continue;
     const Contribution used = contribution_of([&] {
       lay_out(round);
@@ -141,30 +156,32 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round from `ranks`. A rank that has failed sends its error
-/// instead of a share. Returns false if the collective call failed.
-bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
+/// Receives the shares of a whole round from `ranks`. If a rank has failed, it says so, and no
+/// shares are sent. Returns false if a rank is lost.
+bool RecordExchange::take(const SharedRound& round, Circle& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};
-  if (!failed_) mine = contribution_of([&] { return read_share(round, ranks); });
-  const std::optional<Error> own = mine.error;
+  if (!failed_) mine = contribution_of([&] { return read_share(round, *ranks.control); });
+  Contribution told{.bytes = {}, .error = mine.error};
   const Contribution called = contribution_of([&] {
-    hear_shares(ranks, std::move(mine));
+    for (const auto& heard : hear(*ranks.control, std::move(told))) note(heard.error);
     return Bytes{};
   });
-  if (!called.error) return true;
-  note(own);
+  note(mine.error);
   note(called.error);
-  return false;
+  if (called.error || failed_) return !called.error;
+  const Contribution gathered = contribution_of([&] {
+    gather_shares(*ranks.data, mine.bytes);
+    return Bytes{};
+  });
+  note(gathered.error);
+  return !gathered.error || ranks.data != ranks.control;
 }
 
-void RecordExchange::hear_shares(Communicator& ranks, Contribution mine) {
-  std::uint64_t held = mine.bytes.capacity();
-  for (auto& heard : hear(ranks, std::move(mine))) {
-    note(heard.error);
-    held += heard.bytes.capacity();
-    shares_.push_back(std::move(heard.bytes));
-  }
+void RecordExchange::gather_shares(Communicator& ranks, const Bytes& mine) {
+  std::uint64_t held = mine.capacity();
+  shares_ = ranks.all_gather(mine);
+  for (const auto& share : shares_) held += share.capacity();
   peak_ = std::max(peak_, held);
 }
 
@@ -199,9 +216,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
     throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
                 {.file = checkpoint_.display(part.record->file), .offset = part.range.offset});
   }
-  Bytes share;
-  share.reserve(own.size + kClosingBytes);
-  share.resize(own.size);
+  Bytes share(own.size);
   MutableByteSpan rest(share);
   for (const auto& part : parts) {
     checkpoint_.file(part.record->file).read_at(part.range.offset, rest.first(part.range.size));

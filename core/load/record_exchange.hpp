@@ -16,7 +16,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/plan/shared_reads.hpp"
 #include "core/seams/load_seams.hpp"
-#include "reprise/fabric.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
@@ -24,8 +24,9 @@ class RecordExchange final : public BytesAtHand {
  public:
   /// Collective over `group`. `wanted` returns the records that this rank needs, in any order. If
   /// `wanted` fails on one rank, all ranks throw that error. `share` assigns the records of all
-  /// ranks to rounds of at most `room` bytes. The arguments must outlive the object.
-  RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
+  /// ranks to rounds of at most `room` bytes. Shares go over the ports' data fabric, all else over
+  /// their fabric. The arguments must outlive the object.
+  RecordExchange(const Ports& ports, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
                  std::uint64_t room);
   ~RecordExchange() override;
@@ -34,9 +35,10 @@ class RecordExchange final : public BytesAtHand {
 
   /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
   /// rank of `group` must call run(). If a rank fails, it keeps taking part, so that nobody waits
-  /// for it, and throws at the end. The ranks that need its shares throw at the end too. If a
-  /// collective call fails because another rank is lost, this rank takes part in no more rounds.
-  /// Otherwise it would wait for a deadline in every group to which the lost rank belongs.
+  /// for it, and throws at the end. The ranks that need its shares throw at the end too. The same
+  /// holds if the data fabric fails. If the other fabric fails because another rank is lost, this
+  /// rank takes part in no more rounds. Otherwise it would wait for a deadline in every group to
+  /// which the lost rank belongs.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
   /// Returns the number of bytes that this rank read from storage.
@@ -49,10 +51,17 @@ class RecordExchange final : public BytesAtHand {
   bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const override;
 
  private:
+  /// The communicators of a group. The data fabric may have no communicator after a failure.
+  struct Circle {
+    std::shared_ptr<Communicator> control;
+    std::shared_ptr<Communicator> data;
+  };
+
+  Circle circle_of(const Ports& ports, const Group& members);
   void note(const std::optional<Error>& error);
   Bytes read_share(const SharedRound& round, const Communicator& ranks);
-  bool take(const SharedRound& round, Communicator& ranks);
-  void hear_shares(Communicator& ranks, Contribution mine);
+  bool take(const SharedRound& round, Circle& ranks);
+  void gather_shares(Communicator& ranks, const Bytes& mine);
   void lay_out(const SharedRound& round);
   std::optional<std::uint64_t> place_of(FileIndex file, std::uint64_t offset,
                                         std::uint64_t bytes) const;
@@ -60,8 +69,8 @@ class RecordExchange final : public BytesAtHand {
   Checkpoint& checkpoint_;
   SharedReads plan_;
   /// Communicators of the groups this rank belongs to, by group number.
-  std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
-  std::optional<Error> failed_;  ///< first error on this rank
+  std::map<std::size_t, Circle> circles_;
+  std::optional<Error> failed_;  ///< first error on this rank, or the cause of it
   const SharedRound* at_hand_ = nullptr;
   std::vector<std::uint64_t> begins_;  ///< where each record begins among the round's bytes
   std::vector<Bytes> shares_;          ///< shares of the current round, in order

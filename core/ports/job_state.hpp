@@ -17,7 +17,9 @@ struct JobState {
   /// replaced.
   std::map<std::string, std::vector<Step>> damaged = {};
 
-  Ports ports() const { return {*own.store, *own.fabric, *own.device, *own.tasks, *own.trace}; }
+  Ports ports() const {
+    return {*own.store, *own.fabric, *own.device, *own.tasks, *own.trace, nullptr};
+  }
 };
 
 }  // namespace reprise

@@ -116,8 +116,12 @@ class RankPorts {
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace, record.read_began),
         protocol_(Protocol::kLoad, watch_, broken),
-        ports_{meter_.ports().store, meter_.ports().fabric, meter_.ports().device,
-               meter_.ports().tasks, protocol_} {}
+        ports_{meter_.ports().store,
+               meter_.ports().fabric,
+               meter_.ports().device,
+               meter_.ports().tasks,
+               protocol_,
+               meter_.ports().data} {}
 
   const Ports& ports() const { return ports_; }
   const Ports& unmetered() const { return faulty_.ports(); }

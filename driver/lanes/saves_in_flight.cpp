@@ -39,8 +39,12 @@ struct SavesInFlight::OneSave {
       : meter(inner),
         trace(meter.ports(), watchers, step),
         protocol(Protocol::kSave, trace, broken),
-        ports{meter.ports().store, meter.ports().fabric, meter.ports().device, meter.ports().tasks,
-              protocol} {}
+        ports{meter.ports().store,
+              meter.ports().fabric,
+              meter.ports().device,
+              meter.ports().tasks,
+              protocol,
+              meter.ports().data} {}
 
   sim::MemoryMeter meter;
   TraceOfSave trace;

@@ -118,7 +118,7 @@ class ProcessRank {
     ThreadTasks tasks(1);
     NoTrace trace;
     TwinBook twins;
-    const Ports ports{store, hardware_->fabric(), hardware_->device(), tasks, trace};
+    const Ports ports{store, mpi_, hardware_->device(), tasks, trace, hardware_->data()};
     const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()}, ports,
                              clock_);
     run_rank(

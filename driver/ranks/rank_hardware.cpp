@@ -16,16 +16,15 @@ namespace {
 class HostHardware final : public RankHardware {
  public:
   explicit HostHardware(const RankBase& base)
-      : fabric_(base.mpi), device_(base.session.node(), base.session.rank().value) {}
+      : device_(base.session.node(), base.session.rank().value) {}
 
-  Fabric& fabric() override { return fabric_; }
+  Fabric* data() override { return nullptr; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return sim::host_processor(); }
   bool abandoned() const override { return false; }
   bool close(bool /*all_well*/) override { return true; }
 
  private:
-  Fabric& fabric_;
   HostDevice device_;
 };
 
@@ -34,10 +33,10 @@ class GpuHardware final : public RankHardware {
   GpuHardware(const RankBase& base, int device)
       : device_(base.session.node(), device),
         processor_(sim::make_cuda_processor(device_)),
-        fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns, .watch = &base.watch},
+        fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns / 2, .watch = &base.watch},
                 device) {}
 
-  Fabric& fabric() override { return fabric_; }
+  Fabric* data() override { return &fabric_; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }
@@ -54,15 +53,16 @@ class GpuHardware final : public RankHardware {
   NcclFabric fabric_;
 };
 
-/// Assigns the devices of a node to its ranks in round-robin order.
+/// Assigns the devices that a rank sees to the ranks of its node in round-robin order.
 std::unique_ptr<RankHardware> gpu_hardware(const RankBase& base) {
   const auto devices = static_cast<std::int32_t>(cuda_devices().size());
   if (devices == 0) {
     throw Error(Code::kUnsupported, "no GPU: " + cuda_why_none(), {.rank = base.session.rank()});
   }
   const NodePlace place = base.session.node_place();
-  if (place.of > devices) pose_as_own_host(base.session.rank());
-  return std::make_unique<GpuHardware>(base, place.rank % devices);
+  const std::int32_t device = place.rank % devices;
+  present_device_to_nccl(base.mpi, base.session.node(), device);
+  return std::make_unique<GpuHardware>(base, device);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace reprise::driver {
 class RankHardware {
  public:
   virtual ~RankHardware() = default;
-  virtual Fabric& fabric() = 0;
+  /// Returns the fabric of Ports::data; null if there is none.
+  virtual Fabric* data() = 0;
   virtual Device& device() = 0;
   virtual sim::Processor& processor() = 0;
   /// True if a failure left resources that this rank can free only together with its peers.
@@ -41,7 +42,9 @@ struct RankBase {
 
 /// Creates the hardware of this rank. For kMpi, it consists of host memory and MPI. For kGpu, it
 /// consists of one of the node's devices and of NCCL, which is set up over MPI. Collective over the
-/// world. Throws UNSUPPORTED if the program was built without that lane or there is no device.
+/// world. NCCL carries data alone: its calls end in half of the time limit, so that a rank whose
+/// device fails finds the others on MPI before they give up. Throws UNSUPPORTED if the program was
+/// built without that lane or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
 
 }  // namespace reprise::driver

@@ -96,8 +96,12 @@ void PhaseLog::event(const TraceEvent& event) {
 LoggedPorts::LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner,
                          Clock& clock)
     : log_(options.on() ? std::make_unique<PhaseLog>(options, own, clock, inner.trace) : nullptr),
-      ports_{inner.store, inner.fabric, inner.device, inner.tasks,
-             log_ ? static_cast<Trace&>(*log_) : inner.trace} {}
+      ports_{inner.store,
+             inner.fabric,
+             inner.device,
+             inner.tasks,
+             log_ ? static_cast<Trace&>(*log_) : inner.trace,
+             inner.data} {}
 
 void require_log_level(const std::string& level) { level_named(level); }
 

@@ -67,6 +67,10 @@ struct Ports {
   Device& device;
   Tasks& tasks;
   Trace& trace;
+  /// Carries only the bytes that a load reads once for several ranks; null if `fabric` carries
+  /// them, too. All else goes over `fabric`, failures of this one included: a rank whose device is
+  /// sick can still say so. So the deadline of `fabric` must be longer than the one of `data`.
+  Fabric* data = nullptr;
 };
 
 }  // namespace REPRISE_API

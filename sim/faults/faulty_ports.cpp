@@ -57,13 +57,15 @@ struct FaultyPorts::State {
       : seat(book, inner.fabric.rank(), std::move(powers)),
         store(inner.store, seat),
         fabric(inner.fabric, seat),
+        data(inner.data ? std::make_unique<FaultyFabric>(*inner.data, seat) : nullptr),
         device(inner.device, seat),
         trace(inner.trace, seat),
-        ports{store, fabric, device, inner.tasks, trace} {}
+        ports{store, fabric, device, inner.tasks, trace, data.get()} {}
 
   FaultSeat seat;
   FaultyStore store;
   FaultyFabric fabric;
+  std::unique_ptr<FaultyFabric> data;
   FaultyDevice device;
   FaultyTrace trace;
   Ports ports;

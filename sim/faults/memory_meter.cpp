@@ -309,13 +309,15 @@ struct MemoryMeter::State {
   explicit State(const Ports& inner)
       : store(inner.store, tally),
         fabric(inner.fabric, tally),
+        data(inner.data ? std::make_unique<MeteredFabric>(*inner.data, tally) : nullptr),
         device(inner.device, tally),
         trace(inner.trace, tally),
-        ports{store, fabric, device, inner.tasks, trace} {}
+        ports{store, fabric, device, inner.tasks, trace, data.get()} {}
 
   Tally tally;
   MeteredStore store;
   MeteredFabric fabric;
+  std::unique_ptr<MeteredFabric> data;
   MeteredDevice device;
   MeteredTrace trace;
   Ports ports;

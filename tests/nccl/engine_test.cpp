@@ -1,13 +1,11 @@
-// Tests the engine with NCCL as its only fabric: a save, and a load that reads each byte once.
+// Tests the engine with NCCL as its data fabric: a load reads each byte once for all ranks.
 #include <gmock/gmock.h>
 
 #include <optional>
 #include <string>
 
-#include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "reprise/ports.hpp"
@@ -44,44 +42,41 @@ class SharedDirectory {
 };
 
 TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
-  if (!shared_launch().why_not.empty()) GTEST_SKIP() << shared_launch().why_not;
-  PosixClock clock;
-  MpiFabric mpi(*shared_launch().session, clock, {.deadline_ns = 60 * kSecond});
-  const Group world = Group::world(mpi.world_size());
-  const auto outside = mpi.communicator(world);
-  const SharedDirectory directory(*outside);
-  NcclFabric fabric(mpi, clock, {.deadline_ns = 60 * kSecond}, shared_launch().device);
-  PosixStore store(directory.path());
-  HostDevice device("node", fabric.rank().value);
-  ThreadTasks tasks(1);
-  NoTrace trace;
-  const Ports ports{store, fabric, device, tasks, trace};
-  const auto mesh = mesh_of({{"tp", world.size()}});
+  on_ranks([](NcclRank& rank) {
+    const auto bootstrap = rank.bootstrap(60 * kSecond);
+    const Group world = Group::world(bootstrap->world_size());
+    const auto outside = bootstrap->communicator(world);
+    const SharedDirectory directory(*outside);
+    NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = 60 * kSecond}, rank.device());
+    PosixStore store(directory.path());
+    HostDevice device("node", fabric.rank().value);
+    ThreadTasks tasks(1);
+    NoTrace trace;
+    const Ports ports{store, *bootstrap, device, tasks, trace, &fabric};
+    const auto mesh = mesh_of({{"tp", world.size()}});
 
-  RankState saved(kSpecs, mesh, fabric.rank());
-  testing_job::fill(saved.state);
-  saved.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{3});
-  Save::begin(ports, fabric.communicator(world), saved.state, options).finish();
+    RankState saved(kSpecs, mesh, fabric.rank());
+    testing_job::fill(saved.state);
+    saved.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
+    SaveSettings options;
+    options.target = CommitTarget::iteration("run", Step{3});
+    Save::begin(ports, outside, saved.state, options).finish();
 
-  RankState loaded(kSpecs, mesh, fabric.rank());
-  {
-    const auto group = fabric.communicator(world);
+    RankState loaded(kSpecs, mesh, fabric.rank());
     LoadSettings once;
     once.path = "run";
     once.reads = Reads::kOncePerJob;
-    const LoadReport report = load(ports, *group, loaded.state, once);
+    const LoadReport report = load(ports, *outside, loaded.state, once);
     const std::vector<std::int64_t> own = {static_cast<std::int64_t>(report.bytes_for_all)};
-    const auto read = group->all_reduce(Reduce::kSum, own)[0];
+    const auto read = outside->all_reduce(Reduce::kSum, own)[0];
     if (world.size() > 1) {
       EXPECT_GE(report.bytes_for_all, kAllBytes / static_cast<std::uint64_t>(world.size()) - 1);
       EXPECT_LT(read, std::int64_t{2 * kAllBytes});
     }
-  }
-  EXPECT_EQ(testing_job::wrong_elements(loaded.state), 0U);
-  fabric.close();
-  outside->barrier();
+    EXPECT_EQ(testing_job::wrong_elements(loaded.state), 0U);
+    fabric.close();
+    outside->barrier();
+  });
 }
 
 }  // namespace

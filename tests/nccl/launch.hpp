@@ -1,19 +1,29 @@
 #pragma once
-// What a test needs to know about its process: the MPI session, the device, and whether NCCL can
-// run. main() sets it.
+// What a test needs to know about the ranks on which it runs. There are two kinds: processes of
+// mpirun (mpi_ranks.cpp), and fibers over the model of NCCL (tests/models/nccl).
 
-#include <string>
+#include <cstdint>
+#include <functional>
+#include <memory>
 
-#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise::contracts {
 
-struct Launch {
-  MpiSession* session = nullptr;
-  int device = 0;
-  std::string why_not;  ///< why NCCL can't run, the same text on all ranks; empty if it can
+/// One rank of a test.
+class NcclRank {
+ public:
+  virtual ~NcclRank() = default;
+  /// Returns a new fabric that introduces members to each other. Collective: all ranks ask for the
+  /// same ones in the same order. A call of it ends after `deadline_ns`.
+  virtual std::unique_ptr<Fabric> bootstrap(std::uint64_t deadline_ns) = 0;
+  virtual Clock& clock() = 0;
+  virtual int device() const = 0;
 };
 
-Launch& shared_launch();
+/// Runs `body` on every rank, or skips the test if NCCL can't run here. The model runs it for
+/// several numbers of ranks.
+void on_ranks(const std::function<void(NcclRank&)>& body);
 
 }  // namespace reprise::contracts

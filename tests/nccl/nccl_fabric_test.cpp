@@ -1,16 +1,14 @@
-// Tests the NCCL fabric: whether it satisfies the contract, its deadlines, and large buffers. The
-// tests run under mpirun, and the ranks use MPI to set up NCCL.
+// Tests the NCCL fabric: whether it satisfies the contract, its deadlines, and large buffers.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
-#include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/bytes.hpp"
 #include "tests/contracts/fabric_contract.hpp"
 #include "tests/nccl/launch.hpp"
@@ -20,32 +18,30 @@ namespace {
 
 constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
-/// The MPI fabric that the ranks use to set up NCCL, and its clock. Each test creates a new one,
-/// since a fabric cannot be used again after a failure.
+/// The fabric that introduces the ranks, and one of NCCL over it. Each test creates new ones, since
+/// a fabric cannot be used again after a failure.
 struct Introduced {
-  PosixClock clock;
-  MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
-
-  NcclFabric over(NcclLimits limits) { return {mpi, clock, limits, shared_launch().device}; }
-};
-
-class Nccl : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!shared_launch().why_not.empty()) GTEST_SKIP() << shared_launch().why_not;
+  explicit Introduced(NcclRank& on) : rank(on) {}
+  NcclFabric over(NcclLimits limits) const {
+    return {*bootstrap, rank.clock(), limits, rank.device()};
   }
+  std::int32_t world_size() const { return bootstrap->world_size(); }
+
+  NcclRank& rank;
+  std::unique_ptr<Fabric> bootstrap = rank.bootstrap(60 * kOneSecond);
 };
 
 template <std::uint64_t kPieceBytes>
 struct NcclRanks {
   void run(const std::function<void(Fabric&)>& body) {
-    if (!shared_launch().why_not.empty()) GTEST_SKIP() << shared_launch().why_not;
-    Introduced introduced;
-    NcclFabric fabric =
-        introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kPieceBytes});
-    body(fabric);
-    fabric.close();
-    EXPECT_FALSE(fabric.abandoned());
+    on_ranks([&](NcclRank& rank) {
+      const Introduced introduced(rank);
+      NcclFabric fabric =
+          introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kPieceBytes});
+      body(fabric);
+      fabric.close();
+      EXPECT_FALSE(fabric.abandoned());
+    });
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, FabricContract, NcclRanks<(1U << 26U)>);
@@ -53,20 +49,22 @@ INSTANTIATE_TYPED_TEST_SUITE_P(NcclInSmallPieces, FabricContract, NcclRanks<48>)
 
 TEST(NoGpuNccl, has_a_known_version) { EXPECT_FALSE(nccl_version().empty()); }
 
-TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
-  Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
-  const std::int32_t size = std::min(fabric.world_size(), 4);
-  for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
-    std::vector<GlobalRank> members;
-    for (std::int32_t rank = 0; rank < size; ++rank) {
-      if ((choice >> static_cast<unsigned>(rank) & 1U) != 0) members.push_back({rank});
+TEST(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
+    const std::int32_t size = std::min(fabric.world_size(), 4);
+    for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
+      std::vector<GlobalRank> members;
+      for (std::int32_t rank = 0; rank < size; ++rank) {
+        if ((choice >> static_cast<unsigned>(rank) & 1U) != 0) members.push_back({rank});
+      }
+      expect_members_meet(fabric, Group(members));
+      std::reverse(members.begin(), members.end());
+      expect_members_meet(fabric, Group(members));
     }
-    expect_members_meet(fabric, Group(members));
-    std::reverse(members.begin(), members.end());
-    expect_members_meet(fabric, Group(members));
-  }
-  fabric.close();
+    fabric.close();
+  });
 }
 
 /// Returns bytes that depend on the rank and on the position, so that misplaced bytes are noticed.
@@ -78,43 +76,48 @@ Bytes bytes_of(GlobalRank rank, std::size_t size) {
   return bytes;
 }
 
-TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
-  Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = 1U << 20U});
-  const auto size_of = [](GlobalRank rank) {
-    return std::size_t{3'000'001} + 70'001 * static_cast<std::size_t>(rank.value);
-  };
-  {
-    const auto comm = fabric.communicator(Group::world(fabric.world_size()));
-    const auto parts = comm->all_gather(bytes_of(fabric.rank(), size_of(fabric.rank())));
-    for (std::int32_t rank = 0; rank < fabric.world_size(); ++rank) {
-      EXPECT_TRUE(parts.at(static_cast<std::size_t>(rank)) == bytes_of({rank}, size_of({rank})));
+TEST(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = 1U << 20U});
+    const auto size_of = [](GlobalRank rank) {
+      return std::size_t{3'000'001} + 70'001 * static_cast<std::size_t>(rank.value);
+    };
+    {
+      const auto comm = fabric.communicator(Group::world(fabric.world_size()));
+      const auto parts = comm->all_gather(bytes_of(fabric.rank(), size_of(fabric.rank())));
+      for (std::int32_t rank = 0; rank < fabric.world_size(); ++rank) {
+        EXPECT_TRUE(parts.at(static_cast<std::size_t>(rank)) == bytes_of({rank}, size_of({rank})));
+      }
+      const GroupRank last{fabric.world_size() - 1};
+      const Bytes sent = comm->broadcast(last, bytes_of(fabric.rank(), 5'000'003));
+      EXPECT_TRUE(sent == bytes_of({last.value}, 5'000'003));
+      const std::vector<std::int64_t> numbers(300'000, fabric.rank().value + 1);
+      const std::int64_t sum = std::int64_t{fabric.world_size()} * (fabric.world_size() + 1) / 2;
+      EXPECT_TRUE(comm->all_reduce(Reduce::kSum, numbers) ==
+                  std::vector<std::int64_t>(300'000, sum));
     }
-    const GroupRank last{fabric.world_size() - 1};
-    const Bytes sent = comm->broadcast(last, bytes_of(fabric.rank(), 5'000'003));
-    EXPECT_TRUE(sent == bytes_of({last.value}, 5'000'003));
-    const std::vector<std::int64_t> numbers(300'000, fabric.rank().value + 1);
-    const std::int64_t sum = std::int64_t{fabric.world_size()} * (fabric.world_size() + 1) / 2;
-    EXPECT_TRUE(comm->all_reduce(Reduce::kSum, numbers) == std::vector<std::int64_t>(300'000, sum));
-  }
-  fabric.close();
+    fabric.close();
+  });
 }
 
 // NCCL reuses the resources of a communicator only after all ranks have released it. In this test,
 // one rank releases its communicator before the next one is created, and the other ranks release
 // theirs after that.
-TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
-  Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
-  const Group world = Group::world(fabric.world_size());
-  for (int round = 0; round < 3; ++round) {
-    auto first = fabric.communicator(world);
-    first->barrier();
-    if (fabric.rank().value == 0) first.reset();
-    const auto second = fabric.communicator(world);
-    EXPECT_EQ(as_text(second->broadcast({0}, as_bytes("second"))), "second");
-  }
-  fabric.close();
+TEST(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
+    const Group world = Group::world(fabric.world_size());
+    for (int round = 0; round < 3; ++round) {
+      auto first = fabric.communicator(world);
+      first->barrier();
+      if (fabric.rank().value == 0) first.reset();
+      const auto second = fabric.communicator(world);
+      EXPECT_EQ(as_text(second->broadcast({0}, as_bytes("second"))), "second");
+    }
+    fabric.close();
+  });
 }
 
 struct NobodyEnds final : PeerWatch {
@@ -122,55 +125,59 @@ struct NobodyEnds final : PeerWatch {
 };
 
 // Must be the last tests, because they never free their failed communicators.
-class ZNccl : public Nccl {};
-
-TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
-  Introduced introduced;
-  if (introduced.mpi.world_size() == 1) GTEST_SKIP() << "needs a peer";
-  const Group world = Group::world(introduced.mpi.world_size());
-  const auto sound = introduced.mpi.communicator(world);
-  NobodyEnds watch;
-  NcclFabric fabric = introduced.over({.deadline_ns = 5 * kOneSecond, .watch = &watch});
-  const auto doomed = fabric.communicator(world);
-  doomed->barrier();
-  if (fabric.rank().value != 1) {
-    const auto error = error_of([&] { doomed->barrier(); });
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), Code::kDeadline);
-    EXPECT_EQ(error->place().rank, fabric.rank());
-    EXPECT_THAT(error->what(), testing::HasSubstr("barrier #2 of group {0 1"));
-    // A broken communicator stays broken.
-    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);
-    EXPECT_TRUE(fabric.abandoned());
-    fabric.close();  // does not wait for the other ranks
-  }
-  sound->barrier();
+TEST(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    if (introduced.world_size() == 1) return;  // needs a peer
+    const Group world = Group::world(introduced.world_size());
+    const auto sound = introduced.bootstrap->communicator(world);
+    NobodyEnds watch;
+    NcclFabric fabric = introduced.over({.deadline_ns = 5 * kOneSecond, .watch = &watch});
+    const auto doomed = fabric.communicator(world);
+    doomed->barrier();
+    if (fabric.rank().value != 1) {
+      const auto error = error_of([&] { doomed->barrier(); });
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code(), Code::kDeadline);
+      EXPECT_EQ(error->place().rank, fabric.rank());
+      EXPECT_THAT(error->what(), testing::HasSubstr("barrier #2 of group {0 1"));
+      // A broken communicator stays broken.
+      EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);
+      EXPECT_TRUE(fabric.abandoned());
+      fabric.close();  // does not wait for the other ranks
+    }
+    sound->barrier();
+  });
 }
 
-TEST_F(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
-  Introduced introduced;
-  if (introduced.mpi.world_size() == 1) GTEST_SKIP() << "needs a peer";
-  const Group world = Group::world(introduced.mpi.world_size());
-  const auto sound = introduced.mpi.communicator(world);
-  MpiFabric hasty(*shared_launch().session, introduced.clock, {.deadline_ns = kOneSecond / 5});
-  NcclFabric fabric(hasty, introduced.clock, {.deadline_ns = kOneSecond}, shared_launch().device);
-  if (fabric.rank().value != 1) {
-    const auto error = error_of([&] { fabric.communicator(world); });
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), Code::kDeadline);
-    EXPECT_THAT(error->what(), testing::HasSubstr("communicator of group {0 1"));
-    EXPECT_TRUE(fabric.abandoned());
-    fabric.close();  // does not wait for the other ranks
-  }
-  sound->barrier();
+TEST(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    if (introduced.world_size() == 1) return;  // needs a peer
+    const Group world = Group::world(introduced.world_size());
+    const auto sound = introduced.bootstrap->communicator(world);
+    const auto hasty = on.bootstrap(kOneSecond / 5);
+    NcclFabric fabric(*hasty, on.clock(), {.deadline_ns = kOneSecond}, on.device());
+    if (fabric.rank().value != 1) {
+      const auto error = error_of([&] { fabric.communicator(world); });
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code(), Code::kDeadline);
+      EXPECT_THAT(error->what(), testing::HasSubstr("of group {0 1"));
+      EXPECT_TRUE(fabric.abandoned());
+      fabric.close();  // does not wait for the other ranks
+    }
+    sound->barrier();
+  });
 }
 
 TEST(NoGpuNccl, refuses_a_device_that_is_not_there) {
-  Introduced introduced;
-  EXPECT_EQ(code_of([&] {
-              NcclFabric(introduced.mpi, introduced.clock, {.deadline_ns = kOneSecond}, 4711);
-            }),
-            Code::kUnsupported);
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    EXPECT_EQ(code_of([&] {
+                NcclFabric(*introduced.bootstrap, on.clock(), {.deadline_ns = kOneSecond}, 4711);
+              }),
+              Code::kUnsupported);
+  });
 }
 
 }  // namespace

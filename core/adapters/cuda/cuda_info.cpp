@@ -1,8 +1,31 @@
 #include "core/adapters/cuda/cuda_info.hpp"
 
+#include <iomanip>
+#include <sstream>
+
 #include "core/adapters/cuda/cuda_call.hpp"
 
 namespace reprise {
+namespace {
+
+std::string hex(int number, int digits) {
+  std::ostringstream text;
+  text << std::hex << std::setfill('0') << std::setw(digits) << number;
+  return text.str();
+}
+
+std::string uuid_of(const cudaDeviceProp& properties) {
+  std::string text;
+  for (const char byte : properties.uuid.bytes) text += hex(static_cast<unsigned char>(byte), 2);
+  return text;
+}
+
+std::string bus_id_of(const cudaDeviceProp& properties) {
+  return hex(properties.pciDomainID, 4) + ':' + hex(properties.pciBusID, 2) + ':' +
+         hex(properties.pciDeviceID, 2);
+}
+
+}  // namespace
 
 std::vector<std::string> cuda_devices() {
   int count = 0;
@@ -41,7 +64,12 @@ std::string cuda_version() {
 CudaIdentity cuda_identity(const std::string& node, int index) {
   cudaDeviceProp properties = {};
   check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
-  return {node, index, properties.name, properties.totalGlobalMem};
+  return {.node = node,
+          .index = index,
+          .uuid = uuid_of(properties),
+          .bus_id = bus_id_of(properties),
+          .name = properties.name,
+          .memory_bytes = properties.totalGlobalMem};
 }
 
 std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity) {

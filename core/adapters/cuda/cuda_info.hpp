@@ -18,14 +18,19 @@ std::string cuda_why_none();
 /// CUDA.
 std::string cuda_version();
 
-/// Identifies the device of a rank. Ranks that share a device have equal identities.
+/// Identifies the device of a rank.
 struct CudaIdentity {
   std::string node;
-  int index = 0;  ///< index among the devices visible to this process
+  int index = 0;       ///< index among the devices visible to this process
+  std::string uuid;    ///< 32 hexadecimal digits; not the same for any two devices
+  std::string bus_id;  ///< address on the PCI bus: domain, bus and device
   std::string name;
   std::uint64_t memory_bytes = 0;
 
-  friend bool operator==(const CudaIdentity&, const CudaIdentity&) = default;
+  /// True for two ranks that share a device, whatever indices they give it.
+  friend bool operator==(const CudaIdentity& a, const CudaIdentity& b) {
+    return a.node == b.node && a.uuid == b.uuid;
+  }
   /// Prints "<node>:<index> (<name>, <n> MiB)".
   friend std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity);
 };

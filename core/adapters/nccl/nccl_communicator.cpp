@@ -27,7 +27,8 @@ void copy(ByteSpan from, MutableByteSpan to) { std::copy(from.begin(), from.end(
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::move(link)) {
+NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLinks> links, std::shared_ptr<NcclLink> link)
+    : links_(std::move(links)), link_(std::move(link)) {
   link_->set_idle(false);
 }
 
@@ -43,7 +44,7 @@ std::string NcclCommunicator::describe() const {
 
 template <class Body>
 auto NcclCommunicator::call(const char* operation, Body&& body) {
-  if (broken_) throw Error(*broken_);
+  links_->require_whole();
   operation_ = operation;
   ++sequence_;
   within_call_ = true;
@@ -53,9 +54,7 @@ auto NcclCommunicator::call(const char* operation, Body&& body) {
     within_call_ = false;
     return result;
   } catch (const std::exception& caught) {
-    broken_ = error_from(caught).within({.rank = link_->self()});
-    link_->abandon();
-    throw Error(*broken_);
+    throw Error(links_->fail(error_from(caught).within({.rank = link_->self()})));
   }
 }
 

@@ -2,22 +2,21 @@
 // Implements a communicator with NCCL. Only this folder's sources include this header.
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/adapters/nccl/nccl_link.hpp"
+#include "core/adapters/nccl/nccl_links.hpp"
 #include "core/adapters/nccl/rounds.hpp"
-#include "reprise/error.hpp"
 #include "reprise/fabric.hpp"
 
 namespace reprise {
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// `link` must be connected. No one else may use it while this communicator exists.
-  explicit NcclCommunicator(std::shared_ptr<NcclLink> link);
+  /// `link`, one of `links`, must be connected. No one else may use it while this communicator
+  /// exists.
+  NcclCommunicator(std::shared_ptr<NcclLinks> links, std::shared_ptr<NcclLink> link);
   ~NcclCommunicator() override;
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -30,8 +29,8 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
 
  private:
-  // Counts the call and runs `body(deadline)`. If `body` throws, the communicator is broken from
-  // then on. Throws if the communicator was already broken.
+  // Counts the call and runs `body(deadline)`. If `body` throws, all links are broken from then on.
+  // Throws if they were already broken.
   template <class Body>
   auto call(const char* operation, Body&& body);
   std::string describe() const;
@@ -43,11 +42,11 @@ class NcclCommunicator final : public Communicator {
   void run_round(const Round& round, ByteSpan mine, CallDeadline& deadline);
   void reduce(Reduce how, std::span<std::int64_t> numbers, CallDeadline& deadline);
 
+  std::shared_ptr<NcclLinks> links_;
   std::shared_ptr<NcclLink> link_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
   bool within_call_ = false;  ///< true during a call, and forever after a call that failed
-  std::optional<Error> broken_;
 };
 
 }  // namespace reprise

@@ -10,7 +10,8 @@
 #include "core/adapters/cuda/cuda_stream.hpp"
 #include "core/adapters/nccl/nccl_call.hpp"
 #include "core/adapters/nccl/nccl_communicator.hpp"
-#include "core/adapters/nccl/nccl_link.hpp"
+#include "core/adapters/nccl/nccl_links.hpp"
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "reprise/error.hpp"
 
@@ -48,7 +49,11 @@ ncclUniqueId shared_id(Communicator& members, const CallDeadline& deadline) {
 }  // namespace
 
 NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device)
-    : bootstrap_(bootstrap), clock_(clock), limits_(limits), device_(device) {
+    : bootstrap_(bootstrap),
+      clock_(clock),
+      limits_(limits),
+      device_(device),
+      links_(std::make_shared<NcclLinks>()) {
   require_deadline(limits.deadline_ns);
   CHECK(limits.piece_bytes >= sizeof(std::int64_t), limits.piece_bytes);
   use_cuda_device(device);
@@ -56,10 +61,7 @@ NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int d
 
 NcclFabric::~NcclFabric() = default;
 
-bool NcclFabric::abandoned() const {
-  return not_made_ ||
-         std::any_of(links_.begin(), links_.end(), [](const auto& l) { return l->abandoned(); });
-}
+bool NcclFabric::abandoned() const { return links_->broken().has_value(); }
 
 Communicator& NcclFabric::introduced(const Group& group) {
   auto& members = introduced_[group.members()];
@@ -69,65 +71,67 @@ Communicator& NcclFabric::introduced(const Group& group) {
 
 // Returns the first of the group's links that is idle on every member; null if there is none. All
 // members have created the same links in the same order, but a link may be idle on one member and
-// still in use on another.
+// still in use on another. A member whose fabric is broken takes part, so that nobody waits for it.
 std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator& members) {
   std::vector<std::shared_ptr<NcclLink>> known;
-  std::vector<std::int64_t> idle;
-  for (const auto& link : links_) {
+  std::vector<std::int64_t> idle = {links_->broken() ? 0 : 1};
+  for (const auto& link : links_->all()) {
     if (link->group() != group) continue;
     known.push_back(link);
     idle.push_back(link->idle() ? 1 : 0);
   }
   const auto agreed = members.all_reduce(Reduce::kMin, idle);
-  const auto first = std::find(agreed.begin(), agreed.end(), 1);
-  return first == agreed.end() ? nullptr : known[static_cast<std::size_t>(first - agreed.begin())];
+  links_->require_whole();
+  if (agreed.front() == 0) {
+    throw Error(Code::kPeerFailed, making(group) + ": the fabric of a member is broken",
+                {.rank = rank()});
+  }
+  const auto first = std::find(agreed.begin() + 1, agreed.end(), 1);
+  if (first == agreed.end()) return nullptr;
+  return known[static_cast<std::size_t>(first - agreed.begin() - 1)];
 }
 
 std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator& members) {
   auto link = std::make_shared<NcclLink>(
       NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
   CallDeadline deadline = link->deadline([&] { return making(group); });
-  links_.push_back(link);
-  try {
-    link->connect(shared_id(members, deadline), deadline);
-  } catch (const std::exception&) {
-    link->abandon();
-    throw;
-  }
+  links_->add(link);
+  link->connect(shared_id(members, deadline), deadline);
   return link;
+}
+
+std::shared_ptr<NcclLink> NcclFabric::link_of(const Group& group) {
+  try {
+    Communicator& members = introduced(group);
+    auto link = idle_link(group, members);
+    return link ? link : new_link(group, members);
+  } catch (const std::exception& caught) {
+    throw Error(links_->fail(error_from(caught)));
+  }
 }
 
 std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   if (!group.rank_of(rank())) {
     throw Error(Code::kUsage, making(group) + ": this rank is no member", {.rank = rank()});
   }
-  try {
-    Communicator& members = introduced(group);
-    auto link = idle_link(group, members);
-    if (!link) link = new_link(group, members);
-    return std::make_shared<NcclCommunicator>(std::move(link));
-  } catch (const std::exception&) {
-    not_made_ = true;
-    throw;
-  }
+  return std::make_shared<NcclCommunicator>(links_, link_of(group));
 }
 
 // Closing a link waits for its members. All ranks close their links in the order of creation, so no
 // ranks wait for each other in a cycle.
 void NcclFabric::close() {
   if (abandoned()) return;
-  for (const auto& link : links_) {
+  for (const auto& link : links_->all()) {
     CHECK(link->idle(), link->group());
     CallDeadline deadline = link->deadline([&] { return "end of the " + making(link->group()); });
     try {
       introduced(link->group()).barrier();
       link->close(deadline);
-    } catch (const std::exception&) {
-      link->abandon();
-      throw;
+    } catch (const std::exception& caught) {
+      throw Error(links_->fail(error_from(caught)));
     }
   }
-  links_.clear();
+  links_->clear();
 }
 
 }  // namespace reprise

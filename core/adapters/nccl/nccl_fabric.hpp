@@ -14,6 +14,7 @@
 namespace reprise {
 
 class NcclLink;
+class NcclLinks;
 
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
@@ -27,8 +28,11 @@ struct NcclLimits {
 /// Creates communicators that send bytes between GPUs with NCCL. Another fabric, the bootstrap,
 /// connects the members first. Every call is started without blocking and polled until it is done.
 /// A call fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member
-/// has ended (PEER_FAILED); all errors state group, operation and rank. After an error, a
-/// communicator throws that error for every call. Its NCCL resources are aborted without waiting.
+/// has ended (PEER_FAILED); all errors state group, operation and rank. The first error breaks the
+/// whole fabric: every later call of a communicator throws that error and waits for nothing. A
+/// request for a new one still meets the members over the bootstrap, which tells them. All NCCL
+/// resources are aborted then, without waiting for the abort. An abort waits for the device, so the
+/// process should make no other call of CUDA that it can do without.
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,
@@ -48,12 +52,12 @@ class NcclFabric final : public Fabric {
 
   GlobalRank rank() const override { return bootstrap_.rank(); }
   std::int32_t world_size() const override { return bootstrap_.world_size(); }
-  /// Creates a communicator of the group. Throws USAGE if this rank is not a member, and passes on
-  /// errors of the bootstrap fabric.
+  /// Creates a communicator of the group. Throws USAGE if this rank is not a member, PEER_FAILED if
+  /// the fabric of another member is broken, and passes on errors of the bootstrap fabric.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
-  /// True if a communicator failed or could not be created. Another member may then never arrive,
-  /// so this rank must no longer wait for the other members.
+  /// True if the fabric is broken: a communicator failed or could not be created. Another member
+  /// may then never arrive, so this rank must no longer wait for the other members.
   bool abandoned() const;
   /// Frees all NCCL resources. Collective over the members of each group that had a communicator.
   /// All communicators must have been destroyed before. Does nothing after a failure. Throws the
@@ -64,14 +68,14 @@ class NcclFabric final : public Fabric {
   Communicator& introduced(const Group& group);
   std::shared_ptr<NcclLink> idle_link(const Group& group, Communicator& members);
   std::shared_ptr<NcclLink> new_link(const Group& group, Communicator& members);
+  std::shared_ptr<NcclLink> link_of(const Group& group);
 
   Fabric& bootstrap_;
   [[maybe_unused]] Clock& clock_;  // no_nccl.cpp does not use it
   [[maybe_unused]] NcclLimits limits_;
   [[maybe_unused]] int device_;
   std::map<std::vector<GlobalRank>, std::shared_ptr<Communicator>> introduced_;
-  std::vector<std::shared_ptr<NcclLink>> links_;  ///< in order of creation
-  [[maybe_unused]] bool not_made_ = false;        ///< true if creating a communicator failed
+  std::shared_ptr<NcclLinks> links_;
 };
 
 }  // namespace reprise

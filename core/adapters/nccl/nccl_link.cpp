@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
 #include <utility>
 
 #include "core/adapters/nccl/nccl_call.hpp"
@@ -117,14 +116,9 @@ void NcclLink::close(CallDeadline& deadline) {
   memory_.reset();
 }
 
-// ncclCommAbort stops the device and NCCL's own threads and waits for both. It also waits for ranks
-// on the same node, which may never arrive. So it runs in a thread of its own, and nothing waits
-// for that thread.
-void NcclLink::abandon() {
+ncclComm_t NcclLink::abandon() {
   abandoned_ = true;
-  if (comm_ != nullptr) {
-    std::thread([comm = std::exchange(comm_, nullptr)] { ncclCommAbort(comm); }).detach();
-  }
+  return std::exchange(comm_, nullptr);
 }
 
 }  // namespace reprise

@@ -60,8 +60,8 @@ class NcclLink {
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);
 
-  /// Tells NCCL to stop, but does not wait until it has stopped.
-  void abandon();
+  /// Gives up the NCCL communicator, which the caller must abort. Returns null if there is none.
+  ncclComm_t abandon();
   bool abandoned() const { return abandoned_; }
 
   bool idle() const { return idle_ && !abandoned_; }

@@ -13,11 +13,14 @@ namespace {
 
 }  // namespace
 
-class NcclLink {};
+class NcclLinks {};
 
 std::string nccl_version() { return {}; }
 
-void pose_as_own_host(GlobalRank /*rank*/) {}
+void present_to_nccl(GlobalRank /*rank*/, const NcclPose& /*pose*/) {}
+void present_device_to_nccl(Fabric& /*fabric*/, const std::string& /*node*/, int /*device*/) {
+  no_nccl();
+}
 
 NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device)
     : bootstrap_(bootstrap), clock_(clock), limits_(limits), device_(device) {

@@ -15,6 +15,7 @@
 namespace reprise {
 namespace {
 
+using contracts::code_of;
 using contracts::error_of;
 using test::ToldCommunicator;
 using ::testing::HasSubstr;
@@ -49,6 +50,18 @@ TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
   EXPECT_EQ(heard[1].error->place().file, "f");
   EXPECT_EQ(heard[1].error->place().offset, 12U);
   EXPECT_EQ(heard[1].error->place().rank, GlobalRank{9});
+}
+
+TEST(Agreement, an_error_about_a_peer_counts_only_if_no_rank_knows_the_cause) {
+  const Error cause(Code::kInternal, "the device is lost");
+  for (const Code code : {Code::kDeadline, Code::kPeerFailed}) {
+    const Error missing(code, "no answer");
+    ToldCommunicator knows([&](const Bytes&) { return message_of({{}, cause}); });
+    EXPECT_EQ(code_of([&] { agree(knows, {{}, missing}); }), Code::kInternal);
+    ToldCommunicator asks([&](const Bytes&) { return message_of({{}, missing}); });
+    EXPECT_EQ(code_of([&] { agree(asks, {{}, cause}); }), Code::kInternal);
+    EXPECT_EQ(code_of([&] { agree(asks, {{}, missing}); }), code);
+  }
 }
 
 TEST(Agreement, an_error_without_rank_is_that_of_its_sender) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,23 @@ struct Settings {
   /// Number of the call that fails, counted from 1; 0 for none. Allocations fail with
   /// cudaErrorMemoryAllocation, other calls with cudaErrorUnknown.
   std::uint64_t failing_call = 0;
-  /// True if every later call fails, too, as after a faulty kernel.
+  /// True if every later call of the same process fails, too, as after a faulty kernel.
   bool sticky = false;
+  /// The devices that each process sees, in its order; by process. A process beyond the list sees
+  /// all devices.
+  std::vector<std::vector<int>> visible = {};
 };
+
+/// Who calls the model, if ranks are fibers of one thread. Without it, each thread is a caller of
+/// its own, and all are one process.
+struct Callers {
+  std::function<int()> process;  ///< number of the running process, from 0
+  std::function<std::uint64_t()> thread;
+  std::function<bool()> is_dead;  ///< true if the running process was killed; it calls nothing more
+  std::function<void()> pause;    ///< lets the others run for a while
+};
+/// Stays until it is set again. Empty functions mean one process.
+void set_callers(Callers callers);
 
 /// Begins anew, with these settings and nothing queued. Streams, events and memory that are left
 /// are no longer valid.

@@ -37,13 +37,14 @@ void Queues::add(const std::shared_ptr<Queue>& queue, Queue::Entry entry) {
   if (schedule_ == Schedule::kEager) run_until(end_of(queue));
 }
 
-void Queues::run_until(const Place& place) {
+bool Queues::run_until(const Place& place) {
   while (!reached(place)) {
     Queue& queue = *place.queue;
     const Place before = queue.entries.front().waits_for;
-    run_until(before);
+    if (!run_until(before) || is_held(queue)) return false;
     run_one(queue);
   }
+  return true;
 }
 
 void Queues::drain(int device) {
@@ -54,6 +55,9 @@ void Queues::drain(int device) {
 }
 
 void Queues::go_on() {
+  if (schedule_ == Schedule::kEager) {
+    for (const auto& queue : queues_) run_until(end_of(queue));  // what is not held any more
+  }
   if (schedule_ != Schedule::kRandom) return;
   while (random_.below(2) == 0) {
     std::vector<Queue*> ready;
@@ -84,7 +88,12 @@ bool Queues::is_touched(const std::byte* first, std::size_t bytes) const {
 }
 
 bool Queues::is_ready(const Queue& queue) const {
-  return !queue.entries.empty() && reached(queue.entries.front().waits_for);
+  return !queue.entries.empty() && reached(queue.entries.front().waits_for) && !is_held(queue);
+}
+
+bool Queues::is_held(const Queue& queue) {
+  const auto& held = queue.entries.front().held;
+  return held && held();
 }
 
 void Queues::run_one(Queue& queue) {

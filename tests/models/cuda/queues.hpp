@@ -32,6 +32,7 @@ struct Queue {
     std::function<void()> run;  ///< empty for an entry that only waits
     Place waits_for;
     std::vector<Touched> touched = {};
+    std::function<bool()> held = {};  ///< true while the entry can't run; empty for never
   };
 
   int device = 0;
@@ -60,9 +61,10 @@ class Queues {
 
   /// Adds an entry; it then runs as the schedule says.
   void add(const std::shared_ptr<Queue>& queue, Queue::Entry entry);
-  /// Runs what has to run before the place is reached, and nothing else.
-  void run_until(const Place& place);
-  /// Runs all entries of a device.
+  /// Runs what has to run before the place is reached, and nothing else. Returns false if an entry
+  /// on the way is held.
+  bool run_until(const Place& place);
+  /// Runs all entries of a device that are not held.
   void drain(int device);
   /// Runs some entries if the schedule says so. Called at each call of the runtime.
   void go_on();
@@ -70,9 +72,13 @@ class Queues {
   bool poll(const Place& place);
   /// True if some queued entry touches the bytes.
   bool is_touched(const std::byte* first, std::size_t bytes) const;
+  Schedule schedule() const { return schedule_; }
+  /// Draws from the schedule's seed.
+  std::uint64_t below(std::uint64_t end) { return random_.below(end); }
 
  private:
   bool is_ready(const Queue& queue) const;
+  static bool is_held(const Queue& queue);
   void run_one(Queue& queue);
 
   Schedule schedule_;

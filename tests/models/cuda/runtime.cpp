@@ -1,14 +1,19 @@
 // Defines the calls of CUDA's runtime. All of them lock one mutex, as a driver does.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "reprise/error.hpp"
 #include "tests/models/cuda/allocations.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
+#include "tests/models/cuda/driver.hpp"
 #include "tests/models/cuda/queues.hpp"
 #include "tests/models/cuda/vendor/cuda_runtime.h"
 #include "tests/models/cuda/warp.hpp"
@@ -80,13 +85,16 @@ struct Runtime {
   std::vector<cudaStream_t> streams = {};
   std::vector<cudaEvent_t> events = {};
   std::uint64_t calls = 0;
-  bool broken = false;
+  std::set<int> broken = {};                  ///< processes all of whose calls fail
+  std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
   std::vector<std::string> faults = {};
 };
 
 std::mutex mutex;
 std::unique_ptr<Runtime> state;  // NOLINT: a driver is one per process
-thread_local int current_device = 0;
+Callers callers;                 // NOLINT
+DeviceWaits waits;               // NOLINT
+thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
 Runtime& runtime() {
@@ -94,22 +102,57 @@ Runtime& runtime() {
   return *state;
 }
 
+int process() { return callers.process ? callers.process() : 0; }
+
+/// The current device of the calling thread, as the process numbers its devices.
+int& device_index(Runtime& one) {
+  return callers.thread ? one.current[callers.thread()] : device_of_thread;
+}
+
+/// Returns the devices that the calling process sees.
+std::vector<int> visible_devices(const Runtime& one) {
+  const auto number = static_cast<std::size_t>(process());
+  if (number < one.settings.visible.size()) return one.settings.visible[number];
+  std::vector<int> all(static_cast<std::size_t>(one.settings.devices));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// Returns the number of the current device on the machine.
+int current_device(Runtime& one) {
+  return visible_devices(one).at(static_cast<std::size_t>(device_index(one)));
+}
+
 cudaError_t told(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
   return error;
 }
 
+/// True if this call fails because the settings say so.
+bool fails(Runtime& one) {
+  ++one.calls;
+  if (one.broken.contains(process())) return true;
+  if (one.calls != one.settings.failing_call) return false;
+  if (one.settings.sticky) one.broken.insert(process());
+  return true;
+}
+
+/// Waits until no other thread of the process holds the driver's lock. Returns false if the wait
+/// has no end.
+bool enter_driver(const char* who) {
+  if (!waits.is_locked) return true;
+  return wait_while(waits.is_locked, std::string(who) + " waits for the driver's lock, which " +
+                                         "ncclCommAbort holds until every kernel has ended");
+}
+
 /// Runs one call of the runtime. `failure` is what it returns if the settings let it fail.
 template <class Body>
 cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown) {
+  if (callers.is_dead && callers.is_dead()) return cudaErrorUnknown;
+  if (!enter_driver("a call of CUDA")) return cudaErrorUnknown;
   const std::scoped_lock lock(mutex);
   Runtime& one = runtime();
-  ++one.calls;
-  if (one.broken) return told(cudaErrorUnknown);
-  if (one.calls == one.settings.failing_call) {
-    one.broken = one.settings.sticky;
-    return told(failure);
-  }
+  if (fails(one)) return told(one.broken.contains(process()) ? cudaErrorUnknown : failure);
   one.queues.go_on();
   one.memory.close();
   const cudaError_t result = body(one);
@@ -117,8 +160,40 @@ cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown) {
   return told(result);
 }
 
+/// Runs a call that blocks until `place_of(runtime)` is reached.
+template <class PlaceOf>
+cudaError_t blocking_call(const PlaceOf& place_of) {
+  Place place;
+  bool reached_it = true;
+  const cudaError_t begun = call([&](Runtime& one) {
+    const std::optional<Place> found = place_of(one);
+    if (!found) return cudaErrorInvalidResourceHandle;
+    place = *found;
+    reached_it = one.queues.run_until(place);
+    return cudaSuccess;
+  });
+  if (begun != cudaSuccess || reached_it) return begun;
+  const auto is_missing = [&] {
+    const std::scoped_lock lock(mutex);
+    return !runtime().queues.run_until(place);
+  };
+  return wait_while(is_missing, "a call waits for a kernel that never ends") ? cudaSuccess
+                                                                             : cudaErrorUnknown;
+}
+
 bool is_device(const Runtime& one, int device) {
-  return device >= 0 && device < one.settings.devices;
+  return device >= 0 && static_cast<std::size_t>(device) < visible_devices(one).size();
+}
+int on_machine(const Runtime& one, int device) {
+  return visible_devices(one).at(static_cast<std::size_t>(device));
+}
+
+/// Allocations and frees wait for the whole device, as far as a program can tell.
+void wait_for_device(Runtime& one, const char* what) {
+  if (waits.awaits_peer && waits.awaits_peer()) {
+    one.fault(std::string("deadlock: ") + what +
+              " waits for the device, on which a kernel of NCCL waits for a peer");
+  }
 }
 
 /// Runs a copy that the model has queued.
@@ -145,6 +220,7 @@ bool is_within(Runtime& one, const void* address, std::size_t bytes, const char*
 cudaError_t free_memory(Allocations::Kind kind, void* memory) {
   return call([&](Runtime& one) {
     if (memory == nullptr) return cudaSuccess;
+    wait_for_device(one, "a free");
     const auto* const allocation = one.memory.at(memory);
     if (allocation != nullptr && one.queues.is_touched(allocation->first, allocation->bytes)) {
       one.fault("memory is freed that queued work uses");
@@ -157,7 +233,8 @@ cudaError_t free_memory(Allocations::Kind kind, void* memory) {
 cudaError_t allocate(Allocations::Kind kind, void** made, std::size_t bytes) {
   return call(
       [&](Runtime& one) {
-        *made = one.memory.allocate(kind, current_device, bytes, one.settings.memory_bytes);
+        wait_for_device(one, "an allocation");
+        *made = one.memory.allocate(kind, current_device(one), bytes, one.settings.memory_bytes);
         return *made == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
       },
       cudaErrorMemoryAllocation);
@@ -175,7 +252,7 @@ Schedule schedule_named(const std::string& name) {
 void reset(const Settings& settings) {
   const std::scoped_lock lock(mutex);
   state = std::make_unique<Runtime>(settings);
-  current_device = 0;
+  device_of_thread = 0;
   last_error = cudaSuccess;
 }
 
@@ -189,6 +266,8 @@ void let_fail(std::uint64_t ahead) {
   runtime().settings.failing_call = runtime().calls + ahead;
 }
 
+void set_callers(Callers those) { callers = std::move(those); }
+
 std::uint64_t calls() {
   const std::scoped_lock lock(mutex);
   return runtime().calls;
@@ -198,6 +277,39 @@ std::vector<std::string> faults() {
   const std::scoped_lock lock(mutex);
   return runtime().faults;
 }
+
+bool wait_while(const std::function<bool()>& condition, const std::string& what) {
+  for (std::uint64_t pauses = 0; condition(); ++pauses) {
+    if (pauses == kPausesMax || !callers.pause) {
+      const std::scoped_lock lock(mutex);
+      runtime().fault("deadlock: " + what);
+      return false;
+    }
+    callers.pause();
+  }
+  return true;
+}
+
+Driver driver() {
+  Runtime& one = runtime();
+  return {one.queues, one.memory, one.settings};
+}
+int caller_process() { return process(); }
+std::uint64_t caller_thread() { return callers.thread ? callers.thread() : 0; }
+int caller_device() { return current_device(runtime()); }
+bool caller_is_dead() { return callers.is_dead && callers.is_dead(); }
+void pause_caller() {
+  if (callers.pause) callers.pause();
+}
+bool call_fails() {
+  const std::scoped_lock lock(mutex);
+  return fails(runtime());
+}
+void add_fault(const std::string& what) { runtime().fault(what); }
+std::shared_ptr<Queue> queue_of(cudaStream_t stream) {
+  return runtime().queue_of(stream, current_device(runtime()));
+}
+void set_device_waits(DeviceWaits those) { waits = std::move(those); }
 
 std::size_t live_objects() {
   const std::scoped_lock lock(mutex);
@@ -213,9 +325,9 @@ std::size_t allocations_on(int device) {
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
                          std::function<void()> body) {
   return call([&](Runtime& one) {
-    const auto queue = one.queue_of(config.stream, current_device);
+    const auto queue = one.queue_of(config.stream, current_device(one));
     if (!queue) return cudaErrorInvalidResourceHandle;
-    if (queue->device != current_device) return cudaErrorInvalidResourceHandle;
+    if (queue->device != current_device(one)) return cudaErrorInvalidResourceHandle;
     if (config.gridDim.x == 0 || config.blockDim.x == 0 || config.blockDim.x > 1024) {
       return cudaErrorInvalidConfiguration;
     }
@@ -241,7 +353,7 @@ using namespace reprise::models;  // NOLINT: the calls below are CUDA's, in no n
 
 cudaError_t cudaGetDeviceCount(int* count) {
   return call([&](Runtime& one) {
-    *count = one.settings.devices;
+    *count = static_cast<int>(visible_devices(one).size());
     return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
   });
 }
@@ -249,7 +361,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call([&](Runtime& one) {
     if (!is_device(one, device)) return cudaErrorInvalidDevice;
-    *properties = {.name = "model of a GPU", .totalGlobalMem = one.settings.memory_bytes};
+    const auto number = static_cast<char>(on_machine(one, device) + 1);
+    *properties = {.name = "model of a GPU",
+                   .uuid = {{'m', 'o', 'd', 'e', 'l', number}},
+                   .totalGlobalMem = one.settings.memory_bytes,
+                   .pciBusID = number,
+                   .pciDeviceID = 0,
+                   .pciDomainID = 0};
     return cudaSuccess;
   });
 }
@@ -276,13 +394,14 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaSetDevice(int device) {
   return call([&](Runtime& one) {
     if (!is_device(one, device)) return cudaErrorInvalidDevice;
-    current_device = device;
+    device_index(one) = device;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
+  const std::scoped_lock lock(mutex);
+  *device = device_index(runtime());
   return cudaSuccess;
 }
 
@@ -296,7 +415,8 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaGetLastError() {
   const std::scoped_lock lock(mutex);
-  return std::exchange(last_error, runtime().broken ? cudaErrorUnknown : cudaSuccess);
+  return std::exchange(last_error,
+                       runtime().broken.contains(process()) ? cudaErrorUnknown : cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void** made, std::size_t bytes) {
@@ -313,8 +433,9 @@ cudaError_t cudaFreeHost(void* memory) { return free_memory(Allocations::Kind::k
 
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             cudaMemcpyKind /*kind*/, cudaStream_t stream) {
-  return call([&](Runtime& one) {
-    const auto queue = one.queue_of(stream, current_device);
+  bool fills_host = false;
+  const cudaError_t queued = call([&](Runtime& one) {
+    const auto queue = one.queue_of(stream, current_device(one));
     if (!queue) return cudaErrorInvalidResourceHandle;
     if (!is_within(one, target, bytes, "target") || !is_within(one, source, bytes, "source")) {
       return cudaErrorInvalidValue;
@@ -332,14 +453,15 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             taken] { copy_now(one, device, to, from, bytes); },
                     .waits_for = {},
                     .touched = {{to, bytes}, {from, bytes}}});
-    if (one.memory.at(target) == nullptr) one.queues.run_until(end_of(queue));
+    fills_host = one.memory.at(target) == nullptr && !one.queues.run_until(end_of(queue));
     return cudaSuccess;
   });
+  return queued == cudaSuccess && fills_host ? cudaStreamSynchronize(stream) : queued;
 }
 
 cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream) {
   return call([&](Runtime& one) {
-    const auto queue = one.queue_of(stream, current_device);
+    const auto queue = one.queue_of(stream, current_device(one));
     if (!queue) return cudaErrorInvalidResourceHandle;
     if (one.memory.at(target) == nullptr || !is_within(one, target, bytes, "target")) {
       return cudaErrorInvalidValue;
@@ -358,7 +480,8 @@ cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
   return call([&](Runtime& one) {
-    *made = new CUstream_st{one.queues.make(current_device, (flags & cudaStreamNonBlocking) == 0)};
+    *made =
+        new CUstream_st{one.queues.make(current_device(one), (flags & cudaStreamNonBlocking) == 0)};
     one.streams.push_back(*made);
     return cudaSuccess;
   });
@@ -375,17 +498,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call([&](Runtime& one) {
-    const auto queue = one.queue_of(stream, current_device);
-    if (!queue) return cudaErrorInvalidResourceHandle;
-    one.queues.run_until(end_of(queue));
-    return cudaSuccess;
+  return blocking_call([&](Runtime& one) -> std::optional<Place> {
+    const auto queue = one.queue_of(stream, current_device(one));
+    return queue ? std::optional(end_of(queue)) : std::nullopt;
   });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   return call([&](Runtime& one) {
-    const auto queue = one.queue_of(stream, current_device);
+    const auto queue = one.queue_of(stream, current_device(one));
     if (!queue || !is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
     one.wait_for(queue, event->place);
     return cudaSuccess;
@@ -394,7 +515,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
   return call([&](Runtime& one) {
-    *made = new CUevent_st{.device = current_device};
+    *made = new CUevent_st{.device = current_device(one)};
     one.events.push_back(*made);
     return cudaSuccess;
   });
@@ -411,7 +532,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call([&](Runtime& one) {
-    const auto queue = one.queue_of(stream, current_device);
+    const auto queue = one.queue_of(stream, current_device(one));
     if (!queue || !is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
     if (event->device != queue->device) return cudaErrorInvalidResourceHandle;
     event->place = end_of(queue);
@@ -420,18 +541,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return call([&](Runtime& one) {
-    if (!is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
-    one.queues.run_until(event->place);
-    return cudaSuccess;
+  return blocking_call([&](Runtime& one) {
+    return is_known(one.events, event) ? std::optional(event->place) : std::nullopt;
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call([&](Runtime& one) {
+  const cudaError_t result = call([&](Runtime& one) {
     if (!is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
     return one.queues.poll(event->place) ? cudaSuccess : cudaErrorNotReady;
   });
+  if (result == cudaErrorNotReady && callers.pause) callers.pause();
+  return result;
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {

@@ -24,7 +24,7 @@ LifeEnd exchange_without(GlobalRank lost,
                   SmallState&) {
                 Checkpoint checkpoint = Checkpoint::open(ports.store, kRoot);
                 RecordExchange exchange(
-                    ports.fabric, *group, checkpoint, [&] { return wanted(group->rank().value); },
+                    ports, *group, checkpoint, [&] { return wanted(group->rank().value); },
                     shared_reads, 100);
                 begin_phase(ports.trace, phase::kRead);
                 agree_on(*group, [&] {

@@ -38,9 +38,17 @@ inline constexpr unsigned cudaHostAllocMapped = 2;
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
 
+struct cudaUUID_t {
+  char bytes[16];
+};
+
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   std::size_t totalGlobalMem;
+  int pciBusID;
+  int pciDeviceID;
+  int pciDomainID;
 };
 
 cudaError_t cudaGetDeviceCount(int* count);

@@ -1,0 +1,141 @@
+// Tests how the fabric fails: a member that dies, a failure that NCCL notices by itself, groups in
+// opposite order, and each single call that fails. Nobody may wait longer than the deadline.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/adapters/nccl/nccl_fabric.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/models/nccl/ranks.hpp"
+
+namespace reprise::models {
+namespace {
+
+using contracts::code_of;
+using contracts::error_of;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kDeadlineNs = 5 * kSecond;
+/// A rank waits on NCCL and then once more on the fabric that introduces members.
+constexpr std::uint64_t kEndNs = 4 * kDeadlineNs;
+
+class NcclFailures : public testing::Test {
+ protected:
+  /// Runs `body` on `size` ranks of one device, each a host of its own.
+  static RanksEnd run(std::int32_t size, const std::function<void(ModelRank&, Fabric&)>& body,
+                      const NcclSettings& nccl = {}) {
+    ModelRanks ranks(size, settings_of_environment(), nccl);
+    RanksEnd end = ranks.run([&](ModelRank& rank) {
+      ::setenv("NCCL_HOSTID", std::to_string(rank.rank().value).c_str(), 1);
+      take_environment();
+      const auto bootstrap = rank.bootstrap(2 * kDeadlineNs);
+      NcclFabric fabric(*bootstrap, rank.clock(),
+                        {.deadline_ns = kDeadlineNs, .watch = &rank.watch()}, rank.device());
+      body(rank, fabric);
+    });
+    EXPECT_FALSE(end.hang) << end.hang->what();
+    EXPECT_LT(end.ns, kEndNs) << "somebody waited for too long";
+    EXPECT_THAT(faults(), testing::IsEmpty());
+    return end;
+  }
+};
+
+TEST_F(NcclFailures, of_one_group_break_all_groups_of_the_rank) {
+  run(3, [](ModelRank& rank, Fabric& fabric) {
+    const Group pair({GlobalRank{0}, GlobalRank{1}});
+    const auto all = fabric.communicator(Group::world(3));
+    const auto two = rank.rank().value < 2 ? fabric.communicator(pair) : nullptr;
+    all->barrier();
+    if (two) two->barrier();
+    if (rank.rank().value == 2) rank.die();
+    // Rank 1 stays away from the pair, too: it has noticed the failure.
+    const auto error = error_of([&] { all->barrier(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kPeerFailed);
+    if (rank.rank().value == 0) {
+      const std::uint64_t began_ns = rank.clock().now_ns();
+      EXPECT_EQ(code_of([&] { two->barrier(); }), Code::kPeerFailed);
+      EXPECT_EQ(rank.clock().now_ns(), began_ns) << "nothing is waited for";
+    }
+  });
+}
+
+TEST_F(NcclFailures, of_a_member_that_dies_are_told_within_the_deadline) {
+  for (const std::int32_t size : {2, 3, 6}) {
+    const RanksEnd end = run(size, [size](ModelRank& rank, Fabric& fabric) {
+      const auto all = fabric.communicator(Group::world(size));
+      all->barrier();
+      if (rank.rank().value == size - 1) rank.die();
+      all->all_gather(Bytes(100, std::byte{1}));
+    });
+    for (std::int32_t rank = 0; rank + 1 < size; ++rank) {
+      ASSERT_TRUE(end.errors[static_cast<std::size_t>(rank)]);
+      EXPECT_EQ(end.errors[static_cast<std::size_t>(rank)]->code(), Code::kPeerFailed);
+    }
+  }
+}
+
+void gather_three_times(ModelRank& /*rank*/, Fabric& fabric) {
+  const auto all = fabric.communicator(Group::world(3));
+  for (int i = 0; i < 3; ++i) all->all_gather(Bytes(100, std::byte{1}));
+}
+
+TEST_F(NcclFailures, that_nccl_notices_have_their_code_on_the_rank_that_asks) {
+  const std::vector<std::pair<ncclResult_t, Code>> known = {{ncclRemoteError, Code::kPeerFailed},
+                                                            {ncclSystemError, Code::kInternal},
+                                                            {ncclInProgress, Code::kDeadline}};
+  for (const auto& [result, code] : known) {
+    for (std::uint64_t number = 0; number < 8; ++number) {
+      const AsyncFailure failure{
+          .process = 1, .operation = 1 + number / 2, .result = result, .late = number % 2 == 1};
+      const RanksEnd end = run(3, gather_three_times, {.async = failure});
+      ASSERT_TRUE(end.errors[1]);
+      EXPECT_EQ(end.errors[1]->code(), code) << number;
+      for (const std::size_t other : {0, 2}) {
+        ASSERT_TRUE(end.errors[other]);
+        EXPECT_THAT(end.errors[other]->code(), testing::AnyOf(Code::kPeerFailed, Code::kDeadline));
+      }
+    }
+  }
+}
+
+TEST_F(NcclFailures, of_groups_in_opposite_order_end_at_the_deadline) {
+  const RanksEnd end = run(2, [](ModelRank& rank, Fabric& fabric) {
+    const auto one = fabric.communicator(Group::world(2));
+    const auto other = fabric.communicator(Group({GlobalRank{1}, GlobalRank{0}}));
+    (rank.rank().value == 0 ? one : other)->barrier();
+  });
+  for (const auto& error : end.errors) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kDeadline);
+  }
+}
+
+TEST_F(NcclFailures, are_told_to_the_members_of_a_group_that_is_made_later) {
+  run(2, [](ModelRank& rank, Fabric& fabric) {
+    const auto own = fabric.communicator(Group({rank.rank()}));
+    if (rank.rank().value == 1) {
+      // A collective that the bootstrap never sees, on a link that is out of order.
+      EXPECT_EQ(code_of([&] { fabric.communicator(Group({GlobalRank{0}})); }), Code::kUsage);
+    }
+    own->barrier();
+  });
+  const RanksEnd end =
+      run(2,
+          [](ModelRank& rank, Fabric& fabric) {
+            const auto own = fabric.communicator(Group({rank.rank()}));
+            static_cast<void>(error_of([&] { own->barrier(); }));  // fails on rank 1
+            const std::uint64_t began_ns = rank.clock().now_ns();
+            const auto error = error_of([&] { fabric.communicator(Group::world(2)); });
+            ASSERT_TRUE(error);
+            EXPECT_EQ(error->code(), rank.rank().value == 1 ? Code::kInternal : Code::kPeerFailed);
+            EXPECT_LT(rank.clock().now_ns() - began_ns, kSecond);
+          },
+          {.async = {.process = 1, .operation = 1, .result = ncclSystemError}});
+  for (const auto& error : end.errors) EXPECT_FALSE(error) << error->what();
+}
+
+}  // namespace
+}  // namespace reprise::models
