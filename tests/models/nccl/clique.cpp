@@ -69,21 +69,23 @@ bool Kernel::awaits_peer(std::size_t member) const {
 
 void Kernel::take_inputs(Driver driver) {
   for (auto& part : parts) {
-    const Allocations::Open open(driver.memory, part.device);
+    driver.memory.open(part.device);
     for (const auto& operation : part.operations) {
       part.sent.emplace_back(operation.send, operation.send + operation.bytes());
     }
+    driver.memory.close();
   }
 }
 
 void Kernel::write_outputs(Driver driver, std::size_t member) const {
   const Part& part = parts[member];
-  const Allocations::Open open(driver.memory, part.device);
+  driver.memory.open(part.device);
   for (std::size_t number = 0; number < part.operations.size(); ++number) {
     const Operation& operation = part.operations[number];
     const Bytes result = result_of(parts, number, operation);
     std::copy(result.begin(), result.end(), operation.receive);
   }
+  driver.memory.close();
 }
 
 ncclResult_t Clique::verdict() const {
