@@ -30,3 +30,4 @@ foreach(schedule eager latest random)
     TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
     ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
 endforeach()
+set_property(GLOBAL APPEND_STRING PROPERTY REPRISE_TEST_LIST "test_models_scenarios\n")
