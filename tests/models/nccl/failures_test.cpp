@@ -82,6 +82,25 @@ void gather_three_times(ModelRank& /*rank*/, Fabric& fabric) {
   for (int i = 0; i < 3; ++i) all->all_gather(Bytes(100, std::byte{1}));
 }
 
+TEST_F(NcclFailures, happen_again_with_the_same_seed) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;  // virtual time and calls
+  for (const std::uint64_t seed : {5, 5, 6}) {
+    ModelRanks ranks(3, {.schedule = Schedule::kRandom, .seed = seed});
+    const RanksEnd end = ranks.run([](ModelRank& rank) {
+      ::setenv("NCCL_HOSTID", std::to_string(rank.rank().value).c_str(), 1);
+      take_environment();
+      const auto bootstrap = rank.bootstrap(2 * kDeadlineNs);
+      NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = kDeadlineNs}, 0);
+      gather_three_times(rank, fabric);
+      if (rank.rank().value == 1) rank.die();
+      gather_three_times(rank, fabric);
+    });
+    seen.emplace_back(end.ns, calls());
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_NE(seen[0], seen[2]);
+}
+
 TEST_F(NcclFailures, that_nccl_notices_have_their_code_on_the_rank_that_asks) {
   const std::vector<std::pair<ncclResult_t, Code>> known = {{ncclRemoteError, Code::kPeerFailed},
                                                             {ncclSystemError, Code::kInternal},
