@@ -2,6 +2,7 @@
 // Defines the device: the memory that holds the job's tensors, and the copies between this memory
 // and staging memory on the host.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,8 +66,11 @@ class Device {
 /// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
 /// computes its state on this stream. Null means the default stream. Copies from the device run
 /// after the work already queued on the stream. Work queued after a load runs after the load's
-/// copies to the device. The stream must outlive the device. Throws UNSUPPORTED if there is no such
-/// device. Needs the package component "cuda".
-std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
+/// copies to the device. The stream must outlive the device. A copy waits for that work, which may
+/// never end, such as a kernel that waits for a rank that has died: a call that waits for longer
+/// than `deadline` throws DEADLINE, and so do all later calls. Throws UNSUPPORTED if there is no
+/// such device. Needs the package component "cuda".
+std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr,
+                                    std::chrono::nanoseconds deadline = std::chrono::minutes(30));
 
 }  // namespace REPRISE_API

@@ -31,7 +31,6 @@ void CopyBatch::queue(CudaStreamRef stream) {
 }
 
 void CopyBatch::finish() {
-  done_.wait();
   for (const auto& [pinned, host, extents, element_bytes] : deliveries_) {
     copy_strided(pinned, host, extents, element_bytes);
   }

@@ -41,7 +41,9 @@ class CopyBatch {
   bool full() const { return count_ == kCopiesMax || bytes_ >= kBytesMax; }
   /// Queues the kernel on `stream` if there are copies, and records the end of the batch.
   void queue(CudaStreamRef stream);
-  /// Blocks until the batch is done, makes the deliveries, and empties the batch.
+  /// True if the batch is done. Throws if one of its copies failed.
+  bool done() const { return done_.done(); }
+  /// Makes the deliveries and empties the batch, which must be done.
   void finish();
   /// Makes `stream` wait for the batch: work queued on the stream from now on starts only when the
   /// batch is done.

@@ -34,7 +34,22 @@ void Queues::forget(const std::shared_ptr<Queue>& queue) {
 void Queues::add(const std::shared_ptr<Queue>& queue, Queue::Entry entry) {
   queue->entries.push_back(std::move(entry));
   ++queue->queued;
-  if (schedule_ == Schedule::kEager) run_until(end_of(queue));
+  if (schedule_ == Schedule::kEager && !is_blocked(end_of(queue))) run_until(end_of(queue));
+}
+
+bool Queues::is_blocked(const Place& place) {
+  if (reached(place)) return false;
+  const auto count = static_cast<std::ptrdiff_t>(place.after - place.queue->finished);
+  const auto first = place.queue->entries.begin();
+  return std::any_of(first, first + count, [](const Queue::Entry& entry) {
+    return entry.blocked || is_blocked(entry.waits_for);
+  });
+}
+
+void Queues::let_go() {
+  for (const auto& queue : queues_) {
+    for (auto& entry : queue->entries) entry.blocked = false;
+  }
 }
 
 void Queues::run_until(const Place& place) {
@@ -49,7 +64,7 @@ void Queues::run_until(const Place& place) {
 void Queues::drain(int device) {
   // The list may not change while entries run: only calls of the runtime change it.
   for (const auto& queue : queues_) {
-    if (queue->device == device) run_until(end_of(queue));
+    if (queue->device == device && !is_blocked(end_of(queue))) run_until(end_of(queue));
   }
 }
 
@@ -66,6 +81,7 @@ void Queues::go_on() {
 }
 
 bool Queues::poll(const Place& place) {
+  if (is_blocked(place)) return false;
   if (!reached(place) && ++polled_ >= kPolls) run_until(place);
   if (!reached(place)) return false;
   polled_ = 0;
@@ -84,7 +100,8 @@ bool Queues::is_touched(const std::byte* first, std::size_t bytes) const {
 }
 
 bool Queues::is_ready(const Queue& queue) const {
-  return !queue.entries.empty() && reached(queue.entries.front().waits_for);
+  return !queue.entries.empty() && !queue.entries.front().blocked &&
+         reached(queue.entries.front().waits_for);
 }
 
 void Queues::run_one(Queue& queue) {

@@ -32,6 +32,7 @@ struct Queue {
     std::function<void()> run;  ///< empty for an entry that only waits
     Place waits_for;
     std::vector<Touched> touched = {};
+    bool blocked = false;  ///< true for work that does not end
   };
 
   int device = 0;
@@ -60,7 +61,12 @@ class Queues {
 
   /// Adds an entry; it then runs as the schedule says.
   void add(const std::shared_ptr<Queue>& queue, Queue::Entry entry);
-  /// Runs what has to run before the place is reached, and nothing else.
+  /// True if work that does not end has to end before the place is reached.
+  static bool is_blocked(const Place& place);
+  /// Lets all blocked work end.
+  void let_go();
+  /// Runs what has to run before the place is reached, and nothing else. The place must not be
+  /// blocked.
   void run_until(const Place& place);
   /// Runs all entries of a device.
   void drain(int device);

@@ -73,6 +73,16 @@ struct Runtime {
 
   void fault(std::string what) { faults.push_back(std::move(what)); }
 
+  /// Waits for a place as a call does that returns only then.
+  cudaError_t wait_until(const Place& place) {
+    if (Queues::is_blocked(place)) {
+      fault("a call waits for work that never ends");
+      return cudaErrorUnknown;
+    }
+    queues.run_until(place);
+    return cudaSuccess;
+  }
+
   Settings settings;
   Queues queues;
   Allocations memory = {};
@@ -80,6 +90,7 @@ struct Runtime {
   std::vector<cudaStream_t> streams = {};
   std::vector<cudaEvent_t> events = {};
   std::uint64_t calls = 0;
+  std::uint64_t memory_calls = 0;
   bool broken = false;
   std::vector<std::string> faults = {};
 };
@@ -142,6 +153,7 @@ bool is_within(Runtime& one, const void* address, std::size_t bytes, const char*
 cudaError_t free_memory(Allocations::Kind kind, void* memory) {
   return call([&](Runtime& one) {
     if (memory == nullptr) return cudaSuccess;
+    ++one.memory_calls;
     const auto* const allocation = one.memory.at(memory);
     if (allocation != nullptr && one.queues.is_touched(allocation->first, allocation->bytes)) {
       one.fault("memory is freed that queued work uses");
@@ -154,6 +166,7 @@ cudaError_t free_memory(Allocations::Kind kind, void* memory) {
 cudaError_t allocate(Allocations::Kind kind, void** made, std::size_t bytes) {
   return call(
       [&](Runtime& one) {
+        ++one.memory_calls;
         *made = one.memory.allocate(kind, current_device, bytes, one.settings.memory_bytes);
         return *made == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
       },
@@ -190,6 +203,23 @@ std::size_t live_objects() {
   const std::scoped_lock lock(mutex);
   const Runtime& one = runtime();
   return one.streams.size() + one.events.size() + one.memory.count();
+}
+
+void block(void* stream) {
+  const std::scoped_lock lock(mutex);
+  Runtime& one = runtime();
+  one.add(one.queue_of(static_cast<cudaStream_t>(stream), current_device),
+          {.run = {}, .waits_for = {}, .touched = {}, .blocked = true});
+}
+
+void let_go() {
+  const std::scoped_lock lock(mutex);
+  runtime().queues.let_go();
+}
+
+std::uint64_t memory_calls() {
+  const std::scoped_lock lock(mutex);
+  return runtime().memory_calls;
 }
 
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
@@ -310,8 +340,7 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             taken] { copy_now(one, device, to, from, bytes); },
                     .waits_for = {},
                     .touched = {{to, bytes}, {from, bytes}}});
-    if (one.memory.at(target) == nullptr) one.queues.run_until(end_of(queue));
-    return cudaSuccess;
+    return one.memory.at(target) == nullptr ? one.wait_until(end_of(queue)) : cudaSuccess;
   });
 }
 
@@ -356,8 +385,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call([&](Runtime& one) {
     const auto queue = one.queue_of(stream, current_device);
     if (!queue) return cudaErrorInvalidResourceHandle;
-    one.queues.run_until(end_of(queue));
-    return cudaSuccess;
+    return one.wait_until(end_of(queue));
   });
 }
 
@@ -400,8 +428,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call([&](Runtime& one) {
     if (!is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
-    one.queues.run_until(event->place);
-    return cudaSuccess;
+    return one.wait_until(event->place);
   });
 }
 
