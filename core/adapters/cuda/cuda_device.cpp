@@ -41,11 +41,14 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 /// Events are numbered. Each batch covers a range of these numbers, in the same order:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
-///   batches  queued        | open: filled, not queued yet (gathers only)
+///   batches  queued        | open: filled, not queued yet
 struct CudaDevice::State {
+  /// A batch has copies of one kind, because its copies run in any order.
+  enum class Kind : std::uint8_t { kGathers, kScatters };
   struct Batch {
     std::uint64_t first_event = 0;  ///< the first event whose copies are in this batch
     std::unique_ptr<CopyBatch> copies;
+    Kind kind = Kind::kGathers;
   };
 
   State(const std::string& node, int index, std::optional<CudaStreamRef> given, CudaPatience waits)
@@ -57,6 +60,7 @@ struct CudaDevice::State {
         copies(index),
         computed(index),
         arrived(index),
+        scattered(index),
         pool(PinnedPool::create(index)),
         result(index, patience) {
     require_deadline(patience.deadline_ns);
@@ -65,8 +69,9 @@ struct CudaDevice::State {
   CopyBatch& open_batch() {
     if (open.copies) return *open.copies;
     open.first_event = last_event;
+    open.kind = kind;
     if (spare.empty()) {
-      open.copies = std::make_unique<CopyBatch>(identity.index);
+      open.copies = std::make_unique<CopyBatch>(identity.index, table);
     } else {
       open.copies = std::move(spare.back());
       spare.pop_back();
@@ -84,6 +89,7 @@ struct CudaDevice::State {
     if (!open.copies) return;
     after_compute();
     open.copies->queue(copies.ref());
+    if (open.kind == Kind::kScatters) scattered.record(copies.ref());
     queued.push_back(std::exchange(open, {}));
   }
 
@@ -149,9 +155,11 @@ struct CudaDevice::State {
 
   /// Queues all copies of one gather() or scatter(). If one of them fails, none stays pending.
   template <class Copy>
-  DeviceEvent call(std::span<const Copy> all, void (State::*one)(const Copy&)) {
-    ++last_event;
+  DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
     try {
+      if (what != kind) flush();
+      kind = what;
+      ++last_event;
       for (const auto& copy : all) {
         (this->*one)(copy);
         if (open.copies && open.copies->full()) flush();
@@ -243,9 +251,12 @@ struct CudaDevice::State {
   CudaStream copies;
   CudaEvent computed;
   CudaEvent arrived;
+  CudaEvent scattered;  ///< the end of the latest batch of scatters
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
+  Kind kind = Kind::kGathers;  ///< of the latest copies
+  CopyParameters table = {};
   Batch open;                ///< no batch (null) or one that is not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
@@ -288,18 +299,27 @@ DeviceEvent CudaDevice::gather(std::span<const GatherCopy> copies) {
   const std::scoped_lock lock(state_->mutex);
   state_->require_trusted();
   use_cuda_device(state_->identity.index);
-  return state_->call(copies, &State::gather);
+  return state_->call(copies, State::Kind::kGathers, &State::gather);
 }
 
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
   const std::scoped_lock lock(state_->mutex);
   state_->require_trusted();
   use_cuda_device(state_->identity.index);
-  state_->flush();  // queues earlier gathers
-  const DeviceEvent event = state_->call(copies, &State::scatter);
+  return state_->call(copies, State::Kind::kScatters, &State::scatter);
+}
+
+void CudaDevice::publish() {
+  const std::scoped_lock lock(state_->mutex);
+  state_->require_trusted();
+  use_cuda_device(state_->identity.index);
   state_->flush();
-  if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute);
-  return event;
+  state_->scattered.hold_back(state_->compute);
+}
+
+void CudaDevice::reserve(std::size_t bytes) {
+  state_->require_trusted();
+  state_->pool->reserve(bytes);
 }
 
 void CudaDevice::wait(DeviceEvent event) {

@@ -20,12 +20,13 @@ class KernelResult;
 ///                                                  The job waits for the gather.
 ///   compute  | ...... |                 | step ...
 ///   copies            |  scatter        |          A scatter waits for the work queued on compute.
-///                                                  Work queued later waits for the scatter.
+///                                                  Work queued after publish() waits for it.
 ///
 /// Large contiguous copies are queued at once, one by one. Other copies of any shape are collected
 /// into batches, and one kernel per batch moves them directly between the device and pinned
-/// staging. A gather's batch is queued when it is full, or when the caller waits for one of its
-/// events; an event stands for its whole batch. Copies to or from memory that is not from staging()
+/// staging. A batch is queued when it is full, when the caller waits for one of its events or calls
+/// publish(), or when copies in the other direction follow; an event stands for its whole batch.
+/// Copies to or from memory that is not from staging()
 /// pass through the device's own pinned memory. Several threads may use a device.
 ///
 /// If a copy fails, the call that detects the failure throws, and so do all later calls. A copy
@@ -58,6 +59,8 @@ class CudaDevice final : public Device {
   DeviceEvent gather(std::span<const GatherCopy> copies) override;
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
   void wait(DeviceEvent event) override;
+  void publish() override;
+  void reserve(std::size_t bytes) override;
   StagingMemory staging(std::size_t bytes) override;
   std::uint64_t batch_bytes() const override;
 

@@ -73,6 +73,8 @@ std::string CudaDevice::name() const { no_cuda(); }
 DeviceEvent CudaDevice::gather(std::span<const GatherCopy> /*copies*/) { no_cuda(); }
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> /*copies*/) { no_cuda(); }
 void CudaDevice::wait(DeviceEvent /*event*/) { no_cuda(); }
+void CudaDevice::publish() { no_cuda(); }
+void CudaDevice::reserve(std::size_t /*bytes*/) { no_cuda(); }
 StagingMemory CudaDevice::staging(std::size_t /*bytes*/) { no_cuda(); }
 std::uint64_t CudaDevice::batch_bytes() const { no_cuda(); }
 
