@@ -109,6 +109,8 @@ Flight& JobAccess::flight(SaveInFlight& save) {
   refuse("save: it was moved from; another object is that save now");
 }
 
+void SaveInFlight::wait_for_staging() { JobAccess::flight(*this).save.wait_for_staging(); }
+
 bool SaveInFlight::poll() {
   Flight& flight = JobAccess::flight(*this);
   const bool done = flight.save.poll();
@@ -134,6 +136,7 @@ SaveInFlight begin(Job& job, const State& state, const SaveOptions& options,
   const auto& own = JobAccess::state(job);
   agree_on(*own, state, options);
   SaveSettings settings = settings_of(options, staging);
+  settings.image.returns = options.returns;
   settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;
   std::string directory = settings.target.directory;
@@ -150,7 +153,9 @@ SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options
 }
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options) {
-  return begin(job, state, options, kBlockingStaging).finish();
+  SaveOptions blocking = options;
+  blocking.returns = BeginReturns::kWhenCopied;
+  return begin(job, state, blocking, kBlockingStaging).finish();
 }
 
 }  // namespace reprise

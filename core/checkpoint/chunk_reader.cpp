@@ -45,14 +45,14 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
                                 std::span<const RegionTarget> targets) {
   if (const TensorFrame* frame = frame_of(tensor, chunk)) {
     try {
-      ReadFile& file = resources_.checkpoint.file(chunk.file);
+      ReadFile& file = checkpoint_.file(chunk.file);
       if (chunk.range.fits(file.size())) {
         const auto bytes = read_framed({tensor, chunk, *frame, file}, targets);
         misses_ = bytes ? 0 : misses_ + 1;
         if (bytes) return *bytes;
       }
     } catch (const Error& error) {
-      throw error.within({.key = tensor.key, .file = resources_.checkpoint.display(chunk.file)});
+      throw error.within({.key = tensor.key, .file = checkpoint_.display(chunk.file)});
     }
   }
   return read_parsed(tensor, chunk, targets);
@@ -91,7 +91,7 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   head_.resize(frame.head_bytes());
   tail_.resize(frame.tail_bytes());
   std::byte* const whole =
-      resources_.device.host_memory() ? whole_target(framed.chunk, targets) : nullptr;
+      ring_.device().host_memory() ? whole_target(framed.chunk, targets) : nullptr;
   const bool together = whole != nullptr && frame.data_bytes() <= kReadStep;
   if (together) {
     const std::array<MutableByteSpan, 3> parts = {head_, {whole, frame.data_bytes()}, tail_};
@@ -102,10 +102,9 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   }
   const auto item = match(frame);
   if (!item) return std::nullopt;
-  if (resources_.checksums == nullptr) {
+  if (checksums_ == nullptr) {
     if (together) return frame.data_bytes();
-    return read_regions(resources_.checkpoint, framed.tensor, framed.chunk, *item, targets,
-                        resources_.staging, resources_.device);
+    return read_regions(checkpoint_, framed.tensor, framed.chunk, *item, targets, ring_);
   }
   const std::uint32_t crc = together           ? crc32_of({whole, frame.data_bytes()})
                             : whole != nullptr ? read_whole(framed, whole)
@@ -129,16 +128,15 @@ std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
 /// Reads all elements, delivers the requested ones and returns the checksum of all elements.
 std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const RegionTarget> targets) {
   const auto width = static_cast<std::int64_t>(size_of(item.frame.dtype()));
-  const auto room = static_cast<std::int64_t>(resources_.staging.size()) / width;
+  const auto room = static_cast<std::int64_t>(ring_.room()) / width;
   const Box& box = item.chunk.box;
   const std::int64_t elements = box.elements();
   const Piece payload = contiguous_piece(box);
-  CHECK(room > 0, resources_.staging.size(), width);
+  CHECK(room > 0, ring_.room(), width);
   Crc32 crc;
   for (std::int64_t begin = 0; begin < elements; begin += room) {
     const std::int64_t end = std::min(begin + room, elements);
-    const MutableByteSpan block =
-        resources_.staging.first(static_cast<std::size_t>((end - begin) * width));
+    const MutableByteSpan block = ring_.take(static_cast<std::size_t>((end - begin) * width));
     item.file.read_at(item.elements_at() + static_cast<std::uint64_t>(begin * width), block);
     crc.update(block);
     copies_.clear();
@@ -155,14 +153,14 @@ std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const Regi
                            .element_bytes = static_cast<std::size_t>(width)});
       }
     }
-    resources_.device.wait(resources_.device.scatter(copies_));
+    ring_.scatter(copies_);
   }
   return crc.value();
 }
 
 void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t found) {
-  ChecksumTally& tally = *resources_.checksums;
-  const std::string file = resources_.checkpoint.display(item.chunk.file);
+  ChecksumTally& tally = *checksums_;
+  const std::string file = checkpoint_.display(item.chunk.file);
   const auto place = [&item, &file](std::uint64_t offset) {
     return ErrorPlace{.key = item.tensor.key, .file = file, .offset = offset};
   };
@@ -179,14 +177,13 @@ std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredC
                                        std::span<const RegionTarget> targets) {
   // The checksum is verified before parsing: if a changed byte makes parsing fail, the checksum
   // error gives the cause.
-  if (resources_.checksums != nullptr) {
-    const auto slice = resources_.checkpoint.slice(tensor.key, chunk.file, chunk.range);
-    resources_.checksums->add(*slice, tensor.key);
-    resources_.checksums->require_no_damage();
+  if (checksums_ != nullptr) {
+    const auto slice = checkpoint_.slice(tensor.key, chunk.file, chunk.range);
+    checksums_->add(*slice, tensor.key);
+    checksums_->require_no_damage();
   }
-  const TensorItem item = resources_.checkpoint.tensor_item(tensor, chunk);
-  return read_regions(resources_.checkpoint, tensor, chunk, item, targets, resources_.staging,
-                      resources_.device);
+  const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
+  return read_regions(checkpoint_, tensor, chunk, item, targets, ring_);
 }
 
 }  // namespace reprise

@@ -25,12 +25,13 @@ struct ReaderResources {
 
 class ChunkReader {
  public:
-  explicit ChunkReader(const ReaderResources& resources) : resources_(resources) {}
+  /// If `checksums` is given, counts all records of the items that are read. The arguments must
+  /// outlive the reader.
+  ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums)
+      : checkpoint_(checkpoint), ring_(ring), checksums_(checksums) {}
 
-  /// Uses `staging` for all further reads.
-  void go_through(MutableByteSpan staging) { resources_.staging = staging; }
-
-  /// Reads the targets' elements as read_regions() does, and returns the number of element bytes
+  /// Reads the targets' elements as read_regions() does, so they are there when the ring has
+  /// settled, and returns the number of element bytes
   /// read. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a wrong
   /// checksum in the tally, and also throws it as an Error unless the file's checksums may be
   /// switched off.
@@ -62,7 +63,9 @@ class ChunkReader {
   std::uint64_t read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                             std::span<const RegionTarget> targets);
 
-  ReaderResources resources_;
+  Checkpoint& checkpoint_;
+  StagingRing& ring_;
+  ChecksumTally* checksums_;
   std::deque<TensorFrame> frames_;  ///< frames of the most recent shapes
   int misses_ = 0;                  ///< consecutive items whose frame was not the usual one
   Bytes head_;

@@ -132,15 +132,14 @@ class AtomReader {
   };
 
   AtomReader(ReadFile& file, std::uint64_t storage_offset, const TensorItem& item,
-             MutableByteSpan staging, Device& device, ScatteredCrc32* seen)
+             StagingRing& ring, ScatteredCrc32* seen)
       : file_(file),
         storage_offset_(storage_offset),
         item_(item),
         width_(static_cast<std::int64_t>(size_of(item.dtype))),
-        staging_(staging),
-        device_(device),
+        ring_(ring),
         seen_(seen),
-        direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
+        direct_(ring.device().host_memory() && !item.byteswap && !item.flips.any()) {}
 
   /// `first` and `strides` are counted in elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
@@ -164,8 +163,8 @@ class AtomReader {
   /// Returns the largest block that fits in staging and has at most one unwanted element for every
   /// twenty wanted ones.
   Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
-    const auto room = static_cast<std::int64_t>(staging_.size()) / width_;
-    CHECK(room > 0, staging_.size(), width_);
+    const auto room = static_cast<std::int64_t>(ring_.room()) / width_;
+    CHECK(room > 0, ring_.room(), width_);
     Block block{.extents = Dims::filled(extents.size(), 1)};
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
@@ -225,7 +224,7 @@ class AtomReader {
                    const std::vector<Target>& targets) {
     std::int64_t span = 1;
     for (std::size_t d = 0; d < part.size(); ++d) span += (part[d] - 1) * strides[d];
-    const MutableByteSpan block = staging_.first(static_cast<std::size_t>(span * width_));
+    const MutableByteSpan block = ring_.take(static_cast<std::size_t>(span * width_));
     file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
     bytes_read_ += block.size();
     if (seen_ != nullptr) see(first, strides, part, block);
@@ -239,7 +238,7 @@ class AtomReader {
            .extents = part,
            .element_bytes = static_cast<std::size_t>(width_)});
     }
-    device_.wait(device_.scatter(copies_));
+    ring_.scatter(copies_);
   }
 
   /// Passes the wanted elements of the block to `seen_`, run by run.
@@ -258,8 +257,7 @@ class AtomReader {
   std::uint64_t storage_offset_;
   const TensorItem& item_;
   std::int64_t width_;
-  MutableByteSpan staging_;
-  Device& device_;
+  StagingRing& ring_;
   ScatteredCrc32* seen_;
   bool direct_;
   std::vector<ScatterCopy> copies_;
@@ -277,12 +275,12 @@ AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType 
 
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
-                           std::span<const RegionTarget> targets, MutableByteSpan staging,
-                           Device& device, ScatteredCrc32* seen) {
+                           std::span<const RegionTarget> targets, StagingRing& ring,
+                           ScatteredCrc32* seen) {
   try {
     const auto pieces = pieces_of(tensor, chunk);
     AtomReader reader(checkpoint.file(chunk.file), chunk.range.offset + item.data_offset, item,
-                      staging, device, seen);
+                      ring, seen);
     for (const Atom& atom : atoms_of(targets)) {
       const Piece source = in_storage(tensor, item, pieces.at(atom.source));
       CHECK(contains(source.box, atom.region), source.box, atom.region);
@@ -297,6 +295,16 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
   } catch (const Error& error) {
     throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
   }
+}
+
+std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
+                           const StoredChunk& chunk, const TensorItem& item,
+                           std::span<const RegionTarget> targets, MutableByteSpan staging,
+                           Device& device, ScatteredCrc32* seen) {
+  StagingRing ring(staging, staging.size(), device);
+  const auto bytes = read_regions(checkpoint, tensor, chunk, item, targets, ring, seen);
+  ring.settle();
+  return bytes;
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "core/geometry/piece.hpp"
+#include "core/ports/staging_ring.hpp"
 #include "reprise/device.hpp"
 
 namespace reprise {
@@ -24,10 +25,15 @@ struct RegionTarget {
   StridedView target;
 };
 
-/// Reads the regions' bytes and scatters them through `device`. The device must have finished using
-/// the targets. On return, the targets are filled, in host byte order. Returns the number of bytes
-/// read from the file. If `seen` is given, it receives the stored bytes of all delivered elements,
-/// with their position in the item's record.
+/// Reads the regions' bytes and scatters them through the ring's device. The device must have
+/// finished using the targets. When the ring has settled, the targets are filled, in host byte
+/// order. Returns the number of bytes read from the file. If `seen` is given, it receives the
+/// stored bytes of all delivered elements, with their position in the item's record.
+std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
+                           const StoredChunk& chunk, const TensorItem& item,
+                           std::span<const RegionTarget> targets, StagingRing& ring,
+                           ScatteredCrc32* seen = nullptr);
+/// The same through `staging`. On return, the targets are filled.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,

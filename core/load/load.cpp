@@ -76,6 +76,12 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
+/// Returns what to tell if a load failed and could not poison the memory that it had filled in
+/// part.
+std::string unpoisoned(const Error& error) {
+  return std::string("what had been loaded could not be poisoned: ") + error.what();
+}
+
 /// While this object exists, each read of the checkpoint first looks in `at_hand` for the bytes,
 /// and reads the file only if they are not there.
 class LookFirst {
@@ -316,12 +322,25 @@ class Loading {
       };
       for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
       if (!is_damage(error.code(), LoadStage::kContent)) {
-        poison();
+        // Only this rank knows if it can't poison its memory: others may be lost.
+        const auto second = contribution_of(poison).error;
+        if (second) ports_.trace.event({.phase = "load", .detail = unpoisoned(*second)});
         throw;
       }
-      agree_on(group_, poison);  // either all ranks try the next candidate, or none does
+      agree_on_poison(error, poison);
       require_in_place(checkpoint);
       throw Damage{error};
+    }
+  }
+
+  /// Collective. Either all ranks try the next candidate, or none does: if a rank can't poison its
+  /// memory, all ranks throw `cause` with a note on that.
+  void agree_on_poison(const Error& cause, const std::function<Bytes()>& poison) const {
+    try {
+      agree_on(group_, poison);
+    } catch (const std::exception& caught) {
+      throw Error(cause.code(), cause.message() + "; " + unpoisoned(error_from(caught)),
+                  cause.place());
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -29,7 +30,11 @@ std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
 
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most) {
-  StagingNeed need{.most = device.host_memory() ? std::min(most, kHostStagingMax) : most};
+  StagingNeed need{.most = most};
+  if (device.host_memory()) {
+    need.most = std::min(most, kHostStagingMax);
+    need.reads = 1;  // a copy is done before the next read
+  }
   for (const auto& read : plan.reads) {
     const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;
     need.largest = std::max(need.largest, bytes);
@@ -39,7 +44,7 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
 }
 
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
-  return one_read(need) + std::max(largest_object(plan, catalog), kParsedAtOnce);
+  return read_ring(need) + std::max(largest_object(plan, catalog), kParsedAtOnce);
 }
 
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) {
@@ -52,9 +57,10 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into
       device_(device),
       into_(into),
       staging_(device.staging(staging.bytes)),
-      ring_({staging_.get(), staging.bytes}, staging.room),
+      ring_(std::make_unique<StagingRing>(MutableByteSpan(staging_.get(), staging.bytes),
+                                          staging.room, device)),
       checksums_(checksums),
-      chunks_({checkpoint, device, {}, checksums}) {}
+      chunks_(checkpoint, *ring_, checksums) {}
 
 std::uint64_t ShareReader::read(const ChunkRead& read) {
   const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
@@ -67,7 +73,6 @@ std::uint64_t ShareReader::read(const ChunkRead& read) {
         {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
   }
   const StoredChunk& chunk = tensor.chunks[read.chunk];
-  chunks_.go_through(ring_.next(chunk.range.size));
   return chunks_.read(tensor, chunk, targets_);
 }
 
@@ -91,6 +96,10 @@ Value ShareReader::object(const StoredObject& stored) {
 }
 
 void ShareReader::poison(const LoadPlan& plan) {
+  try {
+    settle();                        // so that no copy comes after the poison
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the load has failed before
+  }
   std::set<std::size_t> leaves;
   for (const auto& read : plan.reads) {
     for (const auto& target : read.targets) leaves.insert(target.leaf);

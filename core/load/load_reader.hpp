@@ -1,6 +1,7 @@
 #pragma once
 // Reads this rank's share of a load into the job's memory.
 
+#include <memory>
 #include <vector>
 
 #include "core/checkpoint/checkpoint.hpp"
@@ -25,7 +26,7 @@ std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const 
 /// Buffer for reads.
 struct Staging {
   std::uint64_t bytes = 0;
-  std::uint64_t room = 0;  ///< bytes available to one read
+  std::uint64_t room = 0;  ///< bytes available to one read; the others may still be copied
 };
 
 /// Reads into the leaves of `into`. The constructor's arguments must outlive the reader.
@@ -40,6 +41,8 @@ class ShareReader {
   /// Returns the value of a stored object. If the value is stored in a list of one element, returns
   /// that element.
   Value object(const StoredObject& stored);
+  /// Waits until everything read so far is in the leaves.
+  void settle() { ring_->settle(); }
   /// Fills every target of the plan with 0xBD.
   void poison(const LoadPlan& plan);
 
@@ -50,7 +53,7 @@ class ShareReader {
   Device& device_;
   StateDict& into_;
   StagingMemory staging_;
-  StagingRing ring_;
+  std::unique_ptr<StagingRing> ring_;
   ChecksumTally* checksums_;
   ChunkReader chunks_;
   std::vector<RegionTarget> targets_;

@@ -52,6 +52,7 @@ void ShareFill::read_tensors() {
   for (std::size_t i = 0; i < has_tensor_.size(); ++i) {
     if (!has_tensor_[i]) read_tensor(i);
   }
+  reader_.settle();
 }
 void ShareFill::read_objects() {
   for (std::size_t i = 0; i < has_object_.size(); ++i) {

@@ -18,9 +18,9 @@ class ShareFill {
 
   /// Returns the records that are needed, except those without storage.
   std::vector<StoredRecord> records();
-  /// Reads the tensors and objects whose content is in `records`.
+  /// Reads the tensors and objects whose content is in `records`. Tensors may still be copied.
   void read(std::span<const StoredRecord> records);
-  /// Reads all tensors that have not been read yet.
+  /// Reads all tensors that have not been read yet, and waits until all are in their place.
   void read_tensors();
   void read_objects();
   void poison() { reader_.poison(plan_); }

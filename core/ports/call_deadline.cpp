@@ -29,18 +29,27 @@ std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
 
 void require_deadline(std::uint64_t deadline_ns) {
   if (deadline_ns != 0) return;
-  throw Error(Code::kUsage, "a fabric needs a deadline for its calls, and 0 is none");
+  throw Error(Code::kUsage, "calls need a deadline, and 0 is none");
 }
 
 CallDeadline::CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                            std::function<std::string()> describe)
     : clock_(clock),
       limits_(limits),
-      group_(group),
+      group_(&group),
       self_(self),
       describe_(std::move(describe)),
       give_up_at_ns_(sum_or_end(clock.now_ns(), limits.deadline_ns)),
       next_look_ns_(clock.now_ns() + kLookNs) {}
+
+CallDeadline::CallDeadline(Clock& clock, std::uint64_t deadline_ns,
+                           std::function<std::string()> describe)
+    : clock_(clock),
+      limits_{.deadline_ns = deadline_ns},
+      group_(nullptr),
+      describe_(std::move(describe)),
+      give_up_at_ns_(sum_or_end(clock.now_ns(), deadline_ns)),
+      next_look_ns_(give_up_at_ns_) {}
 
 void CallDeadline::until(const std::function<bool()>& done) {
   for (int tests = 1; !done(); ++tests) {
@@ -74,8 +83,8 @@ void CallDeadline::look() {
 }
 
 std::optional<GlobalRank> CallDeadline::ended_member() const {
-  for (const auto member : group_.members()) {
-    if (member != self_ && limits_.watch->has_ended(member)) return member;
+  for (const auto member : group_->members()) {
+    if (member != *self_ && limits_.watch->has_ended(member)) return member;
   }
   return std::nullopt;
 }

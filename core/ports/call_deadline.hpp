@@ -33,6 +33,8 @@ class CallDeadline {
   /// outlive the object. `describe` returns text that names what the call waits for.
   CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                std::function<std::string()> describe);
+  /// The same for a call that knows no ranks: only the deadline ends the wait.
+  CallDeadline(Clock& clock, std::uint64_t deadline_ns, std::function<std::string()> describe);
 
   /// Calls `done` repeatedly until it returns true, at first without pauses, later with pauses.
   /// Throws DEADLINE when the deadline is reached. Throws PEER_FAILED when the watch reports that a
@@ -40,7 +42,7 @@ class CallDeadline {
   /// is still pending.
   void until(const std::function<bool()>& done);
 
-  GlobalRank self() const { return self_; }
+  GlobalRank self() const { return self_.value(); }
   std::string describe() const { return describe_(); }
 
  private:
@@ -49,8 +51,8 @@ class CallDeadline {
 
   Clock& clock_;
   Limits limits_;
-  const Group& group_;
-  GlobalRank self_;
+  const Group* group_;  ///< null if the call knows no ranks
+  std::optional<GlobalRank> self_;
   std::function<std::string()> describe_;
   std::uint64_t give_up_at_ns_;
   std::uint64_t next_look_ns_;

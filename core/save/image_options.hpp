@@ -16,6 +16,8 @@ struct ImageOptions {
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;
+  /// kWhenQueued has an effect only if the data fits into staging.
+  BeginReturns returns = BeginReturns::kWhenCopied;
 };
 
 /// Returns `options` with the batch size raised to `least` bytes if it is smaller. Does not raise

@@ -225,6 +225,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   // If the data does not fit into staging, the caller will have to wait for the background tasks.
   // In that case the caller computes the checksums, to relieve the tasks.
   const bool waits = expected > options_.staging_bytes_max;
+  early_ = options_.returns == BeginReturns::kWhenQueued && !waits;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
 
@@ -251,6 +252,7 @@ void ImageWriter::stage(ContentSource& source) {
   Filler filler(*this, source);
   try {
     fill(filler);
+    settle_latest();
   } catch (...) {
     settle_anyhow(source);
     throw;
@@ -259,13 +261,14 @@ void ImageWriter::stage(ContentSource& source) {
     file->out->sync();
     file->out->close();
   };
-  start(close);
+  start({}, close);
   staged_ = true;
 }
 
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
   while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
+    settle_latest();
     in_flight_.front().task->wait();
     take_back_oldest();
   }
@@ -285,23 +288,39 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
     file->write(*held);
     held.reset();  // a finished task must not keep the batch alive
   };
-  const auto order =
-      seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
-  order.now();
-  if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*batch);
-  start(order.later);
-  in_flight_.push_back({batch, last_});
+  BatchOrder order = seams_.order({.settle = source.start(), .write = std::move(write)});
+  if (early_) {
+    start(std::move(order.now), std::move(order.later));
+    in_flight_.push_back({batch, last_});
+    return;
+  }
+  settle_latest();
+  copying_ = {batch, std::move(order)};
 }
 
-void ImageWriter::start(std::function<void()> work) {
+/// Waits for the copies into the latest batch, and lets a task write it.
+void ImageWriter::settle_latest() {
+  if (!copying_) return;
+  const Copying latest = std::move(*copying_);
+  copying_.reset();
+  latest.order.now();
+  if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*latest.batch);
+  start({}, latest.order.later);
+  in_flight_.push_back({latest.batch, last_});
+}
+
+/// Starts a task that calls `settle`, if there is one, and then `work` unless the file has failed.
+void ImageWriter::start(std::function<void()> settle, std::function<void()> work) {
   // Each task first waits for the previous task, so batches and checksums reach the file in order.
-  auto chained = [before = last_, file = file_, work = std::move(work)]() mutable {
+  auto chained = [before = last_, file = file_, settle = std::move(settle),
+                  work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();
-    if (file->failed) return;
     try {
-      work();
+      if (settle) settle();  // even after a failure, because the memory is freed after this task
+      if (!file->failed) work();
     } catch (const std::exception&) {
+      if (file->failed) return;
       file->failure = std::current_exception();
       file->failed = true;
     }
@@ -315,6 +334,15 @@ void ImageWriter::take_back_oldest() {
   in_flight_.pop_front();
 }
 
+void ImageWriter::wait_for_copies(ContentSource& source) {
+  if (!early_) return;
+  try {
+    source.settle();
+  } catch (const std::exception&) {
+    if (!copy_failure_) copy_failure_ = std::current_exception();
+  }
+}
+
 bool ImageWriter::done() { return staged_ && last_->done(); }
 
 WrittenFile ImageWriter::finish() {
@@ -323,6 +351,7 @@ WrittenFile ImageWriter::finish() {
   in_flight_.clear();
   spare_.clear();  // no more batches are filled
   if (file_->failed) std::rethrow_exception(file_->failure);
+  if (copy_failure_) std::rethrow_exception(copy_failure_);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
   return written_;
 }

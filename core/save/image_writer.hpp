@@ -6,12 +6,14 @@
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
 //
 // The caller's thread fills a batch (the snapshot); background tasks checksum and write the batches
-// in order. When staging is full, the caller waits for the oldest batch. If it is known in advance
-// that the caller will wait, the caller computes the checksums itself. Batches are reused, and are
-// so small that their content is still in a cache when it is written.
+// in order. The copies of a batch run while the caller fills the next one. When staging is full,
+// the caller waits for the oldest batch. If it is known in advance that the caller will wait, the
+// caller computes the checksums itself. Batches are reused, and are so small that their content is
+// still in a cache when it is written.
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,9 +43,16 @@ class ContentSource {
  public:
   virtual ~ContentSource() = default;
   /// Writes the row-major elements [begin, end) of item `item` to `out`, during this call or at the
-  /// latest during the next settle().
+  /// latest before the function returns that the next start() returns.
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
+  /// Starts the copies of all fill() calls so far. Returns a function that waits until those since
+  /// the last start() are complete. Any thread may call that function, also twice. The default
+  /// waits at once.
+  virtual std::function<void()> start() {
+    settle();
+    return [] {};
+  }
   /// Waits until the outputs of all previous fill() calls are complete. After that, the source data
   /// may change.
   virtual void settle() = 0;
@@ -72,9 +81,12 @@ class ImageWriter {
   ~ImageWriter();
 
   /// Fills all batches and hands them over. After that, the data that `source` reads may change,
-  /// but the source must outlive the writer. Blocks while staging is full. Must not be called
-  /// twice. If it throws, no copy is still running, so memory can be freed.
+  /// unless options.returns is kWhenQueued: then it may change after wait_for_copies(). The source
+  /// must outlive the writer. Blocks while staging is full. Must not be called twice. If it throws,
+  /// no copy is still running, so memory can be freed.
   void stage(ContentSource& source);
+  /// Waits until `source` is no longer read. If a copy fails, finish() throws that error.
+  void wait_for_copies(ContentSource& source);
   /// True once everything has been written and synced, or has failed. Does not block.
   bool done();
   /// Waits for the background tasks; rethrows their error on every call.
@@ -91,10 +103,17 @@ class ImageWriter {
     std::shared_ptr<Task> task;
   };
 
+  /// The latest batch, whose copies the caller has yet to wait for.
+  struct Copying {
+    std::shared_ptr<Batch> batch;
+    BatchOrder order;
+  };
+
   void fill(Filler& filler);
+  void settle_latest();
   std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
-  void start(std::function<void()> work);
+  void start(std::function<void()> settle, std::function<void()> work);
   void take_back_oldest();
 
   Tasks& tasks_;
@@ -102,8 +121,11 @@ class ImageWriter {
   ImageOptions options_;
   StageSeams seams_;
   std::shared_ptr<File> file_;
-  std::deque<InFlight> in_flight_;  ///< batches, oldest first
-  std::shared_ptr<Task> last_;      ///< last started task; each waits for the previous one
+  bool early_ = false;  ///< true if only background tasks wait for copies
+  std::optional<Copying> copying_;
+  std::exception_ptr copy_failure_;  ///< first error of wait_for_copies()
+  std::deque<InFlight> in_flight_;   ///< batches, oldest first
+  std::shared_ptr<Task> last_;       ///< last started task; each waits for the previous one
   bool staged_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first

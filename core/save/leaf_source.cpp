@@ -6,6 +6,19 @@
 namespace reprise {
 namespace {
 
+/// Waits for all copies even if one fails, so that none is still running afterwards.
+void wait_all(Device& device, const std::vector<DeviceEvent>& events) {
+  std::exception_ptr first;
+  for (const DeviceEvent event : events) {
+    try {
+      device.wait(event);
+    } catch (const std::exception&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
 class LeafSource final : public ContentSource {
  public:
   LeafSource(Device& device, std::vector<LeafOrigin> origins)
@@ -27,19 +40,15 @@ class LeafSource final : public ContentSource {
     events_.push_back(device_.gather(copies_));
   }
 
-  /// Waits for all copies even if one fails, so that none is still running afterwards.
+  std::function<void()> start() override {
+    device_.publish();
+    started_.insert(started_.end(), events_.begin(), events_.end());
+    return [&device = device_, events = std::exchange(events_, {})] { wait_all(device, events); };
+  }
+
   void settle() override {
-    std::exception_ptr first;
-    while (!events_.empty()) {
-      const DeviceEvent last = events_.back();
-      events_.pop_back();
-      try {
-        device_.wait(last);
-      } catch (...) {
-        if (!first) first = std::current_exception();
-      }
-    }
-    if (first) std::rethrow_exception(first);
+    static_cast<void>(start());
+    wait_all(device_, std::exchange(started_, {}));
   }
 
   StagingMemory staging(std::size_t bytes) override { return device_.staging(bytes); }
@@ -48,7 +57,8 @@ class LeafSource final : public ContentSource {
   Device& device_;
   std::vector<LeafOrigin> origins_;
   std::vector<GatherCopy> copies_;
-  std::vector<DeviceEvent> events_;
+  std::vector<DeviceEvent> events_;   ///< since the last start()
+  std::vector<DeviceEvent> started_;  ///< since the last settle()
 };
 
 }  // namespace

@@ -46,8 +46,13 @@ class RankWrite {
   RankWrite(const Ports& ports, const SaveSeams& seams) : ports_(ports), seams_(seams) {}
 
   /// Copies the share into staging and starts to write it to `path`. After the call returns, the
-  /// job can change its state. A rank without items creates no file. Must not be called twice.
+  /// job can change its state, unless options.returns is kWhenQueued: then it can do so after
+  /// wait_for_staging(). A rank without items creates no file. Must not be called twice.
   void snapshot(WriteShare share, const std::string& path, const ImageOptions& options);
+  /// Waits until the job can change its state. If a copy fails, wait() throws that error.
+  void wait_for_staging() {
+    if (writer_) writer_->wait_for_copies(*source_);
+  }
   /// True once the file is durable or writing it has failed. Does not block.
   bool through();
   /// Waits until the file is durable. Throws the error if writing it failed.

@@ -198,6 +198,8 @@ Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const S
   return Save(std::move(started));
 }
 
+void Save::wait_for_staging() { state_->write.wait_for_staging(); }
+
 bool Save::poll() {
   State& own = *state_;
   own.settle([&] { own.poll(); });

@@ -47,7 +47,8 @@ struct SaveReport {
 class Save {
  public:
   /// Plans the save together with the other ranks, and copies what this rank must write into
-  /// staging. After the call returns, the job can change its state. If any rank fails, throws the
+  /// staging. After the call returns, the job can change its state, unless options.image.returns is
+  /// kWhenQueued: then it can do so after wait_for_staging(). If any rank fails, throws the
   /// same Error on all ranks. In that case nothing becomes visible, and the files written so far
   /// are removed after all ranks have stopped writing.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
@@ -56,6 +57,9 @@ class Save {
   Save& operator=(Save&&) noexcept;
   ~Save();
 
+  /// Waits until the copies are done, so that the job can change its state. Not collective. If a
+  /// copy fails, throws nothing: poll() and finish() then throw on all ranks.
+  void wait_for_staging();
   /// True once the checkpoint is committed. Call on the job's thread. If the save fails, throws the
   /// same Error on all ranks.
   bool poll();

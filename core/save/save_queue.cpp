@@ -66,6 +66,10 @@ void SaveQueue::begin(const Ports& ports, std::shared_ptr<Communicator> group,
   if (refused) on_end({.report = {}, .error = refused});
 }
 
+void SaveQueue::wait_for_staging() {
+  for (auto& one : saves_) one.save.wait_for_staging();
+}
+
 void SaveQueue::poll() {
   while (!saves_.empty() && end_oldest(ended)) continue;
 }

@@ -49,9 +49,13 @@ class SaveQueue {
   SaveQueue& operator=(const SaveQueue&) = delete;
 
   /// Waits until a slot is free and no save in flight writes to the directory given in `options`.
-  /// Then begins a save as Save::begin does. After the call returns, the job can change its state.
+  /// Then begins a save as Save::begin does.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
              SaveSettings options, const OnEnd& on_end);
+  /// Waits until the copies of all saves in flight are done. A job whose saves return when their
+  /// copies are queued (ImageOptions::returns) calls this before it changes its state or moves it,
+  /// such as before the optimizer's step.
+  void wait_for_staging();
   /// Commits saves that are durable on all ranks, oldest first. Does not wait for saves that are
   /// not durable yet. Call it after each iteration.
   void poll();

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 
-#include "core/base/check.hpp"
 #include "core/seams/load_seams.hpp"
 
 namespace reprise {
 
-std::uint64_t one_read(const StagingNeed& need) { return std::min(need.largest, need.most); }
+std::uint64_t one_read(const StagingNeed& need) {
+  const std::uint64_t share = std::max(need.most / need.reads, std::min(need.most, kShareMin));
+  return std::min(need.largest, share);
+}
 
-MutableByteSpan StagingRing::next(std::uint64_t bytes) {
-  CHECK(room_ <= staging_.size(), room_, staging_.size());
-  if (staging_.size() - begin_ < room_) begin_ = 0;
-  const MutableByteSpan part = staging_.subspan(begin_, room_);
-  begin_ += std::min(bytes, room_);
-  return part;
+std::uint64_t read_ring(const StagingNeed& need) {
+  const std::uint64_t room = one_read(need);
+  return std::max(room, std::min({need.most, need.reads * room, need.all / 2}));
 }
 
 }  // namespace reprise

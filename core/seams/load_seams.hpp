@@ -31,9 +31,11 @@ std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank leader
 using Votes = std::vector<std::optional<Error>>;
 struct Opened;
 
-/// Returns the size of staging for reading one item at a time: the size of the largest item, but at
-/// most the given limit.
+/// one_read() returns how much one read may use: the size of the largest item, but at most its
+/// share of the given limit. read_ring() returns the size of staging for several such reads at
+/// once. It is at most half of all that is read, unless one read needs more.
 std::uint64_t one_read(const StagingNeed& need);
+std::uint64_t read_ring(const StagingNeed& need);
 
 /// Decides which bytes each rank reads, and to which ranks they are sent. Each round transfers at
 /// most `room` bytes.
@@ -55,7 +57,7 @@ struct LoadSeams {
   LeaderSeams leader;
   MetadataCacheSeams cache;
   /// Returns the size of the read buffer in bytes.
-  std::uint64_t (*staging)(const StagingNeed& need) = one_read;
+  std::uint64_t (*staging)(const StagingNeed& need) = read_ring;
   /// Assigns reads to ranks; used if each byte is read once per job.
   ShareReads share = shared_reads;
 };

@@ -24,7 +24,7 @@ struct Placed {
 };
 
 /// A tensor of which this rank holds some boxes. The job owns `data`. The engine reads `data` until
-/// begin_save returns, and writes to it during a load.
+/// begin_save returns, or wait_for_staging if the save says so, and writes to it during a load.
 struct TensorLeaf {
   std::string key;
   DType dtype = DType::kFloat32;

@@ -218,11 +218,12 @@ class RankProgram {
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
 
-  sim::JobConfig own_config() const {
+  sim::JobConfig own_config() {
     sim::JobConfig config =
         number_ > 0 ? unloaded_config_of(scenario_, number_) : config_of(scenario_, number_);
     config.hardware.device = device_;
     config.hardware.processor = &part_.processor;
+    config.training.before_update = [this] { part_.policies.before_update(saves_); };
     if (has_bad_results(scenario_)) {
       config.rerun.result = [this](const sim::ResultCall& call, double right) {
         return part_.faults.result_of({.rank = part_.ports.fabric.rank(),
@@ -290,6 +291,7 @@ class RankProgram {
     saves_.finalize();
   }
   void act(const ReallocateAction& /*reallocate*/, LifeFaults::Range /*none*/) {
+    part_.policies.before_update(saves_);
     job_.reallocate();
   }
   void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) {
@@ -541,7 +543,8 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // the job waits for this save
+    image.returns = BeginReturns::kWhenQueued;  // the job waits before it changes its state
+    if (!async) {                               // the job waits for this save
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {

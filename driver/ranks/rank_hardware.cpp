@@ -31,7 +31,11 @@ class HostHardware final : public RankHardware {
 class GpuHardware final : public RankHardware {
  public:
   GpuHardware(const RankBase& base, int device)
-      : device_(base.session.node(), device),
+      : device_(base.session.node(), device,
+                {.deadline_ns = base.deadline_ns,
+                 .peers = CudaPatience::Peers{&base.watch, Group::world(base.mpi.world_size()),
+                                              base.session.rank()},
+                 .clock = &base.clock}),
         processor_(sim::make_cuda_processor(device_)),
         fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns / 2, .watch = &base.watch},
                 device) {}
@@ -39,12 +43,12 @@ class GpuHardware final : public RankHardware {
   Fabric* data() override { return &fabric_; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
-  bool abandoned() const override { return fabric_.abandoned(); }
+  bool abandoned() const override { return fabric_.abandoned() || device_.abandoned(); }
   /// Closes the fabric only if all ranks ended well. Otherwise, a rank could wait for a rank that
   /// ended badly and never closes its fabric.
   bool close(bool all_well) override {
     if (all_well) fabric_.close();
-    return all_well && !fabric_.abandoned();
+    return all_well && !abandoned();
   }
 
  private:

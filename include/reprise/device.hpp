@@ -2,6 +2,7 @@
 // Defines the device: the memory that holds the job's tensors, and the copies between this memory
 // and staging memory on the host.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,13 +43,23 @@ class Device {
   virtual ~Device() = default;
   /// Returns the device's name for messages: the name of its node and its index.
   virtual std::string name() const = 0;
-  /// Starts copies from the device to staging memory. After wait(event), the caller may read the
+  /// Takes copies from the device to staging memory. After wait(event), the caller may read the
   /// host side and change the device side.
   virtual DeviceEvent gather(std::span<const GatherCopy> copies) = 0;
-  /// Starts copies from staging memory to the device. After wait(event), the caller may reuse the
+  /// Takes copies from staging memory to the device. After wait(event), the caller may reuse the
   /// host side.
   virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
+  /// Blocks until the copies of the event are done. Other threads may use the device meanwhile: a
+  /// save that returns before its copies are done waits for them on a background thread.
   virtual void wait(DeviceEvent event) = 0;
+  /// A device may collect copies before it starts them. publish() starts all of them without
+  /// waiting: those from the device read what the job has computed or queued so far, and what the
+  /// job queues from now on runs after those to the device. The default suits devices that start
+  /// copies at once.
+  virtual void publish() {}
+  /// Allocates staging memory, `bytes` in all, so that later calls of staging() find it. Allocating
+  /// it is slow, so call this before the job trains. Throws NO_SPACE if it does not fit.
+  virtual void reserve(std::size_t bytes) { static_cast<void>(bytes); }
   /// True if the CPU can write the device's memory directly. A reader then writes bytes straight
   /// into the tensor, without an intermediate copy.
   virtual bool host_memory() const { return false; }
@@ -65,8 +76,11 @@ class Device {
 /// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
 /// computes its state on this stream. Null means the default stream. Copies from the device run
 /// after the work already queued on the stream. Work queued after a load runs after the load's
-/// copies to the device. The stream must outlive the device. Throws UNSUPPORTED if there is no such
-/// device. Needs the package component "cuda".
-std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
+/// copies to the device. The stream must outlive the device. A copy waits for that work, which may
+/// never end, such as a kernel that waits for a rank that has died: a call that waits for longer
+/// than `deadline` throws DEADLINE, and so do all later calls. Throws UNSUPPORTED if there is no
+/// such device. Needs the package component "cuda".
+std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr,
+                                    std::chrono::nanoseconds deadline = std::chrono::minutes(30));
 
 }  // namespace REPRISE_API

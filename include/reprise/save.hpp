@@ -23,6 +23,15 @@ enum class Checksums : std::uint8_t {
   kCrc32AndSha256,  ///< in addition, one SHA-256 per file, in a manifest (integrity.json)
 };
 
+/// When begin_save returns.
+enum class BeginReturns : std::uint8_t {
+  kWhenCopied,  ///< the caller may change the state at once
+  /// Copies of the state may still run. Call SaveInFlight::wait_for_staging before the state
+  /// changes, such as before the optimizer's step; forward and backward passes overlap the copies.
+  /// Where `staging_bytes` is smaller than what the rank writes, this is as kWhenCopied.
+  kWhenQueued,
+};
+
 struct SaveOptions {
   /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`,
   /// and the tracker in `directory` refers to it. Otherwise the checkpoint is `directory` itself.
@@ -36,6 +45,7 @@ struct SaveOptions {
   /// Upper limit on memory for copies of data being written. If empty, save uses 8 MiB and
   /// begin_save 256 MiB. If the data does not fit, the call waits for space.
   std::optional<std::uint64_t> staging_bytes = {};
+  BeginReturns returns = BeginReturns::kWhenCopied;  ///< for begin_save alone
 };
 
 struct SaveResult {
@@ -58,6 +68,10 @@ class SaveInFlight {
   SaveInFlight& operator=(SaveInFlight&&) noexcept;
   ~SaveInFlight();
 
+  /// Waits until the state has been copied; from then on, the caller may change it. Returns at once
+  /// if begin_save returned only then (BeginReturns). Not collective. Throws nothing if a copy
+  /// fails: poll and finish then throw on all ranks.
+  void wait_for_staging();
   /// Returns true once the checkpoint is committed. If all ranks have written their parts, this
   /// call commits the checkpoint. Never waits for a rank that is still writing.
   bool poll();
@@ -71,7 +85,8 @@ class SaveInFlight {
   std::unique_ptr<struct Flight> flight_;
 };
 
-/// Copies the state and returns; from then on, the caller may change the state. Only one save per
+/// Copies the state and returns; from then on, the caller may change the state, unless
+/// options.returns says that the copies may still run. Only one save per
 /// directory may be in flight; a second one throws LOCKED. Throws USAGE on all ranks if their
 /// options differ. If an Error is thrown, no checkpoint was added and an existing one is intact,
 /// except in one case: if the Error comes after the new checkpoint was confirmed, the new

@@ -78,7 +78,8 @@ inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
 inline ObjectPlace same_on_all(GlobalRank rank) { return {{0}, {1}, rank.value}; }
 
 /// Tensors and objects by key. The caller owns the tensors' memory: a save reads it until
-/// begin_save (or save) returns, and a load writes to it. A moved-from State may be destroyed,
+/// begin_save (or save) returns, or until SaveInFlight::wait_for_staging if SaveOptions::returns
+/// asks for that, and a load writes to it. A moved-from State may be destroyed,
 /// assigned to and moved from again; any other call on it throws USAGE.
 class State {
  public:

@@ -85,7 +85,7 @@ class CudaProcessor final : public Processor {
   CudaStreamRef stream() const { return device_.compute_stream(); }
   void wait() {
     done_.record(stream());
-    done_.wait();
+    done_.wait(device_.patience());
   }
 
   CudaDevice& device_;

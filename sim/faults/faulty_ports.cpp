@@ -24,6 +24,8 @@ class FaultyDevice final : public Device {
     return inner_.scatter(copies);
   }
   void wait(DeviceEvent event) override { inner_.wait(event); }
+  void publish() override { inner_.publish(); }
+  void reserve(std::size_t bytes) override { inner_.reserve(bytes); }
   bool host_memory() const override { return inner_.host_memory(); }
   StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
   std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }

@@ -105,6 +105,7 @@ std::size_t Iteration::index_of(const Module& module) const {
 /// Updates this rank's shares of all modules that are not frozen.
 void Iteration::update_own(const TrainingProgress& at, std::int64_t loss,
                            const StepAgreement& agreed) {
+  if (job_.config.training.before_update) job_.config.training.before_update();
   const double norm = agreed.gradient_norm();
   const bool clips = job_.config.training.clip_grad > 0 && norm > job_.config.training.clip_grad;
   for (auto& module : job_.modules) {

@@ -37,6 +37,8 @@ struct Policies {
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// After each iteration, handles the job's saves that are in flight.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
+  /// Before the job changes or moves its state, waits for what saves in flight still copy from it.
+  void (*before_update)(SaveQueue&) = [](SaveQueue& saves) { saves.wait_for_staging(); };
   /// Before the job exits (with any exit code), ends the saves that are still in flight.
   void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };

@@ -77,7 +77,8 @@ using AllSeams = std::tuple<
     InRerun<&RerunPolicy::guard>,
     // what joins them
     Seam<&Policies::cache_of>, Seam<&Policies::tracker_step>, Seam<&Policies::before_save>,
-    Seam<&Policies::save_failed>, Seam<&Policies::iterated>, Seam<&Policies::shutdown>>;
+    Seam<&Policies::save_failed>, Seam<&Policies::iterated>, Seam<&Policies::before_update>,
+    Seam<&Policies::shutdown>>;
 
 constexpr std::size_t kSeams = std::tuple_size_v<AllSeams>;
 using SeamNumbers = std::make_index_sequence<kSeams>;

@@ -11,8 +11,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Treats the leaves' memory as host memory. A gather only records its copies; wait() performs
-/// them.
+/// Treats the leaves' memory as host memory. A gather only records its copies.
 class NoCopyYet final : public Device {
  public:
   std::string name() const override { return "the host"; }
@@ -21,11 +20,9 @@ class NoCopyYet final : public Device {
     return {};
   }
   DeviceEvent scatter(std::span<const ScatterCopy> /*copies*/) override { return {}; }
-  void wait(DeviceEvent /*event*/) override {
-    for (const auto& copy : std::exchange(later_, {})) {
-      copy_strided(copy.device, copy.host, copy.extents, copy.element_bytes);
-    }
-  }
+  void wait(DeviceEvent /*event*/) override {}
+
+  std::vector<GatherCopy> take_recorded() { return std::exchange(later_, {}); }
 
  private:
   std::vector<GatherCopy> later_;
@@ -39,7 +36,15 @@ class AliasSource final : public ContentSource {
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     leaves_->fill(item, begin, end, out);
   }
-  void settle() override { leaves_->settle(); }
+  /// Makes the copies when whoever writes the batch waits for them.
+  std::function<void()> start() override {
+    return [later = host_.take_recorded()] {
+      for (const auto& copy : later) {
+        copy_strided(copy.device, copy.host, copy.extents, copy.element_bytes);
+      }
+    };
+  }
+  void settle() override {}
 
  private:
   NoCopyYet host_;
@@ -48,14 +53,6 @@ class AliasSource final : public ContentSource {
 
 std::unique_ptr<ContentSource> alias_source(Device& /*device*/, std::vector<LeafOrigin> origins) {
   return std::make_unique<AliasSource>(std::move(origins));
-}
-
-BatchOrder settle_in_background(BatchWork work) {
-  return {[] {},
-          [work = std::move(work)] {
-            work.settle();
-            work.write();
-          }};
 }
 
 BatchOrder write_first(BatchWork work) {
@@ -74,6 +71,8 @@ void no_poll(SaveQueue& /*saves*/) {}
 
 void no_end(SaveQueue& /*saves*/) {}
 
+void no_wait(SaveQueue& /*saves*/) {}
+
 /// Returns the address that `data` had before its memory last moved. Searches the latest moves
 /// first, because an allocation may have moved more than once.
 std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
@@ -87,15 +86,10 @@ std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
 // --- mutants -------------------------------------------------------------------------------------
 
 /// Makes no snapshot: a save reads a tensor only when it writes the tensor to the file.
-void alias_host_tensors(Policies& policies) {
-  policies.save.source = asked<alias_source>;
-  policies.save.stage.order = asked<settle_in_background>;
-}
-/// Lets only the background task wait for the copies into staging. The job continues without
-/// waiting.
-void go_on_while_staging(Policies& policies) {
-  policies.save.stage.order = asked<settle_in_background>;
-}
+void alias_host_tensors(Policies& policies) { policies.save.source = asked<alias_source>; }
+/// Lets only the background task wait for the copies into staging. The job changes its state
+/// without waiting.
+void go_on_while_staging(Policies& policies) { policies.before_update = asked<no_wait>; }
 /// Writes a batch before its copies are complete.
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
 /// Reuses a batch's memory before the batch is written.
@@ -124,7 +118,7 @@ std::span<const Mutant> async_mutants() {
       {"cpu-tensor-aliased",
        "A snapshot of tensors that are in host memory already is no copy: what is written is read "
        "from them when it is written.",
-       "SaveSeams::source, stage.order",
+       "SaveSeams::source",
        "a step between the begin of a save and its writes",
        {judged::kTornSnapshot},
        alias_host_tensors},
@@ -148,9 +142,9 @@ std::span<const Mutant> async_mutants() {
        {judged::kCommitMissing},
        exit_at_once},
       {"staging-not-awaited",
-       "Nobody waits for the copies into staging before the job goes on: what is written was "
-       "copied later.",
-       "SaveSeams::stage.order",
+       "Nobody waits for the copies into staging before the optimizer changes the state: what is "
+       "written was copied later.",
+       "Policies::before_update",
        "a step between the begin of a save and its writes",
        {judged::kTornSnapshot},
        go_on_while_staging},

@@ -129,6 +129,7 @@ TEST_F(CudaCopies, what_compute_queues_comes_after_a_scatter_and_that_after_what
       fill_bytes(compute(), memory.data(), std::byte{0xEE}, memory.size());
       const ScatterCopy copy{{staging.get(), {1}}, {memory.data(), {1}}, {bytes}, 1};
       const auto event = device().scatter({&copy, 1});
+      device().publish();
       copy_bytes(compute(), memory.data(), copied.data(), size);
       copy_bytes(compute(), copied.data(), seen.get(), size);
       testing_gpu::wait_for(compute());

@@ -10,7 +10,7 @@ constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace
 
-void queue_copies(CudaStreamRef stream, const CopyTable& table, std::int64_t parts) {
+void queue_copies(CudaStreamRef stream, const CopyParameters& table, std::int64_t parts) {
   launch(stream, parts, table, kCopyBlocks);
 }
 

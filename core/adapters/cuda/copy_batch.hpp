@@ -5,16 +5,27 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/adapters/cuda/cuda_memory.hpp"
 #include "core/adapters/cuda/cuda_stream.hpp"
 #include "core/geometry/strided_copy.hpp"
 #include "reprise/device.hpp"
 
 namespace reprise {
 
-/// A table of copies and a list of deliveries. The host fills the table, and the device performs
-/// the copies. The host then makes the deliveries. A batch is reused; filling it allocates memory
-/// only for deliveries.
+/// The copies of a batch, as the parameter of its kernel: 128 of them fit into the 32,764 bytes
+/// that a kernel takes. A launch takes its content at once, so one table serves all batches in
+/// turn.
+struct CopyParameters {
+  static constexpr std::int64_t kCopiesMax = 128;
+
+  StridedCopy copies[kCopiesMax];
+  std::int64_t count = 0;
+
+  REPRISE_HD void operator()(std::int64_t part) const { CopyTable{copies, count}(part); }
+};
+static_assert(sizeof(CopyParameters) + sizeof(std::int64_t) <= 32'764);
+
+/// Copies and a list of deliveries. The device performs the copies. The host then makes the
+/// deliveries. A batch is reused; filling it allocates memory only for deliveries.
 class CopyBatch {
  public:
   /// A copy from pinned memory to unpinned memory, which the device cannot reach. The host makes
@@ -26,7 +37,8 @@ class CopyBatch {
     std::size_t element_bytes;
   };
 
-  explicit CopyBatch(int device);
+  /// `table` must be empty before the first copy of each batch; only one batch is filled at a time.
+  CopyBatch(int device, CopyParameters& table) : table_(table), done_(device) {}
 
   /// Adds a copy between two addresses that the device can reach. The copy must not be empty.
   void add(const StridedCopy& copy);
@@ -38,34 +50,28 @@ class CopyBatch {
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
-  bool full() const { return count_ == kCopiesMax || bytes_ >= kBytesMax; }
+  bool full() const { return table_.count == CopyParameters::kCopiesMax || bytes_ >= kBytesMax; }
   /// Queues the kernel on `stream` if there are copies, and records the end of the batch.
   void queue(CudaStreamRef stream);
-  /// Blocks until the batch is done, makes the deliveries, and empties the batch.
+  /// True if the batch is done. Throws if one of its copies failed.
+  bool done() const { return done_.done(); }
+  /// Makes the deliveries and empties the batch, which must be done.
   void finish();
-  /// Makes `stream` wait for the batch: work queued on the stream from now on starts only when the
-  /// batch is done.
-  void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// A batch is full when it reaches either limit. The limits are large enough for the cost of the
-  /// launch to be negligible, and small enough for the device to begin early.
-  static constexpr std::int64_t kCopiesMax = 256;
+  /// A batch is full when it reaches this limit or the table is full. The limits are large enough
+  /// for the cost of the launch to be negligible, and small enough for the device to begin early.
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 
-  StridedCopy* table() const { return reinterpret_cast<StridedCopy*>(table_.data()); }
-
-  PinnedMemory table_;
-  DeviceMemory device_table_;
+  CopyParameters& table_;
   CudaEvent done_;
-  std::int64_t count_ = 0;
   std::int64_t parts_ = 0;
   std::int64_t bytes_ = 0;
   std::vector<StagingMemory> kept_;
   std::vector<Delivery> deliveries_;
 };
 
-/// Queues all copies of a table. The table must be in the device's own memory.
-void queue_copies(CudaStreamRef stream, const CopyTable& table, std::int64_t parts);
+/// Queues all copies of a table, which may change when the call returns.
+void queue_copies(CudaStreamRef stream, const CopyParameters& table, std::int64_t parts);
 
 }  // namespace reprise

@@ -2,6 +2,8 @@
 
 #include <deque>
 #include <exception>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "core/adapters/cuda/kernel_result.hpp"
 #include "core/adapters/cuda/pinned_pool.hpp"
 #include "core/base/check.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -38,34 +41,37 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 /// Events are numbered. Each batch covers a range of these numbers, in the same order:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
-///   batches  queued        | open: filled, not queued yet (gathers only)
+///   batches  queued        | open: filled, not queued yet
 struct CudaDevice::State {
+  /// A batch has copies of one kind, because its copies run in any order.
+  enum class Kind : std::uint8_t { kGathers, kScatters };
   struct Batch {
     std::uint64_t first_event = 0;  ///< the first event whose copies are in this batch
     std::unique_ptr<CopyBatch> copies;
+    Kind kind = Kind::kGathers;
   };
 
-  State(const std::string& node, int index, std::optional<CudaStreamRef> given)
+  State(const std::string& node, int index, std::optional<CudaStreamRef> given, CudaPatience waits)
       : identity(cuda_identity(node, index)),
+        name(node + ":" + std::to_string(index)),
+        patience(std::move(waits)),
         own(given ? std::nullopt : std::optional<CudaStream>(std::in_place, index)),
         compute(given ? *given : own->ref()),
         copies(index),
         computed(index),
+        arrived(index),
+        scattered(index),
         pool(PinnedPool::create(index)),
-        result(index) {}
-
-  ~State() {
-    try {
-      copies.wait();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no caller is left to tell
-    }
+        result(index, patience) {
+    require_deadline(patience.deadline_ns);
   }
 
   CopyBatch& open_batch() {
     if (open.copies) return *open.copies;
     open.first_event = last_event;
+    open.kind = kind;
     if (spare.empty()) {
-      open.copies = std::make_unique<CopyBatch>(identity.index);
+      open.copies = std::make_unique<CopyBatch>(identity.index, table);
     } else {
       open.copies = std::move(spare.back());
       spare.pop_back();
@@ -83,16 +89,25 @@ struct CudaDevice::State {
     if (!open.copies) return;
     after_compute();
     open.copies->queue(copies.ref());
+    if (open.kind == Kind::kScatters) scattered.record(copies.ref());
     queued.push_back(std::exchange(open, {}));
   }
 
-  void start(const StridedCopy& copy) {
+  void start(const StridedCopy& copy, bool pinned) {
     // A large copy needs an open batch too: its event counts as reached when the batch is done.
     CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
+    if (!pinned) until_copies_arrive();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
     batch.count(copy.run_bytes);  // full soon, so that few later copies share its end
+  }
+
+  /// Waits for all work queued for the copy stream. A copy to or from memory that is not pinned
+  /// would block in the driver until then, without a deadline.
+  void until_copies_arrive() {
+    arrived.record(copies.ref());
+    with_patience([this] { return arrived.done(); });
   }
 
   /// Returns a view of the same shape in pinned memory, which lives until the batch is done.
@@ -114,12 +129,11 @@ struct CudaDevice::State {
     const StridedCopy straight =
         strided_copy(copy.device, copy.host, copy.extents, copy.element_bytes);
     if (straight.runs == 0) return;
-    if (goes_at_once(straight) ||
-        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes)) {
-      return start(straight);
-    }
+    const bool reached =
+        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes);
+    if (reached || goes_at_once(straight)) return start(straight, reached);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
-    start(strided_copy(copy.device, pinned, copy.extents, copy.element_bytes));
+    start(strided_copy(copy.device, pinned, copy.extents, copy.element_bytes), true);
     open_batch().deliver_later(
         {{pinned.data, pinned.strides}, copy.host, copy.extents, copy.element_bytes});
   }
@@ -128,22 +142,24 @@ struct CudaDevice::State {
     const StridedCopy straight =
         strided_copy(copy.host, copy.device, copy.extents, copy.element_bytes);
     if (straight.runs == 0) return;
-    if (goes_at_once(straight) ||
-        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes)) {
-      return start(straight);
-    }
+    const bool reached =
+        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes);
+    if (reached || goes_at_once(straight)) return start(straight, reached);
     const Packing packing = packing_of(copy.extents, copy.host.strides);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
     copy_strided(copy.host, pinned, packing.extents, copy.element_bytes);
     start(
-        strided_copy({pinned.data, pinned.strides}, copy.device, copy.extents, copy.element_bytes));
+        strided_copy({pinned.data, pinned.strides}, copy.device, copy.extents, copy.element_bytes),
+        true);
   }
 
   /// Queues all copies of one gather() or scatter(). If one of them fails, none stays pending.
   template <class Copy>
-  DeviceEvent call(std::span<const Copy> all, void (State::*one)(const Copy&)) {
-    ++last_event;
+  DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
     try {
+      if (what != kind) flush();
+      kind = what;
+      ++last_event;
       for (const auto& copy : all) {
         (this->*one)(copy);
         if (open.copies && open.copies->full()) flush();
@@ -157,69 +173,164 @@ struct CudaDevice::State {
   void drain() noexcept {
     try {
       flush();
-      wait(last_event);
+      with_patience([this] { return settled(last_event); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
 
-  void wait(std::uint64_t event) {
-    if (open.copies && open.first_event <= event) flush();
+  /// Finishes the batches that are done, oldest first. True if no copy up to `event` is pending.
+  bool settled(std::uint64_t event) {
     while (!queued.empty() && queued.front().first_event <= event) {
+      if (!queued.front().copies->done()) return false;
       queued.front().copies->finish();
       spare.push_back(std::move(queued.front().copies));
       queued.pop_front();
     }
+    return true;
+  }
+
+  void wait(std::uint64_t event) {
+    {
+      const std::scoped_lock lock(mutex);
+      require_trusted();
+      CHECK(event <= last_event, event);
+      if (open.copies && open.first_event <= event) flush();
+    }
+    with_patience([this, event] {
+      const std::scoped_lock lock(mutex);
+      require_trusted();
+      return settled(event);
+    });
+  }
+
+  /// Calls `done` until it returns true or patience runs out; the device is then given up.
+  void with_patience(const std::function<bool()>& done) {
+    try {
+      patience.until(done, "copies of device " + name);
+    } catch (const Error& error) {
+      if (error.code() == Code::kDeadline || error.code() == Code::kPeerFailed) give_up(error);
+      throw;
+    }
+  }
+  void give_up(const Error& error) {
+    const std::scoped_lock lock(trust);
+    if (!given_up) given_up = error;
+  }
+  void require_trusted() {
+    const std::scoped_lock lock(trust);
+    if (given_up) throw Error(*given_up);
+  }
+
+  /// Waits for pending copies, because their memory is about to be freed. False if they do not end.
+  bool ended() noexcept {
+    try {
+      const std::scoped_lock lock(mutex);
+      flush();
+      arrived.record(copies.ref());
+      if (arrived.done()) return true;
+      require_trusted();
+      with_patience([this] { return arrived.done(); });
+    } catch (const Error& error) {
+      return error.code() != Code::kDeadline && error.code() != Code::kPeerFailed;
+    } catch (const std::exception&) {
+      return true;  // no caller is left to tell
+    }
+    return true;
   }
 
   CudaIdentity identity;
+  std::string name;
+  CudaPatience patience;
+  std::mutex trust;
+  std::optional<Error> given_up = {};  ///< why the device was given up; needs `trust`
+  /// Every other member below is used by one thread at a time, which holds this. Lock it first.
+  std::mutex mutex;
   /// The device's own compute stream; empty if the job supplied a stream.
   std::optional<CudaStream> own;
   CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;
+  CudaEvent arrived;
+  CudaEvent scattered;  ///< the end of the latest batch of scatters
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
+  Kind kind = Kind::kGathers;  ///< of the latest copies
+  CopyParameters table = {};
   Batch open;                ///< no batch (null) or one that is not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };
 
-CudaDevice::CudaDevice(const std::string& node, int index)
-    : state_(std::make_unique<State>(node, index, std::nullopt)) {}
-CudaDevice::CudaDevice(const std::string& node, CudaStreamRef compute)
-    : state_(std::make_unique<State>(node, compute.device, compute)) {}
-CudaDevice::~CudaDevice() = default;
+namespace {
+
+/// Keeps what queued copies still use, until the process ends.
+template <class Kept>
+void keep_for_ever(std::unique_ptr<Kept> kept) {
+  static std::mutex mutex;
+  static auto* const all = new std::deque<std::unique_ptr<Kept>>;  // never freed
+  const std::scoped_lock lock(mutex);
+  all->push_back(std::move(kept));
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(const std::string& node, int index, CudaPatience patience)
+    : state_(std::make_unique<State>(node, index, std::nullopt, std::move(patience))) {}
+CudaDevice::CudaDevice(const std::string& node, CudaStreamRef compute, CudaPatience patience)
+    : state_(std::make_unique<State>(node, compute.device, compute, std::move(patience))) {}
+CudaDevice::~CudaDevice() {
+  if (!state_->ended()) keep_for_ever(std::move(state_));
+}
 
 const CudaIdentity& CudaDevice::identity() const { return state_->identity; }
 CudaStreamRef CudaDevice::compute_stream() const { return state_->compute; }
 KernelResult& CudaDevice::result() { return state_->result; }
+const CudaPatience& CudaDevice::patience() const { return state_->patience; }
 
-std::string CudaDevice::name() const {
-  return state_->identity.node + ":" + std::to_string(state_->identity.index);
+bool CudaDevice::abandoned() const {
+  const std::scoped_lock lock(state_->trust);
+  return state_->given_up.has_value();
 }
 
+std::string CudaDevice::name() const { return state_->name; }
+
 DeviceEvent CudaDevice::gather(std::span<const GatherCopy> copies) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->require_trusted();
   use_cuda_device(state_->identity.index);
-  return state_->call(copies, &State::gather);
+  return state_->call(copies, State::Kind::kGathers, &State::gather);
 }
 
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->require_trusted();
   use_cuda_device(state_->identity.index);
-  state_->flush();  // queues earlier gathers
-  const DeviceEvent event = state_->call(copies, &State::scatter);
+  return state_->call(copies, State::Kind::kScatters, &State::scatter);
+}
+
+void CudaDevice::publish() {
+  const std::scoped_lock lock(state_->mutex);
+  state_->require_trusted();
+  use_cuda_device(state_->identity.index);
   state_->flush();
-  if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute);
-  return event;
+  state_->scattered.hold_back(state_->compute);
+}
+
+void CudaDevice::reserve(std::size_t bytes) {
+  state_->require_trusted();
+  state_->pool->reserve(bytes);
 }
 
 void CudaDevice::wait(DeviceEvent event) {
-  CHECK(event.id <= state_->last_event, event.id);
   use_cuda_device(state_->identity.index);
   state_->wait(event.id);
 }
 
-StagingMemory CudaDevice::staging(std::size_t bytes) { return state_->pool->take(bytes); }
+StagingMemory CudaDevice::staging(std::size_t bytes) {
+  state_->require_trusted();
+  return state_->pool->take(bytes);
+}
 
 std::uint64_t CudaDevice::batch_bytes() const { return kBatchBytes; }
 

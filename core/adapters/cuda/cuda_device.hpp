@@ -20,24 +20,27 @@ class KernelResult;
 ///                                                  The job waits for the gather.
 ///   compute  | ...... |                 | step ...
 ///   copies            |  scatter        |          A scatter waits for the work queued on compute.
-///                                                  Work queued later waits for the scatter.
+///                                                  Work queued after publish() waits for it.
 ///
 /// Large contiguous copies are queued at once, one by one. Other copies of any shape are collected
 /// into batches, and one kernel per batch moves them directly between the device and pinned
-/// staging. A gather's batch is queued when it is full, or when the caller waits for one of its
-/// events; an event stands for its whole batch. Copies to or from memory that is not from staging()
-/// pass through the device's own pinned memory. Only one thread at a time may use a device, except
-/// that any thread may call staging().
+/// staging. A batch is queued when it is full, when the caller waits for one of its events or calls
+/// publish(), or when copies in the other direction follow; an event stands for its whole batch.
+/// Copies to or from memory that is not from staging()
+/// pass through the device's own pinned memory. Several threads may use a device.
 ///
-/// If a copy fails, the call that detects the failure throws, and so do all later calls.
+/// If a copy fails, the call that detects the failure throws, and so do all later calls. A copy
+/// runs after work of the job that may never end, such as a kernel that waits for a rank that has
+/// died. So no call waits longer than its patience allows (CudaPatience). After such a call the
+/// device is given up: all later calls throw the same error at once.
 class CudaDevice final : public Device {
  public:
   /// Throws UNSUPPORTED if there is no such device or if the program was built without CUDA.
-  CudaDevice(const std::string& node, int index);
+  CudaDevice(const std::string& node, int index, CudaPatience patience = {});
   /// Use this constructor if the job computes on its own stream `compute`, which must outlive the
   /// device. Throws the same errors as the other constructor.
-  CudaDevice(const std::string& node, CudaStreamRef compute);
-  /// Waits for pending copies.
+  CudaDevice(const std::string& node, CudaStreamRef compute, CudaPatience patience = {});
+  /// Waits for pending copies. If they do not end in time, leaves their memory allocated for ever.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -47,11 +50,17 @@ class CudaDevice final : public Device {
   CudaStreamRef compute_stream() const;
   /// Returns the object through which kernels on the compute stream return numbers to the host.
   KernelResult& result();
+  const CudaPatience& patience() const;
+  /// True if the device was given up. Its copies may still run, and freeing memory of the GPU may
+  /// block, so the process should end without that.
+  bool abandoned() const;
 
   std::string name() const override;
   DeviceEvent gather(std::span<const GatherCopy> copies) override;
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
   void wait(DeviceEvent event) override;
+  void publish() override;
+  void reserve(std::size_t bytes) override;
   StagingMemory staging(std::size_t bytes) override;
   std::uint64_t batch_bytes() const override;
 

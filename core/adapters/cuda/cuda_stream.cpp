@@ -23,10 +23,6 @@ CudaStream::~CudaStream() {
   if (ref_.handle != nullptr) cudaStreamDestroy(stream_of(ref_));
 }
 
-void CudaStream::wait() const {
-  check_cuda(cudaStreamSynchronize(stream_of(ref_)), "cudaStreamSynchronize");
-}
-
 CudaEvent::CudaEvent(int device, Kind kind) {
   use_cuda_device(device);
   cudaEvent_t made = nullptr;
@@ -47,8 +43,8 @@ void CudaEvent::hold_back(CudaStreamRef stream) const {
   check_cuda(cudaStreamWaitEvent(stream_of(stream), event_of(handle_)), "cudaStreamWaitEvent");
 }
 
-void CudaEvent::wait() const {
-  check_cuda(cudaEventSynchronize(event_of(handle_)), "cudaEventSynchronize");
+void CudaEvent::wait(const CudaPatience& patience) const {
+  patience.until([this] { return done(); }, "work on a GPU");
 }
 
 bool CudaEvent::done() const {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/adapters/cuda/cuda_patience.hpp"
+
 namespace reprise {
 
 /// A borrowed stream. Work is always queued on an explicit stream; the default stream is not used.
@@ -27,8 +29,6 @@ class CudaStream {
   ~CudaStream();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   CudaStreamRef ref() const { return ref_; }
-  /// Blocks until the work queued so far is done. Throws if any of that work failed.
-  void wait() const;
 
  private:
   CudaStreamRef ref_;
@@ -54,8 +54,9 @@ class CudaEvent {
   /// Makes `stream` wait for the point: work queued on the stream from now on starts only when the
   /// point has been reached. Does not block.
   void hold_back(CudaStreamRef stream) const;
-  /// Blocks until the point is reached. Throws if work before the point failed.
-  void wait() const;
+  /// Polls until the point is reached. Throws if work before the point failed, and as
+  /// CudaPatience::until does if the point is not reached in time. That work is then still queued.
+  void wait(const CudaPatience& patience = {}) const;
   /// True if the point has been reached. Does not block.
   bool done() const;
   /// Returns the time from `earlier` to this point. Both must have been reached and be of kind

@@ -1,14 +1,18 @@
 #include "core/adapters/cuda/kernel_result.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace reprise {
 
-KernelResult::KernelResult(int device)
-    : device_(device, kBytes), host_(device, kBytes), done_(device) {}
+KernelResult::KernelResult(int device, CudaPatience patience)
+    : device_(device, kBytes),
+      host_(device, kBytes),
+      done_(device),
+      patience_(std::move(patience)) {}
 
 void* KernelResult::begin_bytes(CudaStreamRef stream, const void* first, std::size_t size) {
-  done_.wait();  // the host memory may still be in use by an earlier begin()
+  done_.wait(patience_);  // the host memory may still be in use by an earlier begin()
   std::memcpy(host_.data(), first, size);
   copy_bytes(stream, host_.data(), device_.data(), size);
   done_.record(stream);
@@ -18,7 +22,7 @@ void* KernelResult::begin_bytes(CudaStreamRef stream, const void* first, std::si
 void KernelResult::end_bytes(CudaStreamRef stream, void* result, std::size_t size) {
   copy_bytes(stream, device_.data(), host_.data(), size);
   done_.record(stream);
-  done_.wait();
+  done_.wait(patience_);
   std::memcpy(result, host_.data(), size);
 }
 

@@ -14,7 +14,8 @@ namespace reprise {
 /// call end() before the next begin().
 class KernelResult {
  public:
-  explicit KernelResult(int device);
+  /// Waits no longer than `patience` allows.
+  explicit KernelResult(int device, CudaPatience patience = {});
 
   /// Queues a copy of the initial numbers `first` to device memory. Returns the address there.
   template <class T>
@@ -38,6 +39,7 @@ class KernelResult {
   DeviceMemory device_;
   PinnedMemory host_;
   CudaEvent done_;
+  CudaPatience patience_;
 };
 
 }  // namespace reprise

@@ -45,7 +45,7 @@ void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
 }
 
 template <class Body>
-__global__ void for_each_index(std::int64_t count, Body body) {
+__global__ void for_each_index(std::int64_t count, const __grid_constant__ Body body) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     body(i);

@@ -31,13 +31,12 @@ void use_cuda_device(int /*device*/) { no_cuda(); }
 
 CudaStream::CudaStream(int /*device*/) { no_cuda(); }
 CudaStream::~CudaStream() = default;
-void CudaStream::wait() const { no_cuda(); }
 
 CudaEvent::CudaEvent(int /*device*/, Kind /*kind*/) { no_cuda(); }
 CudaEvent::~CudaEvent() = default;
 void CudaEvent::record(CudaStreamRef /*stream*/) { no_cuda(); }
 void CudaEvent::hold_back(CudaStreamRef /*stream*/) const { no_cuda(); }
-void CudaEvent::wait() const { no_cuda(); }
+void CudaEvent::wait(const CudaPatience& /*patience*/) const { no_cuda(); }
 bool CudaEvent::done() const { no_cuda(); }
 std::uint64_t CudaEvent::ns_since(const CudaEvent& /*earlier*/) const { no_cuda(); }
 
@@ -57,16 +56,25 @@ void fill_bytes(CudaStreamRef /*stream*/, std::byte* /*target*/, std::byte /*val
 }
 
 struct CudaDevice::State {};
-CudaDevice::CudaDevice(const std::string& /*node*/, int /*index*/) { no_cuda(); }
-CudaDevice::CudaDevice(const std::string& /*node*/, CudaStreamRef /*compute*/) { no_cuda(); }
+CudaDevice::CudaDevice(const std::string& /*node*/, int /*index*/, CudaPatience /*patience*/) {
+  no_cuda();
+}
+CudaDevice::CudaDevice(const std::string& /*node*/, CudaStreamRef /*compute*/,
+                       CudaPatience /*patience*/) {
+  no_cuda();
+}
 CudaDevice::~CudaDevice() = default;
 const CudaIdentity& CudaDevice::identity() const { no_cuda(); }
 CudaStreamRef CudaDevice::compute_stream() const { no_cuda(); }
 KernelResult& CudaDevice::result() { no_cuda(); }
+const CudaPatience& CudaDevice::patience() const { no_cuda(); }
+bool CudaDevice::abandoned() const { no_cuda(); }
 std::string CudaDevice::name() const { no_cuda(); }
 DeviceEvent CudaDevice::gather(std::span<const GatherCopy> /*copies*/) { no_cuda(); }
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> /*copies*/) { no_cuda(); }
 void CudaDevice::wait(DeviceEvent /*event*/) { no_cuda(); }
+void CudaDevice::publish() { no_cuda(); }
+void CudaDevice::reserve(std::size_t /*bytes*/) { no_cuda(); }
 StagingMemory CudaDevice::staging(std::size_t /*bytes*/) { no_cuda(); }
 std::uint64_t CudaDevice::batch_bytes() const { no_cuda(); }
 
@@ -75,6 +83,9 @@ Comparison compare_on_device(CudaDevice& /*device*/, DType /*dtype*/, const std:
   no_cuda();
 }
 
-std::shared_ptr<Device> cuda_device(int /*index*/, void* /*stream*/) { no_cuda(); }
+std::shared_ptr<Device> cuda_device(int /*index*/, void* /*stream*/,
+                                    std::chrono::nanoseconds /*deadline*/) {
+  no_cuda();
+}
 
 }  // namespace reprise

@@ -12,6 +12,10 @@ constexpr std::size_t kGrain = std::size_t{64} << 10U;
 /// The factor is 2, because saves and loads request different sizes.
 constexpr std::size_t kKept = 2;
 
+std::size_t whole_grains(std::size_t bytes) {
+  return std::max<std::size_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain;
+}
+
 }  // namespace
 
 std::shared_ptr<PinnedPool> PinnedPool::create(int device) {
@@ -19,33 +23,51 @@ std::shared_ptr<PinnedPool> PinnedPool::create(int device) {
 }
 
 StagingMemory PinnedPool::take(std::size_t bytes) {
-  const std::size_t size = std::max<std::size_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain;
+  const std::size_t size = whole_grains(bytes);
   std::vector<PinnedMemory> stale;  // freed after the lock is released, because freeing is slow
   std::byte* first = nullptr;
   {
     const std::scoped_lock lock(mutex_);
-    auto found = spare(size);
-    if (found == blocks_.end()) {
+    Gap gap = gap_for(size);
+    if (gap.block == nullptr) {
       stale = make_room(size);
-      PinnedMemory memory(device_, size);
-      pinned_bytes_ += size;
-      const std::byte* const at = memory.data();
-      found = blocks_.emplace(at, Block{std::move(memory)}).first;
+      gap = {&pin(size), 0, size};
     }
-    found->second.given = true;
-    first = found->second.memory.data();
-    given_bytes_ += found->second.memory.size();
+    gap.block->given[gap.offset] = size;
+    first = gap.block->memory.data() + gap.offset;
+    given_bytes_ += size;
     given_bytes_max_ = std::max(given_bytes_max_, given_bytes_);
   }
   return {first, [pool = shared_from_this()](const std::byte* given) { pool->give_back(given); }};
 }
 
-PinnedPool::Blocks::iterator PinnedPool::spare(std::size_t bytes) {
-  auto best = blocks_.end();
-  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
-    const std::size_t size = block->second.memory.size();
-    if (block->second.given || size < bytes || size / 2 > bytes) continue;
-    if (best == blocks_.end() || size < best->second.memory.size()) best = block;
+void PinnedPool::reserve(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t size = whole_grains(bytes);
+  if (gap_for(size).block == nullptr) pin(size);
+  given_bytes_max_ = std::max(given_bytes_max_, given_bytes_ + size);
+}
+
+PinnedPool::Block& PinnedPool::pin(std::size_t bytes) {
+  PinnedMemory memory(device_, bytes);
+  pinned_bytes_ += bytes;
+  const std::byte* const at = memory.data();
+  return blocks_.emplace(at, Block{std::move(memory)}).first->second;
+}
+
+PinnedPool::Gap PinnedPool::gap_for(std::size_t bytes) {
+  Gap best;
+  const auto look_at = [&](Block& block, std::size_t begin, std::size_t end) {
+    if (end - begin < bytes || (best.block != nullptr && best.bytes <= end - begin)) return;
+    best = {&block, begin, end - begin};
+  };
+  for (auto& [first, block] : blocks_) {
+    std::size_t begin = 0;
+    for (const auto& [offset, size] : block.given) {
+      look_at(block, begin, offset);
+      begin = offset + size;
+    }
+    look_at(block, begin, block.memory.size());
   }
   return best;
 }
@@ -54,7 +76,7 @@ std::vector<PinnedMemory> PinnedPool::make_room(std::size_t bytes) {
   const std::size_t most = kKept * std::max(given_bytes_max_, given_bytes_ + bytes);
   std::vector<PinnedMemory> stale;
   for (auto block = blocks_.begin(); block != blocks_.end() && pinned_bytes_ + bytes > most;) {
-    if (block->second.given) {
+    if (!block->second.given.empty()) {
       ++block;
       continue;
     }
@@ -67,9 +89,10 @@ std::vector<PinnedMemory> PinnedPool::make_room(std::size_t bytes) {
 
 void PinnedPool::give_back(const std::byte* first) noexcept {
   const std::scoped_lock lock(mutex_);
-  Block& block = blocks_.find(first)->second;
-  given_bytes_ -= block.memory.size();
-  block.given = false;
+  Block& block = std::prev(blocks_.upper_bound(first))->second;
+  const auto part = block.given.find(static_cast<std::size_t>(first - block.memory.data()));
+  given_bytes_ -= part->second;
+  block.given.erase(part);
 }
 
 bool PinnedPool::holds(const std::byte* first, std::size_t bytes) const {
@@ -77,7 +100,13 @@ bool PinnedPool::holds(const std::byte* first, std::size_t bytes) const {
   const auto after = blocks_.upper_bound(first);
   if (after == blocks_.begin()) return false;
   const Block& block = std::prev(after)->second;
-  return block.given && first + bytes <= block.memory.data() + block.memory.size();
+  const std::byte* const begin = block.memory.data();
+  if (first >= begin + block.memory.size()) return false;
+  const auto offset = static_cast<std::size_t>(first - begin);
+  const auto next = block.given.upper_bound(offset);
+  if (next == block.given.begin()) return false;
+  const auto& [at, size] = *std::prev(next);
+  return offset + bytes <= at + size;
 }
 
 }  // namespace reprise

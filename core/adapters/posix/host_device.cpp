@@ -22,6 +22,6 @@ DeviceEvent HostDevice::scatter(std::span<const ScatterCopy> copies) {
   return {.id = ++last_event_};
 }
 
-void HostDevice::wait(DeviceEvent event) { CHECK(event.id <= last_event_, event.id); }
+void HostDevice::wait(DeviceEvent event) { CHECK(event.id <= last_event_.load(), event.id); }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #pragma once
 // Makes host memory the job's device. Copies are complete when the call returns.
 
+#include <atomic>
 #include <string>
 
 #include "reprise/device.hpp"
@@ -20,7 +21,7 @@ class HostDevice final : public Device {
 
  private:
   std::string name_;
-  std::uint64_t last_event_ = 0;
+  std::atomic<std::uint64_t> last_event_ = 0;
 };
 
 }  // namespace reprise

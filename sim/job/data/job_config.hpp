@@ -2,6 +2,7 @@
 // Defines the settings of a job on one rank, grouped by what they decide.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct TrainingSettings {
   bool random_by_dp = false;  ///< true if each rank of dp x cp has different random streams
   /// The field in which the two parameter groups of an optimizer differ.
   GroupField groups_differ_in = GroupField::kWdMult;
+  /// Called before the optimizer changes the state, so that saves in flight have copied it.
+  std::function<void()> before_update = {};
 };
 
 /// The form of a job's checkpoints.

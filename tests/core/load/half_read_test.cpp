@@ -140,6 +140,65 @@ TEST_P(HalfRead, the_same_request_of_the_older_one_alone_goes_on_and_leaves_the_
   });
 }
 
+/// A device whose memory the host can't write. Its scatters fail from number `works` on, each with
+/// its own number in the message, as after an error that a GPU does not forget.
+class FailingDevice final : public Device {
+ public:
+  FailingDevice(Device& host, int works) : host_(host), works_(works) {}
+
+  std::string name() const override { return host_.name(); }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override { return host_.gather(copies); }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    const int number = scatters_++;
+    if (number < works_) return host_.scatter(copies);
+    throw Error(Code::kInternal, "scatter " + std::to_string(number) + " failed");
+  }
+  void wait(DeviceEvent event) override { host_.wait(event); }
+
+ private:
+  Device& host_;
+  int works_;
+  int scatters_ = 0;
+};
+
+/// Keeps the details of the events.
+class Details final : public Trace {
+ public:
+  void event(const TraceEvent& event) override { text += event.detail + "\n"; }
+  std::string text;
+};
+
+TEST_P(HalfRead, a_device_that_fails_is_the_error_and_not_that_poison_fails_after_it) {
+  run_ranks(GetParam(), directory_.path(), [&](const Ports& near) {
+    FailingDevice device(near.device, 0);
+    Details trace;
+    const Ports ports{near.store, near.fabric, device, near.tasks, trace};
+    const TwoTensors job(ports, kBefore, true);
+    StateDict state = job.state;
+    const auto group = ports.fabric.communicator(Group::world(GetParam()));
+    const auto error = error_of([&] { load(ports, *group, state, {.path = "run"}); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), testing::HasSubstr("scatter 0 failed"));
+    EXPECT_THAT(trace.text, testing::HasSubstr("scatter 1 failed")) << "is noted, too";
+  });
+}
+
+TEST_P(HalfRead, damage_is_the_error_where_poison_fails_after_it) {
+  run_ranks(GetParam(), directory_.path(), [&](const Ports& near) {
+    FailingDevice device(near.device, 2);  // as many as there are tensors to read
+    const Ports ports{near.store, near.fabric, device, near.tasks, near.trace};
+    const TwoTensors job(ports, kBefore, true);
+    StateDict state = job.state;
+    LoadSettings options{.path = "run"};
+    options.checksums = LoadChecksums::kVerified;
+    const auto group = ports.fabric.communicator(Group::world(GetParam()));
+    const auto error = error_of([&] { load(ports, *group, state, options); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kChecksum) << error->what();
+    EXPECT_THAT(error->what(), testing::HasSubstr("scatter 2 failed")) << "is told by all ranks";
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, HalfRead, testing::Values(1, 2));
 
 }  // namespace

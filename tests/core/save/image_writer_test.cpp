@@ -281,6 +281,79 @@ TEST(ImageWriter, when_staging_fails_no_copy_is_under_way_into_memory_that_goes)
   EXPECT_GT(std::min(fills, settles), 5);
 }
 
+/// A source whose copies run until somebody waits for them.
+class CopyingElements final : public ContentSource {
+ public:
+  explicit CopyingElements(const std::vector<ImageItem>& items) : inner(items) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    inner.fill(item, begin, end, out);
+  }
+  std::function<void()> start() override {
+    return [this] { settle(); };
+  }
+  void settle() override {
+    ++waits;
+    if (fails) throw Error(Code::kIo, "the device is gone");
+    inner.settle();
+  }
+
+  Elements inner;
+  int waits = 0;
+  bool fails = false;
+};
+
+constexpr ImageOptions kEarly{
+    .staging_bytes_max = 1 << 20, .batch_bytes = 4096, .returns = BeginReturns::kWhenQueued};
+
+TEST(ImageWriter, returns_when_copies_are_queued_and_the_caller_waits_before_it_changes_the_data) {
+  const auto items = awkward_items();
+  test::MemoryStore store;
+  LateTasks tasks;
+  CopyingElements source(items);
+  const Bytes expected = expected_file(items, source.inner, Checksums::kCrc32);
+  ImageWriter writer(store, tasks, "f", items, kEarly);
+  writer.stage(source);
+  EXPECT_EQ(source.waits, 0);
+  writer.wait_for_copies(source);
+  EXPECT_EQ(source.waits, 1);
+  source.inner.spoil();
+  writer.finish();
+  EXPECT_EQ(store.files["f"]->content, expected);
+}
+
+TEST(ImageWriter, has_waited_for_copies_when_it_returns_if_staging_is_short) {
+  const auto items = awkward_items();
+  test::MemoryStore store;
+  LateTasks tasks;
+  CopyingElements source(items);
+  const Bytes expected = expected_file(items, source.inner, Checksums::kCrc32);
+  ImageOptions options = kEarly;
+  options.staging_bytes_max = 8192;
+  ImageWriter writer(store, tasks, "f", items, options);
+  writer.stage(source);
+  source.inner.spoil();
+  writer.finish();
+  EXPECT_EQ(store.files["f"]->content, expected);
+}
+
+TEST(ImageWriter, a_copy_that_fails_after_it_returned_fails_the_file) {
+  const auto items = awkward_items();
+  for (const bool caller_waits : {false, true}) {
+    test::MemoryStore store;
+    LateTasks tasks;
+    CopyingElements source(items);
+    ImageWriter writer(store, tasks, "f", items, kEarly);
+    writer.stage(source);
+    source.fails = true;
+    if (caller_waits) writer.wait_for_copies(source);
+    source.fails = !caller_waits;  // the caller's wait alone has seen it
+    const auto error = error_of([&] { writer.finish(); });
+    ASSERT_TRUE(error) << caller_waits;
+    EXPECT_EQ(error->message(), "the device is gone");
+  }
+}
+
 TEST(ImageWriter, two_files_in_flight_over_one_background_do_not_mix) {
   const auto items = awkward_items();
   for (const int threads : {1, 2}) {

@@ -69,4 +69,12 @@ std::size_t live_objects();
 /// they make CUDA keep a context on that device.
 std::size_t allocations_on(int device);
 
+/// Queues work on a stream (a cudaStream_t) that does not end before let_go(), as a kernel that
+/// waits for a rank that has died. A call that waits for it without end is a fault.
+void block(void* stream);
+void let_go();
+
+/// Returns how many calls allocated or freed memory since reset(), of devices and pinned.
+std::uint64_t memory_calls();
+
 }  // namespace reprise::models

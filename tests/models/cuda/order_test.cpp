@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_device.hpp"
@@ -53,8 +54,49 @@ TEST_F(WhatIsWaitedFor, by_later_work_is_every_batch_of_a_scatter) {
     copies.push_back({{staged.get() + i, {1}}, {target.data() + i, {1}}, {1}, 1});
   }
   const DeviceEvent event = device.scatter(copies);
+  device.publish();
   EXPECT_EQ(target.read(), Bytes(kCopies, std::byte{5})) << "read on the job's stream";
   device.wait(event);
+}
+
+class JobsOwnStream : public WhatIsWaitedFor {
+ protected:
+  /// Lets the job fill memory on its own stream, and gathers it by a device that the job made.
+  template <class Made>
+  static std::byte gathered(const Made& made) {
+    const CudaStream job(0);
+    const DeviceMemory state(0, kLarge);
+    const auto device = made(job.ref());
+    const StagingMemory staged = device->staging(kLarge);
+    fill_bytes(job.ref(), state.data(), std::byte{1}, kLarge);
+    const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {kLarge}, 1};
+    device->wait(device->gather({&copy, 1}));
+    CudaEvent end(0);
+    end.record(job.ref());
+    end.wait();  // before the memory is freed
+    return staged[kLarge - 1];
+  }
+};
+
+TEST_F(JobsOwnStream, is_what_a_gather_waits_for_if_the_device_was_given_it) {
+  EXPECT_EQ(gathered([](CudaStreamRef job) { return std::make_unique<CudaDevice>("node7", job); }),
+            std::byte{1});
+  EXPECT_EQ(gathered([](CudaStreamRef job) { return cuda_device(0, job.handle); }), std::byte{1});
+  EXPECT_NE(gathered([](CudaStreamRef) { return std::make_unique<CudaDevice>("node7", 0); }),
+            std::byte{1})
+      << "this model would not show a gather that does not wait";
+}
+
+TEST_F(WhatIsWaitedFor, a_gather_that_was_published_is_of_the_state_at_that_time) {
+  CudaDevice device("node7", 0);
+  const testing_gpu::OnDevice source(device, Bytes(64, std::byte{7}));
+  const auto staged = device.staging(64);
+  const DeviceEvent event = gather(device, source, staged, 64);
+  device.publish();
+  fill_bytes(device.compute_stream(), source.data(), std::byte{8}, 64);  // the job goes on
+  device.wait(event);
+  EXPECT_EQ(staged[63], std::byte{7});
+  EXPECT_EQ(source.read(), Bytes(64, std::byte{8}));
 }
 
 }  // namespace

@@ -87,6 +87,8 @@ struct Runtime {
   std::uint64_t calls = 0;
   std::set<int> broken = {};                  ///< processes all of whose calls fail
   std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
+  std::uint64_t memory_calls = 0;
+  bool blocks = true;  ///< false once let_go() was called
   std::vector<std::string> faults = {};
 };
 
@@ -221,6 +223,7 @@ cudaError_t free_memory(Allocations::Kind kind, void* memory) {
   return call([&](Runtime& one) {
     if (memory == nullptr) return cudaSuccess;
     wait_for_device(one, "a free");
+    ++one.memory_calls;
     const auto* const allocation = one.memory.at(memory);
     if (allocation != nullptr && one.queues.is_touched(allocation->first, allocation->bytes)) {
       one.fault("memory is freed that queued work uses");
@@ -234,6 +237,7 @@ cudaError_t allocate(Allocations::Kind kind, void** made, std::size_t bytes) {
   return call(
       [&](Runtime& one) {
         wait_for_device(one, "an allocation");
+        ++one.memory_calls;
         *made = one.memory.allocate(kind, current_device(one), bytes, one.settings.memory_bytes);
         return *made == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
       },
@@ -320,6 +324,24 @@ std::size_t live_objects() {
 std::size_t allocations_on(int device) {
   const std::scoped_lock lock(mutex);
   return runtime().memory.count_on(device);
+}
+
+void block(void* stream) {
+  const std::scoped_lock lock(mutex);
+  Runtime& one = runtime();
+  one.blocks = true;
+  one.add(one.queue_of(static_cast<cudaStream_t>(stream), current_device(one)),
+          {.run = {}, .waits_for = {}, .touched = {}, .held = [&one] { return one.blocks; }});
+}
+
+void let_go() {
+  const std::scoped_lock lock(mutex);
+  runtime().blocks = false;
+}
+
+std::uint64_t memory_calls() {
+  const std::scoped_lock lock(mutex);
+  return runtime().memory_calls;
 }
 
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,

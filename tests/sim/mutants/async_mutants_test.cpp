@@ -91,7 +91,9 @@ class Lives {
   void begin(TrainingJob& job, Ports& ports, SaveQueue& queue) {
     SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.image = {.staging_bytes_max = 2 * course_.batch, .batch_bytes = course_.batch};
+    options.image = {.staging_bytes_max = 2 * course_.batch,
+                     .batch_bytes = course_.batch,
+                     .returns = BeginReturns::kWhenQueued};
     queue.begin(ports, job.world_group(), job.state(), std::move(options),
                 [](const EndedSave& end) {
                   if (end.error) throw Error(*end.error);
@@ -99,16 +101,21 @@ class Lives {
   }
 
   void train_and_save(Ports& ports) {
-    TrainingJob job(config(7), ports.fabric, policies_.job);
+    SaveQueue* saves = nullptr;
+    JobConfig mine = config(7);
+    mine.training.before_update = [this, &saves] { policies_.before_update(*saves); };
+    TrainingJob job(std::move(mine), ports.fabric, policies_.job);
     SaveQueue queue(1, [this, &job](const Ports& own, std::shared_ptr<Communicator> group,
                                     const StateDict& state, SaveSettings options) {
       return begin_save(policies_, own, std::move(group), state, std::move(options),
                         [&job] { return job.iteration(); });
     });
+    saves = &queue;
     job.step();
     begin(job, ports, queue);
     queue.finalize();
     job.step();
+    if (course_.moves) policies_.before_update(queue);
     if (course_.moves) job.reallocate();
     if (course_.moves) job.step();
     begin(job, ports, queue);

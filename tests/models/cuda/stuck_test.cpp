@@ -1,0 +1,86 @@
+// Tests what the adapter does if the job's stream holds work that never ends, as a kernel that
+// waits for a rank that has died.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/adapters/cuda/cuda_device.hpp"
+#include "reprise/error.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/gpu/gpu.hpp"
+#include "tests/models/cuda/cuda_model.hpp"
+
+namespace reprise::models {
+namespace {
+
+constexpr std::int64_t kLarge = std::int64_t{1} << 20U;  // enough for a copy by itself
+
+/// Says that every rank but this one has ended.
+class AllEnded final : public PeerWatch {
+ public:
+  bool has_ended(GlobalRank /*rank*/) override { return true; }
+};
+
+class BehindWorkThatNeverEnds : public testing::Test {
+ protected:
+  void SetUp() override { reset({.schedule = Schedule::kLatest}); }
+  void TearDown() override { reset({}); }
+
+  /// Blocks the job's stream, and expects that each kind of wait ends with this code.
+  static void expect_ends(const CudaPatience& patience, Code code) {
+    CudaDevice device("node7", 0, patience);
+    const testing_gpu::OnDevice source(device, Bytes(kLarge, std::byte{7}));
+    const StagingMemory staged = device.staging(kLarge);
+    const GatherCopy copy{{source.data(), {1}}, {staged.get(), {1}}, {kLarge}, 1};
+    block(device.compute_stream().handle);
+    const auto event = device.gather({&copy, 1});
+    const auto first = contracts::error_of([&] { device.wait(event); });
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->code(), code) << first->what();
+    EXPECT_NE(std::string(first->what()).find("node7:0"), std::string::npos) << first->what();
+    EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), code) << "and from then on";
+    EXPECT_TRUE(device.abandoned());
+    EXPECT_EQ(faults(), std::vector<std::string>{});
+    let_go();  // so that the memory of this test can be freed
+  }
+};
+
+TEST_F(BehindWorkThatNeverEnds, a_gather_ends_with_the_deadline) {
+  expect_ends({.deadline_ns = 50'000'000}, Code::kDeadline);
+}
+
+TEST_F(BehindWorkThatNeverEnds, a_gather_ends_when_a_peer_has_ended) {
+  AllEnded watch;
+  CudaPatience patience;
+  patience.peers = {&watch, Group::world(2), GlobalRank{0}};
+  expect_ends(patience, Code::kPeerFailed);
+}
+
+TEST_F(BehindWorkThatNeverEnds, a_large_copy_to_memory_that_is_not_pinned_does_not_block) {
+  CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
+  const testing_gpu::OnDevice source(device, Bytes(kLarge, std::byte{7}));
+  Bytes plain(kLarge);
+  const GatherCopy copy{{source.data(), {1}}, {plain.data(), {1}}, {kLarge}, 1};
+  block(device.compute_stream().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), Code::kDeadline);
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  let_go();
+}
+
+TEST_F(BehindWorkThatNeverEnds, a_device_that_was_given_up_frees_nothing_that_copies_still_use) {
+  CudaStream job(0);
+  DeviceMemory source(0, kLarge);
+  {
+    CudaDevice device("node7", job.ref(), {.deadline_ns = 50'000'000});
+    const StagingMemory staged = device.staging(kLarge);
+    const GatherCopy copy{{source.data(), {1}}, {staged.get(), {1}}, {kLarge}, 1};
+    block(job.ref().handle);
+    const auto event = device.gather({&copy, 1});
+    EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kDeadline);
+  }
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  let_go();
+}
+
+}  // namespace
+}  // namespace reprise::models
