@@ -159,13 +159,15 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
   static constexpr std::size_t kBatch = 128 * kKiB;
 
   struct Times {
-    double begin = 0;  ///< until the job may change its state
-    double whole = 0;  ///< until the checkpoint is committed
+    double begin = 0;   ///< until the job goes on
+    double copied = 0;  ///< until it may change its state
+    double whole = 0;   ///< until the checkpoint is committed
   };
 
   /// Saves with this much staging, changes the state once the save lets it, and looks at what was
   /// stored.
-  Times save(std::uint64_t seed, std::uint64_t staging) const {
+  Times save(std::uint64_t seed, std::uint64_t staging,
+             BeginReturns returns = BeginReturns::kWhenCopied) const {
     SimStore store;
     Times times;
     const WorldOptions options = {.seed = seed,
@@ -178,9 +180,12 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
       const auto now = [&, begin = world.clock().now_ns()] {
         return static_cast<double>(world.clock().now_ns() - begin);
       };
-      const ImageOptions image = {.staging_bytes_max = staging, .batch_bytes = kBatch};
+      const ImageOptions image = {
+          .staging_bytes_max = staging, .batch_bytes = kBatch, .returns = returns};
       Save begun = Save::begin(ports, group, job.state, {.target = rated_target(), .image = image});
       times.begin = now();
+      begun.wait_for_staging();
+      times.copied = now();
       job.overwrite();
       begun.finish();
       times.whole = now();
@@ -201,6 +206,16 @@ TEST_P(SavePipeline, with_room_for_all_the_job_goes_on_once_its_state_has_passed
     EXPECT_GE(times.begin, bus());
     EXPECT_LE(times.begin, bus() * kTolerance + slot());
     EXPECT_GE(times.whole, std::max(bus(), written()));
+    EXPECT_LE(times.whole, std::max(bus(), written()) * kTolerance + slot());
+  }
+}
+
+TEST_P(SavePipeline, that_returns_when_its_copies_are_queued_lets_the_job_go_on_at_once) {
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const Times times = save(seed, 8 * kMiB, BeginReturns::kWhenQueued);
+    EXPECT_LE(times.begin, bus() * (kTolerance - 1));
+    EXPECT_GE(times.copied, bus());
+    EXPECT_LE(times.copied, bus() * kTolerance);
     EXPECT_LE(times.whole, std::max(bus(), written()) * kTolerance + slot());
   }
 }
