@@ -152,7 +152,7 @@ std::span<const Mutant> async_mutants() {
        "The same, and the background does not wait for them either: it writes what stood there "
        "before.",
        "SaveSeams::stage.order",
-       "any",
+       "a batch that is written before the job waits for its copies",
        {judged::kTornSnapshot},
        write_while_staging},
       {"staging-reused-early",
