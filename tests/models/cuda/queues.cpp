@@ -50,7 +50,7 @@ bool Queues::run_until(const Place& place) {
 void Queues::drain(int device) {
   // The list may not change while entries run: only calls of the runtime change it.
   for (const auto& queue : queues_) {
-    if (queue->device == device && !is_blocked(end_of(queue))) run_until(end_of(queue));
+    if (queue->device == device) run_until(end_of(queue));
   }
 }
 
@@ -70,7 +70,6 @@ void Queues::go_on() {
 }
 
 bool Queues::poll(const Place& place) {
-  if (is_blocked(place)) return false;
   if (!reached(place) && ++polled_ >= kPolls) run_until(place);
   if (!reached(place)) return false;
   polled_ = 0;
