@@ -134,7 +134,7 @@ TEST_F(Reuse, of_the_runtime_after_an_error_finds_no_error) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST(Stream, is_waited_for_and_its_events_tell_the_time_and_failures) {
+TEST(Stream, has_events_that_are_waited_for_and_tell_the_time_and_failures) {
   reset({.schedule = Schedule::kLatest});
   const CudaStream stream(0);
   const DeviceMemory memory(0, kBytes);
@@ -146,7 +146,7 @@ TEST(Stream, is_waited_for_and_its_events_tell_the_time_and_failures) {
   copy_bytes(stream.ref(), memory.data(), pinned.data(), kBytes);
   after.record(stream.ref());
   EXPECT_FALSE(after.done());
-  stream.wait();
+  after.wait();
   EXPECT_EQ(pinned.data()[kBytes - 1], std::byte{3});
   EXPECT_TRUE(after.done());
   EXPECT_EQ(after.ns_since(before), 1000U);
@@ -155,7 +155,7 @@ TEST(Stream, is_waited_for_and_its_events_tell_the_time_and_failures) {
   CudaEvent moved(0);
   moved = std::move(after);
   EXPECT_FALSE(moved.done());
-  stream.wait();
+  moved.wait();
   EXPECT_TRUE(moved.done());
   EXPECT_EQ(moved.ns_since(before), 1000U);
   let_fail(1);
