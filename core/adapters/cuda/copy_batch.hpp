@@ -20,7 +20,10 @@ struct CopyParameters {
   StridedCopy copies[kCopiesMax];
   std::int64_t count = 0;
 
-  REPRISE_HD void operator()(std::int64_t part) const { CopyTable{copies, count}(part); }
+  REPRISE_HD void operator()(std::int64_t part) const {
+    const CopyTable table{copies, count};
+    table(part);
+  }
 };
 static_assert(sizeof(CopyParameters) + sizeof(std::int64_t) <= 32'764);
 
