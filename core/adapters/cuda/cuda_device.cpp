@@ -221,11 +221,12 @@ struct CudaDevice::State {
     if (given_up) throw Error(*given_up);
   }
 
-  /// Waits for pending copies, because their memory is about to be freed. False if they do not end.
+  /// Waits for queued copies, because their memory is about to be freed. Copies that are not queued
+  /// yet are never made: nobody waited for them, so their memory may be gone. False if the queued
+  /// ones do not end.
   bool ended() noexcept {
     try {
       const std::scoped_lock lock(mutex);
-      flush();
       arrived.record(copies.ref());
       if (arrived.done()) return true;
       require_trusted();

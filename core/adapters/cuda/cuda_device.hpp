@@ -40,7 +40,8 @@ class CudaDevice final : public Device {
   /// Use this constructor if the job computes on its own stream `compute`, which must outlive the
   /// device. Throws the same errors as the other constructor.
   CudaDevice(const std::string& node, CudaStreamRef compute, CudaPatience patience = {});
-  /// Waits for pending copies. If they do not end in time, leaves their memory allocated for ever.
+  /// Waits for queued copies; copies that are only collected are never made. If the queued ones do
+  /// not end in time, leaves their memory allocated for ever.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;

@@ -86,8 +86,18 @@ TEST_F(Reuse, of_a_devices_memory_waits_for_its_copies) {
   const auto staged = device_->staging(kBytes);
   const ScatterCopy copy{{staged.get(), {1}}, {source_->data(), {1}}, {kBytes}, 1};
   device_->scatter({&copy, 1});
+  device_->publish();
   device_.reset();  // what it frees must not be in use
   EXPECT_EQ(faults().size(), 0U);
+}
+
+TEST_F(Reuse, of_memory_for_whose_copies_nobody_waited_is_safe_when_the_device_is_gone) {
+  Bytes plain(kBytes);
+  gather_to(plain.data());
+  source_.reset();
+  device_.reset();
+  EXPECT_EQ(faults().size(), 0U);
+  EXPECT_EQ(plain, Bytes(kBytes));
 }
 
 TEST_F(Reuse, of_staging_is_safe_after_a_call_that_failed_halfway) {
