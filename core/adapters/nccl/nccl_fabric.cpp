@@ -81,7 +81,6 @@ std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator
     idle.push_back(link->idle() ? 1 : 0);
   }
   const auto agreed = members.all_reduce(Reduce::kMin, idle);
-  links_->require_whole();
   if (agreed.front() == 0) {
     throw Error(Code::kPeerFailed, making(group) + ": the fabric of a member is broken",
                 {.rank = rank()});
