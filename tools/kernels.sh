@@ -7,7 +7,8 @@ readonly kernels_tools=build/kernels-tools
 kernels_cuobjdump=""
 kernels_find_cuobjdump() {
   local found packages=("nvidia-cuda-cuobjdump>=13.0" "nvidia-cuda-nvdisasm>=13.0")
-  if found="$(command -v cuobjdump)" && command -v nvdisasm >/dev/null; then
+  if found="$(PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v cuobjdump)" &&
+    PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvdisasm >/dev/null; then
     kernels_cuobjdump="$found"
     return
   fi

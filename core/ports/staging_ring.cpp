@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "core/base/check.hpp"
 
@@ -33,9 +34,8 @@ bool StagingRing::is_used(std::size_t begin, std::size_t end) const {
 }
 
 void StagingRing::wait_for_oldest() {
-  const Use oldest = uses_.front();
-  uses_.pop_front();
-  device_.wait(oldest.event);
+  device_.wait(uses_.front().event);
+  uses_.pop_front();  // only now: settle() waits again if that failed
 }
 
 void StagingRing::scatter(std::span<const ScatterCopy> copies) {
@@ -45,14 +45,16 @@ void StagingRing::scatter(std::span<const ScatterCopy> copies) {
 
 void StagingRing::settle() {
   std::exception_ptr first;
-  if (!uses_.empty()) device_.publish();
-  while (!uses_.empty()) {
+  const auto attempt = [&first](const auto& call) {
     try {
-      wait_for_oldest();
+      call();
     } catch (const std::exception&) {
       if (!first) first = std::current_exception();
     }
-  }
+  };
+  // Earlier copies may run even if later ones can't be queued, or if a wait fails.
+  if (!uses_.empty()) attempt([&] { device_.publish(); });
+  for (const Use& use : std::exchange(uses_, {})) attempt([&] { device_.wait(use.event); });
   if (first) std::rethrow_exception(first);
 }
 

@@ -47,8 +47,21 @@ class LeafSource final : public ContentSource {
   }
 
   void settle() override {
-    static_cast<void>(start());
-    wait_all(device_, std::exchange(started_, {}));
+    std::exception_ptr first;
+    try {
+      device_.publish();
+    } catch (const std::exception&) {
+      first = std::current_exception();
+    }
+    // Copies of earlier batches may run even if the last ones can't be queued.
+    started_.insert(started_.end(), events_.begin(), events_.end());
+    events_.clear();
+    try {
+      wait_all(device_, std::exchange(started_, {}));
+    } catch (const std::exception&) {
+      if (!first) first = std::current_exception();
+    }
+    if (first) std::rethrow_exception(first);
   }
 
   StagingMemory staging(std::size_t bytes) override { return device_.staging(bytes); }

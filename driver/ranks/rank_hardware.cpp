@@ -32,7 +32,7 @@ class GpuHardware final : public RankHardware {
  public:
   GpuHardware(const RankBase& base, int device)
       : device_(base.session.node(), device,
-                {.deadline_ns = base.deadline_ns,
+                {.deadline_ns = base.deadline_ns / 2,
                  .peers = CudaPatience::Peers{&base.watch, Group::world(base.mpi.world_size()),
                                               base.session.rank()},
                  .clock = &base.clock}),

@@ -78,9 +78,10 @@ class Device {
 /// after the work already queued on the stream. Work queued after a load runs after the load's
 /// copies to the device. The stream must outlive the device. A copy waits for that work, which may
 /// never end, such as a kernel that waits for a rank that has died: a call that waits for longer
-/// than `deadline` throws DEADLINE, and so do all later calls. Throws UNSUPPORTED if there is no
-/// such device. Needs the package component "cuda".
+/// than `deadline` throws DEADLINE, and so do all later calls. `deadline` should be shorter than
+/// JobOptions::deadline, so that the other ranks still hear of it. Throws UNSUPPORTED if there is
+/// no such device. Needs the package component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr,
-                                    std::chrono::nanoseconds deadline = std::chrono::minutes(30));
+                                    std::chrono::nanoseconds deadline = std::chrono::minutes(15));
 
 }  // namespace REPRISE_API

@@ -11,6 +11,7 @@
 #include "core/adapters/cuda/copy_batch.hpp"
 #include "core/adapters/cuda/kernel_result.hpp"
 #include "core/adapters/cuda/pinned_pool.hpp"
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "reprise/error.hpp"
 
@@ -85,11 +86,19 @@ struct CudaDevice::State {
     computed.hold_back(copies.ref());
   }
 
+  /// Queues what was collected. If that fails, drops it and remembers why, so that no later launch
+  /// writes to memory which its caller has given up. Some of the copies may then still run.
   void flush() {
-    if (!open.copies) return;
-    after_compute();
-    open.copies->queue(copies.ref());
-    if (open.kind == Kind::kScatters) scattered.record(copies.ref());
+    if (!open.copies || failed) return;
+    try {
+      after_compute();
+      open.copies->queue(copies.ref());
+      if (open.kind == Kind::kScatters) scattered.record(copies.ref());
+    } catch (const std::exception& caught) {
+      const std::scoped_lock lock(trust);
+      failed = error_from(caught);
+      return;
+    }
     queued.push_back(std::exchange(open, {}));
   }
 
@@ -158,11 +167,13 @@ struct CudaDevice::State {
   DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
     try {
       if (what != kind) flush();
+      require_trusted();
       kind = what;
       ++last_event;
       for (const auto& copy : all) {
         (this->*one)(copy);
         if (open.copies && open.copies->full()) flush();
+        require_trusted();
       }
     } catch (...) {
       drain();
@@ -172,8 +183,9 @@ struct CudaDevice::State {
   }
   void drain() noexcept {
     try {
+      require_patience();
       flush();
-      with_patience([this] { return settled(last_event); });
+      with_patience([this] { return settled(last_event) && dropped_copies_ended(); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
@@ -189,18 +201,26 @@ struct CudaDevice::State {
     return true;
   }
 
+  /// True if no copy of a batch that could not be queued whole runs any more.
+  bool dropped_copies_ended() {
+    if (!failed || !open.copies) return true;
+    arrived.record(copies.ref());
+    return arrived.done();
+  }
+
   void wait(std::uint64_t event) {
     {
       const std::scoped_lock lock(mutex);
-      require_trusted();
+      require_patience();
       CHECK(event <= last_event, event);
       if (open.copies && open.first_event <= event) flush();
     }
     with_patience([this, event] {
       const std::scoped_lock lock(mutex);
-      require_trusted();
-      return settled(event);
+      require_patience();
+      return settled(event) && dropped_copies_ended();
     });
+    require_trusted();
   }
 
   /// Calls `done` until it returns true or patience runs out; the device is then given up.
@@ -216,9 +236,16 @@ struct CudaDevice::State {
     const std::scoped_lock lock(trust);
     if (!given_up) given_up = error;
   }
-  void require_trusted() {
+  /// Throws if the device was given up: nobody waits for it any more.
+  void require_patience() {
     const std::scoped_lock lock(trust);
     if (given_up) throw Error(*given_up);
+  }
+  /// Throws if new copies can't be trusted.
+  void require_trusted() {
+    require_patience();
+    const std::scoped_lock lock(trust);
+    if (failed) throw Error(*failed);
   }
 
   /// Waits for queued copies, because their memory is about to be freed. Copies that are not queued
@@ -227,9 +254,10 @@ struct CudaDevice::State {
   bool ended() noexcept {
     try {
       const std::scoped_lock lock(mutex);
+      after_compute();  // what is freed next waits for the whole device
       arrived.record(copies.ref());
       if (arrived.done()) return true;
-      require_trusted();
+      require_patience();
       with_patience([this] { return arrived.done(); });
     } catch (const Error& error) {
       return error.code() != Code::kDeadline && error.code() != Code::kPeerFailed;
@@ -244,6 +272,7 @@ struct CudaDevice::State {
   CudaPatience patience;
   std::mutex trust;
   std::optional<Error> given_up = {};  ///< why the device was given up; needs `trust`
+  std::optional<Error> failed = {};    ///< why copies could not be queued; needs `trust`
   /// Every other member below is used by one thread at a time, which holds this. Lock it first.
   std::mutex mutex;
   /// The device's own compute stream; empty if the job supplied a stream.
@@ -315,6 +344,7 @@ void CudaDevice::publish() {
   state_->require_trusted();
   use_cuda_device(state_->identity.index);
   state_->flush();
+  state_->require_trusted();
   state_->scattered.hold_back(state_->compute);
 }
 

@@ -56,11 +56,12 @@ void fill_bytes(CudaStreamRef /*stream*/, std::byte* /*target*/, std::byte /*val
 }
 
 struct CudaDevice::State {};
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the other implementation keeps it
 CudaDevice::CudaDevice(const std::string& /*node*/, int /*index*/, CudaPatience /*patience*/) {
   no_cuda();
 }
 CudaDevice::CudaDevice(const std::string& /*node*/, CudaStreamRef /*compute*/,
-                       CudaPatience /*patience*/) {
+                       CudaPatience /*patience*/) {  // NOLINT(performance-unnecessary-value-param)
   no_cuda();
 }
 CudaDevice::~CudaDevice() = default;

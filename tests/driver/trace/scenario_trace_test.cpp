@@ -45,7 +45,7 @@ proves: A save fails, and the job goes on. Two saves are in flight.
 job: {model: gpt-tiny, layout: {dp: 2}, optimizer: {kind: adam, sharding: fully_reshardable}}
 checkpoint: {async: true, in_flight: 2}
 steps:
-  - fault: {kind: no_space, rank: 1, phase: stage}
+  - fault: {kind: no_space, rank: 1, file: payload}
   - train: 1
   - save: {fails: NO_SPACE}
   - finalize

@@ -77,6 +77,17 @@ TEST_P(TwoDevices, a_gather_and_a_scatter_are_on_their_own) {
   }
 }
 
+TEST_P(TwoDevices, a_scatter_is_published_on_its_own) {
+  const ScatterCopy scatter{{staging_.get(), {1}}, {memory_->data(), {1}}, {GetParam()}, 1};
+  std::fill_n(staging_.get(), GetParam(), std::byte{8});
+  device_->scatter({&scatter, 1});
+  use_cuda_device(0);
+  device_->publish();
+  Bytes seen(static_cast<std::size_t>(GetParam()));
+  copy_bytes(kDefault, memory_->data(), seen.data(), seen.size());
+  EXPECT_EQ(seen, Bytes(seen.size(), std::byte{8}));
+}
+
 TEST_P(TwoDevices, a_kernel_is_on_its_own) {
   fill_bytes(kDefault, memory_->data(), std::byte{7}, static_cast<std::size_t>(GetParam()));
   use_cuda_device(0);

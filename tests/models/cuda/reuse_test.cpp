@@ -83,10 +83,12 @@ TEST_F(Reuse, of_pinned_memory_waits_for_its_batch) {
 }
 
 TEST_F(Reuse, of_a_devices_memory_waits_for_its_copies) {
-  const auto staged = device_->staging(kBytes);
-  const ScatterCopy copy{{staged.get(), {1}}, {source_->data(), {1}}, {kBytes}, 1};
-  device_->scatter({&copy, 1});
-  device_->publish();
+  {
+    const auto staged = device_->staging(kBytes);
+    const ScatterCopy copy{{staged.get(), {1}}, {source_->data(), {1}}, {kBytes}, 1};
+    device_->scatter({&copy, 1});
+    device_->publish();
+  }
   device_.reset();  // what it frees must not be in use
   EXPECT_EQ(faults().size(), 0U);
 }
@@ -98,6 +100,38 @@ TEST_F(Reuse, of_memory_for_whose_copies_nobody_waited_is_safe_when_the_device_i
   device_.reset();
   EXPECT_EQ(faults().size(), 0U);
   EXPECT_EQ(plain, Bytes(kBytes));
+}
+
+TEST_F(Reuse, of_staging_is_safe_after_copies_that_could_not_be_queued) {
+  int refused = 0;  // failures after which the device takes no copies
+  bool failed = true;
+  for (std::uint64_t ahead = 1; failed; ++ahead) {
+    begin({.schedule = Schedule::kLatest});
+    const auto staged = device_->staging(kBytes);
+    const DeviceEvent event = gather_to(staged.get());
+    const auto throws = [](const auto& call) {
+      try {
+        call();
+        return false;
+      } catch (const Error&) {
+        return true;
+      }
+    };
+    let_fail(ahead);
+    failed = throws([&] { device_->wait(event); });
+    let_fail(0);
+    if (!failed) break;
+    std::fill_n(staged.get(), kBytes, std::byte{1});
+    Bytes other(kBytes);
+    if (!throws([&] { gather_to(other.data()); })) {
+      device_->wait(event);  // only a poll had failed, and the copies had been queued
+      continue;
+    }
+    ++refused;
+    EXPECT_TRUE(throws([&] { device_->wait(event); }));
+    EXPECT_EQ(Bytes(staged.get(), staged.get() + kBytes), Bytes(kBytes, std::byte{1})) << ahead;
+  }
+  EXPECT_GE(refused, 4) << "two for the order after compute, the launch, and the batch's event";
 }
 
 TEST_F(Reuse, of_staging_is_safe_after_a_call_that_failed_halfway) {

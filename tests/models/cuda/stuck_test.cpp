@@ -38,7 +38,13 @@ class BehindWorkThatNeverEnds : public testing::Test {
     ASSERT_TRUE(first);
     EXPECT_EQ(first->code(), code) << first->what();
     EXPECT_NE(std::string(first->what()).find("node7:0"), std::string::npos) << first->what();
-    EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), code) << "and from then on";
+    const ScatterCopy back{{staged.get(), {1}}, {source.data(), {1}}, {kLarge}, 1};
+    // And from then on.
+    EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), code);
+    EXPECT_EQ(contracts::code_of([&] { device.scatter({&back, 1}); }), code);
+    EXPECT_EQ(contracts::code_of([&] { device.publish(); }), code);
+    EXPECT_EQ(contracts::code_of([&] { device.reserve(kLarge); }), code);
+    EXPECT_EQ(contracts::code_of([&] { device.staging(kLarge); }), code);
     EXPECT_TRUE(device.abandoned());
     EXPECT_EQ(faults(), std::vector<std::string>{});
     let_go();  // so that the memory of this test can be freed
@@ -54,6 +60,10 @@ TEST_F(BehindWorkThatNeverEnds, a_gather_ends_when_a_peer_has_ended) {
   CudaPatience patience;
   patience.peers = {&watch, Group::world(2), GlobalRank{0}};
   expect_ends(patience, Code::kPeerFailed);
+}
+
+TEST_F(BehindWorkThatNeverEnds, a_device_needs_a_deadline) {
+  EXPECT_EQ(contracts::code_of([] { CudaDevice("node7", 0, {.deadline_ns = 0}); }), Code::kUsage);
 }
 
 TEST_F(BehindWorkThatNeverEnds, a_large_copy_to_memory_that_is_not_pinned_does_not_block) {

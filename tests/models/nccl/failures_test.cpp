@@ -116,6 +116,7 @@ TEST_F(NcclFailures, that_nccl_notices_have_their_code_on_the_rank_that_asks) {
         ASSERT_TRUE(end.errors[other]);
         EXPECT_THAT(end.errors[other]->code(), testing::AnyOf(Code::kPeerFailed, Code::kDeadline));
       }
+      EXPECT_EQ(live_communicators(), 0U) << "each rank aborts what it has";
     }
   }
 }
