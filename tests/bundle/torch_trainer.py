@@ -11,6 +11,7 @@ and Reprise must find both of its saves the same as the first trainer's. Last, R
 changed element. Prints one line for each of these, and exits with 3 if there is no torch or no device.
 """
 import argparse
+import inspect
 import os
 import pathlib
 import subprocess
@@ -26,6 +27,10 @@ try:
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 except ImportError as error:
     print(f"not run: no torch: {error}")
+    sys.exit(3)
+
+if "no_dist" not in inspect.signature(dcp.save).parameters:
+    print(f"not run: torch {torch.__version__} is too old to save without a process group")
     sys.exit(3)
 
 STEPS = 3

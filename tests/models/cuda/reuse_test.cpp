@@ -83,9 +83,11 @@ TEST_F(Reuse, of_pinned_memory_waits_for_its_batch) {
 }
 
 TEST_F(Reuse, of_a_devices_memory_waits_for_its_copies) {
+  constexpr std::int64_t kLarge = std::int64_t{512} << 10U;  // copied by itself
+  const DeviceMemory large(0, kLarge);
   {
-    const auto staged = device_->staging(kBytes);
-    const ScatterCopy copy{{staged.get(), {1}}, {source_->data(), {1}}, {kBytes}, 1};
+    const auto staged = device_->staging(kLarge);
+    const ScatterCopy copy{{staged.get(), {1}}, {large.data(), {1}}, {kLarge}, 1};
     device_->scatter({&copy, 1});
     device_->publish();
   }
