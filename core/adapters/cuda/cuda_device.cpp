@@ -254,17 +254,16 @@ struct CudaDevice::State {
   bool ended() noexcept {
     try {
       const std::scoped_lock lock(mutex);
+      use_cuda_device(identity.index);
       after_compute();  // what is freed next waits for the whole device
       arrived.record(copies.ref());
       if (arrived.done()) return true;
       require_patience();
       with_patience([this] { return arrived.done(); });
-    } catch (const Error& error) {
-      return error.code() != Code::kDeadline && error.code() != Code::kPeerFailed;
-    } catch (const std::exception&) {
-      return true;  // no caller is left to tell
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no caller is left to tell
     }
-    return true;
+    const std::scoped_lock lock(trust);
+    return !given_up;
   }
 
   CudaIdentity identity;

@@ -26,8 +26,8 @@ class KernelResult;
 /// into batches, and one kernel per batch moves them directly between the device and pinned
 /// staging. A batch is queued when it is full, when the caller waits for one of its events or calls
 /// publish(), or when copies in the other direction follow; an event stands for its whole batch.
-/// Copies to or from memory that is not from staging()
-/// pass through the device's own pinned memory. Several threads may use a device.
+/// Copies to or from memory that is not from staging() pass through the device's own pinned memory.
+/// Several threads may use a device.
 ///
 /// If a copy fails, the call that detects the failure throws, and so do all later calls. A copy
 /// runs after work of the job that may never end, such as a kernel that waits for a rank that has

@@ -88,6 +88,18 @@ TEST_P(TwoDevices, a_scatter_is_published_on_its_own) {
   EXPECT_EQ(seen, Bytes(seen.size(), std::byte{8}));
 }
 
+TEST_P(TwoDevices, the_end_of_a_device_is_on_its_own) {
+  const ScatterCopy scatter{{staging_.get(), {1}}, {memory_->data(), {1}}, {GetParam()}, 1};
+  device_->scatter({&scatter, 1});
+  device_->publish();
+  staging_.reset();
+  use_cuda_device(0);
+  device_.reset();  // frees its staging, so the copy must have ended
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  Bytes seen(static_cast<std::size_t>(GetParam()));
+  copy_bytes(kDefault, memory_->data(), seen.data(), seen.size());
+}
+
 TEST_P(TwoDevices, a_kernel_is_on_its_own) {
   fill_bytes(kDefault, memory_->data(), std::byte{7}, static_cast<std::size_t>(GetParam()));
   use_cuda_device(0);
