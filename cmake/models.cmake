@@ -17,13 +17,21 @@ endfunction()
 
 set(_models ${CMAKE_CURRENT_SOURCE_DIR}/tests/models)
 
-function(_reprise_add_model_test target schedule filter)
-  set(name ${target}_${schedule})
-  add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 --gtest_filter=${filter}
-    --gtest_output=xml:${_reports}/${name}.xml)
-  set_tests_properties(${name} PROPERTIES
-    TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-    ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+# Adds a ctest test of the program for each schedule. ONCE is a filter of tests that choose their own
+# schedule, so they run only under `latest`.
+function(_reprise_add_model_tests program once)
+  foreach(schedule eager latest random)
+    set(filter *)
+    if(NOT schedule STREQUAL "latest")
+      set(filter -${once})
+    endif()
+    set(name ${program}_${schedule})
+    add_test(NAME ${name} COMMAND ${program} --gtest_brief=1 --gtest_filter=${filter}
+      --gtest_output=xml:${_reports}/${name}.xml)
+    set_tests_properties(${name} PROPERTIES
+      TIMEOUT ${REPRISE_TEST_TIMEOUT} LABELS models WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+      ENVIRONMENT "${_environment};REPRISE_FEW=1;REPRISE_SCHEDULE=${schedule}")
+  endforeach()
 endfunction()
 
 file(GLOB _cuda_adapter CONFIGURE_DEPENDS
@@ -40,15 +48,8 @@ target_include_directories(test_models BEFORE PRIVATE ${_models}/cuda/vendor)
 target_link_libraries(test_models PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_fibers)
 target_compile_options(test_models PRIVATE -O1)
-# Tests of the model itself choose their own schedule, so they run once.
 set(_models_once CudaModel.*:WhatIsWaitedFor.*:*FailingCalls*:*TwoDevices*:OwnDevice.*:Reuse.*:Stream.*)
-foreach(schedule eager latest random)
-  set(filter *)
-  if(NOT schedule STREQUAL "latest")
-    set(filter -${_models_once})
-  endif()
-  _reprise_add_model_test(test_models ${schedule} "${filter}")
-endforeach()
+_reprise_add_model_tests(test_models "${_models_once}")
 
 file(GLOB _nccl_adapter CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/nccl/*.cpp)
 # The model runs what runs aside as a fiber.
@@ -64,13 +65,7 @@ target_link_libraries(test_models_nccl PRIVATE
   reprise_options GTest::gtest GTest::gmock reprise_core_api reprise_core_adapters_posix reprise_sim_world)
 target_compile_options(test_models_nccl PRIVATE -O1)
 set(_nccl_once NcclModel.*:*FailingNcclCalls*)
-foreach(schedule eager latest random)
-  set(filter *)
-  if(NOT schedule STREQUAL "latest")
-    set(filter -${_nccl_once})
-  endif()
-  _reprise_add_model_test(test_models_nccl ${schedule} "${filter}")
-endforeach()
+_reprise_add_model_tests(test_models_nccl "${_nccl_once}")
 
 include(removed_calls)
 reprise_removed_calls(test_models tests/models/cuda/removed_calls.tsv ${_models_once} core/adapters/cuda)

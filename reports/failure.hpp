@@ -123,8 +123,9 @@ struct Failure {
   std::string comes_from = {};  ///< whose value the loaded one really is
   std::vector<Consequence> consequences = {};
   std::uint64_t consequences_left_out = 0;  ///< number of further ones, which are not listed
-  /// Of the first life, from the one with the cause on, in which judges found something about a key
-  /// of a rank. Empty if there is none, and in reports of versions that did not write it.
+  /// Lists the keys of the first life, from the one with the cause on, in which judges found
+  /// something about a key of a rank. Empty if there is none, and in reports of versions that did
+  /// not write it.
   std::optional<WrongKeys> wrong_keys = {};
   /// Empty if no wrong tensor is known, and in reports of versions that did not write it.
   std::optional<TensorPlacement> placement = {};

@@ -86,9 +86,7 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine) {
   std::optional<Error> failed;
   std::vector<Bytes> all;
   for (auto& one : heard) {
-    if (one.error && (!failed || (is_about_a_peer(*failed) && !is_about_a_peer(*one.error)))) {
-      failed = std::move(one.error);
-    }
+    if (one.error) keep_cause(failed, *one.error);
     all.push_back(std::move(one.bytes));
   }
   if (failed) throw Error(*failed);
@@ -97,6 +95,10 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine) {
 
 bool is_about_a_peer(const Error& error) {
   return error.code() == Code::kPeerFailed || error.code() == Code::kDeadline;
+}
+
+void keep_cause(std::optional<Error>& kept, const Error& error) {
+  if (!kept || (is_about_a_peer(*kept) && !is_about_a_peer(error))) kept = error;
 }
 
 Contribution contribution_of(const std::function<Bytes()>& work) {

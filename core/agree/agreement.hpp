@@ -24,6 +24,8 @@ Contribution contribution_of(const std::function<Bytes()>& work);
 
 /// True if the error only says that another rank did not answer. The rank that failed knows more.
 bool is_about_a_peer(const Error& error);
+/// Keeps `error` if none was kept before, or if the one kept is about a peer and `error` is not.
+void keep_cause(std::optional<Error>& kept, const Error& error);
 
 /// Collective. If any ranks contribute errors, all ranks throw the error of the lowest of these
 /// group ranks. Errors about a peer count only if there is no other. The error states the global

@@ -133,9 +133,7 @@ std::uint64_t RecordExchange::bound() const {
 }
 
 void RecordExchange::note(const std::optional<Error>& error) {
-  if (error && (!failed_ || (is_about_a_peer(*failed_) && !is_about_a_peer(*error)))) {
-    failed_ = error;
-  }
+  if (error) keep_cause(failed_, *error);
 }
 
 void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)>& use) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
@@ -44,18 +45,11 @@ void StagingRing::scatter(std::span<const ScatterCopy> copies) {
 }
 
 void StagingRing::settle() {
-  std::exception_ptr first;
-  const auto attempt = [&first](const auto& call) {
-    try {
-      call();
-    } catch (const std::exception&) {
-      if (!first) first = std::current_exception();
-    }
-  };
+  FirstFailure failure;
   // Earlier copies may run even if later ones can't be queued, or if a wait fails.
-  if (!uses_.empty()) attempt([&] { device_.publish(); });
-  for (const Use& use : std::exchange(uses_, {})) attempt([&] { device_.wait(use.event); });
-  if (first) std::rethrow_exception(first);
+  if (!uses_.empty()) failure.attempt([&] { device_.publish(); });
+  for (const Use& use : std::exchange(uses_, {})) failure.attempt([&] { device_.wait(use.event); });
+  failure.rethrow();
 }
 
 }  // namespace reprise

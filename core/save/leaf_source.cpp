@@ -1,22 +1,17 @@
 #include "core/save/leaf_source.hpp"
 
-#include <exception>
 #include <utility>
+
+#include "core/base/caught.hpp"
 
 namespace reprise {
 namespace {
 
 /// Waits for all copies even if one fails, so that none is still running afterwards.
 void wait_all(Device& device, const std::vector<DeviceEvent>& events) {
-  std::exception_ptr first;
-  for (const DeviceEvent event : events) {
-    try {
-      device.wait(event);
-    } catch (const std::exception&) {
-      if (!first) first = std::current_exception();
-    }
-  }
-  if (first) std::rethrow_exception(first);
+  FirstFailure failure;
+  for (const DeviceEvent event : events) failure.attempt([&] { device.wait(event); });
+  failure.rethrow();
 }
 
 class LeafSource final : public ContentSource {
@@ -47,21 +42,13 @@ class LeafSource final : public ContentSource {
   }
 
   void settle() override {
-    std::exception_ptr first;
-    try {
-      device_.publish();
-    } catch (const std::exception&) {
-      first = std::current_exception();
-    }
+    FirstFailure failure;
+    failure.attempt([this] { device_.publish(); });
     // Copies of earlier batches may run even if the last ones can't be queued.
     started_.insert(started_.end(), events_.begin(), events_.end());
     events_.clear();
-    try {
-      wait_all(device_, std::exchange(started_, {}));
-    } catch (const std::exception&) {
-      if (!first) first = std::current_exception();
-    }
-    if (first) std::rethrow_exception(first);
+    failure.attempt([this] { wait_all(device_, std::exchange(started_, {})); });
+    failure.rethrow();
   }
 
   StagingMemory staging(std::size_t bytes) override { return device_.staging(bytes); }

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "core/format/tracker.hpp"
 #include "core/load/load.hpp"
+#include "core/ports/traced_ports.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/save_queue.hpp"
 #include "driver/judges/rank_judge.hpp"
@@ -116,12 +117,7 @@ class RankPorts {
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace, record.read_began),
         protocol_(Protocol::kLoad, watch_, broken),
-        ports_{meter_.ports().store,
-               meter_.ports().fabric,
-               meter_.ports().device,
-               meter_.ports().tasks,
-               protocol_,
-               meter_.ports().data} {}
+        ports_(traced(meter_.ports(), protocol_)) {}
 
   const Ports& ports() const { return ports_; }
   const Ports& unmetered() const { return faulty_.ports(); }

@@ -1,5 +1,6 @@
 #include "driver/lanes/saves_in_flight.hpp"
 
+#include "core/ports/traced_ports.hpp"
 #include "driver/record/protocol_trace.hpp"
 
 namespace reprise::driver {
@@ -39,12 +40,7 @@ struct SavesInFlight::OneSave {
       : meter(inner),
         trace(meter.ports(), watchers, step),
         protocol(Protocol::kSave, trace, broken),
-        ports{meter.ports().store,
-              meter.ports().fabric,
-              meter.ports().device,
-              meter.ports().tasks,
-              protocol,
-              meter.ports().data} {}
+        ports(traced(meter.ports(), protocol)) {}
 
   sim::MemoryMeter meter;
   TraceOfSave trace;

@@ -11,6 +11,7 @@
 
 #include "core/base/printable.hpp"
 #include "core/ports/clock.hpp"
+#include "core/ports/traced_ports.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -96,12 +97,7 @@ void PhaseLog::event(const TraceEvent& event) {
 LoggedPorts::LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner,
                          Clock& clock)
     : log_(options.on() ? std::make_unique<PhaseLog>(options, own, clock, inner.trace) : nullptr),
-      ports_{inner.store,
-             inner.fabric,
-             inner.device,
-             inner.tasks,
-             log_ ? static_cast<Trace&>(*log_) : inner.trace,
-             inner.data} {}
+      ports_(log_ ? traced(inner, *log_) : inner) {}
 
 void require_log_level(const std::string& level) { level_named(level); }
 

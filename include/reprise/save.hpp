@@ -23,12 +23,12 @@ enum class Checksums : std::uint8_t {
   kCrc32AndSha256,  ///< in addition, one SHA-256 per file, in a manifest (integrity.json)
 };
 
-/// When begin_save returns.
+/// Says when begin_save returns.
 enum class BeginReturns : std::uint8_t {
   kWhenCopied,  ///< the caller may change the state at once
   /// Copies of the state may still run. Call SaveInFlight::wait_for_staging before the state
   /// changes, such as before the optimizer's step; forward and backward passes overlap the copies.
-  /// Where `staging_bytes` is smaller than what the rank writes, this is as kWhenCopied.
+  /// If `staging_bytes` is smaller than what the rank writes, this is the same as kWhenCopied.
   kWhenQueued,
 };
 

@@ -32,7 +32,7 @@ struct WorldOptions {
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
   SchedulePlan schedule = {};
-  /// How long operations of store, devices and fabric take; no time, if nothing is said.
+  /// Says how long operations of store, devices and fabric take. By default they take no time.
   Rates rates = {};
   /// Records what the ranks do; null if nothing is recorded. Borrowed until run() returns.
   Recorder* recorder = nullptr;

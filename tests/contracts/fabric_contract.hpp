@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -42,6 +43,21 @@ inline void expect_members_meet(Fabric& fabric, const Group& group) {
   ASSERT_EQ(parts.size(), static_cast<std::size_t>(group.size()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     EXPECT_EQ(as_text(parts[i]), tag(group.members()[i]));
+  }
+}
+
+/// Tests every non-empty subset of the first four ranks, in two orders. Some of these groups
+/// therefore have gaps, do not begin at 0, are permuted, or have only one member.
+inline void expect_small_groups_meet(Fabric& fabric) {
+  const std::int32_t size = std::min(fabric.world_size(), 4);
+  for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
+    std::vector<GlobalRank> members;
+    for (std::int32_t rank = 0; rank < size; ++rank) {
+      if ((choice >> static_cast<unsigned>(rank) & 1U) != 0) members.push_back({rank});
+    }
+    expect_members_meet(fabric, Group(members));
+    std::reverse(members.begin(), members.end());
+    expect_members_meet(fabric, Group(members));
   }
 }
 

@@ -53,21 +53,10 @@ TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_ha
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-/// Tests every non-empty subset of the ranks, in two orders. Some of these groups therefore have
-/// gaps, do not begin at 0, are permuted, or have only one member.
 TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   SteadyClock clock;
   MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
-  const std::int32_t size = std::min(fabric.world_size(), 4);
-  for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
-    std::vector<GlobalRank> members;
-    for (std::int32_t rank = 0; rank < size; ++rank) {
-      if ((choice >> static_cast<unsigned>(rank) & 1U) != 0) members.push_back({rank});
-    }
-    expect_members_meet(fabric, Group(members));
-    std::reverse(members.begin(), members.end());
-    expect_members_meet(fabric, Group(members));
-  }
+  expect_small_groups_meet(fabric);
 }
 
 /// Reports that rank 1 has ended, as soon as `told` is true.

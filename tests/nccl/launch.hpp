@@ -1,6 +1,6 @@
 #pragma once
-// What a test needs to know about the ranks on which it runs. There are two kinds: processes of
-// mpirun (mpi_ranks.cpp), and fibers over the model of NCCL (tests/models/nccl).
+// Tells a test about the ranks on which it runs. These are processes of mpirun (mpi_ranks.cpp), or
+// fibers over the model of NCCL (tests/models/nccl).
 
 #include <cstdint>
 #include <functional>

@@ -62,7 +62,6 @@ class NcclLink {
 
   /// Gives up the NCCL communicator, which the caller must abort. Returns null if there is none.
   ncclComm_t abandon();
-  bool abandoned() const { return abandoned_; }
 
   bool idle() const { return idle_ && !abandoned_; }
   void set_idle(bool idle) { idle_ = idle; }

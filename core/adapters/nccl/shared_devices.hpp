@@ -10,8 +10,9 @@
 
 namespace reprise {
 
-/// Where a rank's device is. The index of a device among those that a process sees says nothing
-/// about which one it is: a launcher may show each rank one device, and all of them call it 0.
+/// Says where a rank's device is. The index of a device among those that a process sees says
+/// nothing about which one it is: a launcher may show each rank one device, and all of them call it
+/// 0.
 struct RankDevice {
   std::string node;
   std::string bus_id;  ///< address of the device on the node's PCI bus, which NCCL compares, too
@@ -19,7 +20,7 @@ struct RankDevice {
   friend bool operator==(const RankDevice&, const RankDevice&) = default;
 };
 
-/// How a rank presents itself to NCCL.
+/// Says how a rank presents itself to NCCL.
 struct NcclPose {
   bool own_host = false;  ///< true if another rank has the same device
   bool sockets = false;   ///< true if any ranks share a device: all ranks must use one kind of net

@@ -35,8 +35,8 @@ struct Settings {
   std::vector<std::vector<int>> visible = {};
 };
 
-/// Who calls the model, if ranks are fibers of one thread. Without it, each thread is a caller of
-/// its own, and all are one process.
+/// Tells the model who calls it, if ranks are fibers of one thread. Without it, each thread is a
+/// caller of its own, and all are one process.
 struct Callers {
   std::function<int()> process;  ///< number of the running process, from 0
   std::function<std::uint64_t()> thread;

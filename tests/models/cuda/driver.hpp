@@ -39,7 +39,8 @@ std::shared_ptr<Queue> queue_of(cudaStream_t stream);
 /// Pauses while the condition holds. Returns false and reports a deadlock if it holds for too long.
 bool wait_while(const std::function<bool()>& condition, const std::string& what);
 
-/// What makes a call of CUDA wait, besides its own queues. Each is asked for the calling process.
+/// Tells what makes a call of CUDA wait, besides its own queues. Each function is asked about the
+/// calling process.
 struct DeviceWaits {
   std::function<bool()> is_locked;    ///< true if another thread holds the driver's lock
   std::function<bool()> awaits_peer;  ///< true if a kernel on the device may wait for a peer

@@ -29,7 +29,7 @@ struct Operation {
   bool matches(const Operation& other) const;
 };
 
-/// What all members launch together: one operation, or those of one group call.
+/// A kernel that all members launch together, with one operation or those of one group call.
 struct Kernel {
   struct Part {
     std::vector<Operation> operations;

@@ -73,7 +73,7 @@ StateDict state_over(std::byte* data) {
   return state;
 }
 
-/// What a rank owns until its process ends.
+/// Holds what a rank owns until its process ends.
 struct Process {
   std::unique_ptr<Fabric> bootstrap;
   std::unique_ptr<CudaDevice> device;
@@ -95,7 +95,7 @@ bool is_the_cause(const Error& error) {
          text.find("an error of the model of NCCL") != std::string::npos;
 }
 
-/// What belonged to ranks that failed: such a process ends without freeing anything.
+/// Returns what belonged to ranks that failed. Such a process ends without freeing anything.
 std::vector<std::unique_ptr<Process>>& ended() {
   static auto* const all = new std::vector<std::unique_ptr<Process>>;  // NOLINT
   return *all;

@@ -90,6 +90,20 @@ class NcclModel : public testing::Test {
     EXPECT_FALSE(end.hang) << end.hang->what();
     for (const auto& error : end.errors) EXPECT_FALSE(error) << error->what();
   }
+  /// Runs `body` on the first of two ranks with two communicators each. The other rank has died,
+  /// and a broadcast over `member.comm` waits for it.
+  static void with_a_lost_member(const std::function<void(const Member&, ncclComm_t other)>& body) {
+    on_two([&body](ModelRank& rank, int number) {
+      const Member member(rank, 2, 1);
+      const ncclComm_t other = member.connected(2, 2);
+      ASSERT_EQ(member.settled(), ncclSuccess);
+      ASSERT_EQ(Member::settled(other), ncclSuccess);
+      if (number == 1) rank.die();
+      member.broadcast(member.comm);
+      EXPECT_EQ(member.settled(), ncclSuccess);
+      body(member, other);
+    });
+  }
   static void expect_fault(const std::string& text) {
     EXPECT_THAT(faults(), testing::Contains(testing::HasSubstr(text)));
   }
@@ -192,28 +206,12 @@ TEST_F(NcclModel, memory_of_an_operation_must_not_be_freed_and_must_be_there) {
 }
 
 TEST_F(NcclModel, an_abort_waits_for_kernels_of_other_communicators_and_holds_the_driver) {
-  on_two([](ModelRank& rank, int number) {
-    const Member member(rank, 2, 1);
-    const ncclComm_t other = member.connected(2, 2);
-    ASSERT_EQ(member.settled(), ncclSuccess);
-    ASSERT_EQ(Member::settled(other), ncclSuccess);
-    if (number == 1) rank.die();
-    member.broadcast(member.comm);
-    EXPECT_EQ(member.settled(), ncclSuccess);
-    ncclCommAbort(other);
-  });
+  with_a_lost_member([](const Member& /*member*/, ncclComm_t other) { ncclCommAbort(other); });
   expect_fault("deadlock: ncclCommAbort waits for a kernel that waits for a peer");
 }
 
 TEST_F(NcclModel, one_group_call_aborts_what_would_wait_for_each_other) {
-  on_two([](ModelRank& rank, int number) {
-    const Member member(rank, 2, 1);
-    const ncclComm_t other = member.connected(2, 2);
-    ASSERT_EQ(member.settled(), ncclSuccess);
-    ASSERT_EQ(Member::settled(other), ncclSuccess);
-    if (number == 1) rank.die();
-    member.broadcast(member.comm);
-    EXPECT_EQ(member.settled(), ncclSuccess);
+  with_a_lost_member([](const Member& member, ncclComm_t other) {
     ncclGroupStart();
     ncclCommAbort(other);
     ncclCommAbort(member.comm);

@@ -44,7 +44,7 @@ class ModelRank final : public contracts::NcclRank {
   GlobalRank rank_;
 };
 
-/// How the ranks ended.
+/// Says how the ranks ended.
 struct RanksEnd {
   std::vector<std::optional<Error>> errors;  ///< by rank; nothing for one that returned or died
   std::uint64_t ns = 0;                      ///< virtual time that it took
