@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "cuda_runtime_api.h"
+#include "tests/models/cuda/vendor/cuda_runtime_api.h"
 
 enum ncclResult_t {
   ncclSuccess = 0,
