@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/driver/trace/perfetto_reader.hpp"
+#include "tests/fixtures/perfetto_reader.hpp"
 
 namespace reprise::driver {
 namespace {

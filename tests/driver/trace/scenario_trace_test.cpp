@@ -13,7 +13,7 @@
 #include "driver/runs/run.hpp"
 #include "driver/trace/trace_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
-#include "tests/driver/trace/perfetto_reader.hpp"
+#include "tests/fixtures/perfetto_reader.hpp"
 
 namespace reprise::driver {
 namespace {
