@@ -80,7 +80,8 @@ class RunVerb final : public Verb {
         .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
         .text(record_, "--record", "DIR", "write each scenario with its result there")
         .text(trace_, "--trace", "FILE",
-              "lane sim: write what every rank did there, in virtual time, as a Perfetto trace")
+              "write what every rank did there, as a Perfetto trace: in virtual time on the lane "
+              "sim, in real time on the lanes mpi and gpu")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of --rows")
         .number(rows_, "--rows", 0, "run at most N rows of each table, drawn by the seed; 0: all")
@@ -272,11 +273,12 @@ class RunVerb final : public Verb {
     }
   }
 
-  /// Throws USAGE unless the lane has a recorder. Ranks that are processes have none.
+  /// Throws USAGE unless the ranks of the lane record what they do.
   void require_trace_of(driver::LaneKind lane) const {
-    if (trace_.empty() || lane == driver::LaneKind::kSim) return;
-    throw Error(Code::kUsage, "--trace records the virtual time of the lane sim; the lane " +
-                                  lane_ + " has processes, whose calls nobody records");
+    if (trace_.empty() || lane != driver::LaneKind::kProgram) return;
+    throw Error(Code::kUsage,
+                "--trace belongs to the lanes sim, mpi and gpu; the lane program runs other "
+                "people's programs, whose calls nobody records");
   }
 
   std::string checked_python() const {

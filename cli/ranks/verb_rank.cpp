@@ -20,7 +20,8 @@ class RankVerb final : public Verb {
         .text(task_.records, "--records", "DIR", "directory of the record")
         .text(task_.mutant, "--mutant", "NAME", "a historical defect")
         .text(task_.log.level, "--log", "LEVEL", "off, info, debug")
-        .text(task_.log.directory, "--logs", "DIR", "directory of the rank's log");
+        .text(task_.log.directory, "--logs", "DIR", "directory of the rank's log")
+        .flag(task_.trace, "--trace", "leave beside the record what the rank did");
   }
   ExitCode run(const Console& console) override {
     task_.lane = driver::lane_named(lane_);

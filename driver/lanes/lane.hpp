@@ -45,8 +45,8 @@ struct LaneOptions {
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
   /// If set, a run on the simulated lane without a mutant adds the decisions that it asks.
   std::shared_ptr<sim::SeamSet> asked_seams = {};
-  /// Receives what the ranks of each life on the simulated lane did, when the life has ended; if
-  /// null, nothing is recorded.
+  /// Receives what the ranks of each life did, when the life has ended; if null, nothing is
+  /// recorded. The lane `program` records nothing.
   std::function<void(std::size_t incarnation, sim::Recording recording)> recorded = {};
 };
 

@@ -20,6 +20,7 @@
 #include "driver/lanes/ranks_program.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/lanes/sim_lane.hpp"
+#include "driver/lanes/trace_part.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
@@ -160,6 +161,9 @@ class ProcessLane final : public Lane {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
                             " and no rank left a record: " + tail_of(log);
     }
+    if (options_.recorded) {
+      options_.recorded(incarnation, merged_parts(records.string(), record.ranks));
+    }
     keep_members(plan, record);
     return record;
   }
@@ -183,6 +187,7 @@ class ProcessLane final : public Lane {
     if (options_.log.on()) {
       words.insert(words.end(), {"--log", options_.log.level, "--logs", options_.log.directory});
     }
+    if (options_.recorded) words.emplace_back("--trace");
     return words;
   }
 

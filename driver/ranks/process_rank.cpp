@@ -22,6 +22,7 @@
 #include "driver/lanes/rank_program.hpp"
 #include "driver/ranks/rank_hardware.hpp"
 #include "driver/ranks/rank_start.hpp"
+#include "driver/ranks/rank_trace.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/asked.hpp"
@@ -119,8 +120,9 @@ class ProcessRank {
     NoTrace trace;
     TwinBook twins;
     const Ports ports{store, mpi_, hardware_->device(), tasks, trace, hardware_->data()};
-    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()}, ports,
-                             clock_);
+    if (task_.trace) record_into(ports);
+    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()},
+                             trace_ ? trace_->ports() : ports, clock_);
     run_rank(
         {.scenario = scenario_,
          .incarnation = task_.incarnation,
@@ -132,8 +134,10 @@ class ProcessRank {
          .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},
          .keep_record = [this] { keep_record(); },
          .log = logged.log(),
+         .recorder = trace_ ? &trace_->recorder() : nullptr,
          .processor = hardware_->processor()},
         record_);
+    if (trace_) trace_->ended(record_);
     leave_record(record_);
     const int code = record_.ending == Ending::kReturned ? 0 : 1;
     if (!part()) std::_Exit(code);
@@ -146,6 +150,14 @@ class ProcessRank {
     if (task.incarnation < scenario.incarnations.size()) return scenario;
     throw Error(Code::kUsage,
                 "the scenario has no incarnation " + std::to_string(task.incarnation));
+  }
+
+  /// Makes the trace, which also gets the faults that strike.
+  void record_into(const Ports& ports) {
+    trace_.emplace(task_, ports);
+    faults_.watch([this](const sim::FaultState& struck) {
+      trace_->recorder().fault(struck.spec.place.rank, name_of(struck.spec.kind), struck.where);
+    });
   }
 
   /// Copies the record, so that any thread can write the copy.
@@ -169,6 +181,7 @@ class ProcessRank {
   /// background thread, this writes the copy that keep_record() made last, because the job's thread
   /// may be changing the record itself.
   void die() {
+    if (trace_) trace_->died();
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
     record.result.rank = session_.rank().value;
@@ -224,6 +237,7 @@ class ProcessRank {
   std::shared_ptr<Communicator> parting_;
   std::unique_ptr<RankHardware> hardware_;
   std::thread::id thread_ = std::this_thread::get_id();
+  std::optional<RankTrace> trace_;  ///< empty if there is none
   RankRecord record_;
   std::mutex mutex_;  ///< guards the record's file and kept_
   RankRecord kept_;

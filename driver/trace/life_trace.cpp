@@ -97,6 +97,10 @@ class LifeTrace {
 
  private:
   using Copies = std::map<std::string, SliceTrack>;  ///< by direction: "gather", "scatter"
+  struct StoreTrack {
+    std::uint64_t uuid;
+    std::uint64_t free_ns;
+  };
 
   /// Numbers the collective calls that connect several ranks, from 1.
   static std::map<sim::Meeting, std::uint64_t> flows_of(const sim::Recording& recording) {
@@ -211,25 +215,44 @@ class LifeTrace {
     return begin;
   }
 
-  /// Each call takes effect in a switch of its own, at the end of which the rank's call ends. So
-  /// the store's slices never overlap.
+  /// In virtual time each call takes effect in a switch of its own, at the end of which the rank's
+  /// call ends. So the store's slices never overlap, and one track holds them. In real time they
+  /// take as long as the calls, and those that overlap are on further tracks.
   void add_store() {
     std::vector<const sim::Slice*> calls;
     for (const auto& slice : recording_.slices) {
       if (slice.kind == sim::SliceKind::kStore) calls.push_back(&slice);
     }
-    std::sort(calls.begin(), calls.end(),
-              [](const auto* a, const auto* b) { return a->end_ns < b->end_ns; });
-    const std::uint64_t track = add_track("store");
+    if (!recording_.real_time) {
+      std::sort(calls.begin(), calls.end(),
+                [](const auto* a, const auto* b) { return a->end_ns < b->end_ns; });
+    }
+    std::vector<StoreTrack> tracks = {{add_track("store"), 0}};
     for (const sim::Slice* call : calls) {
+      const std::uint64_t begin_ns =
+          recording_.real_time ? call->begin_ns : call->end_ns - sim::Scheduler::kSwitchNs;
+      const std::uint64_t track = store_track(tracks, begin_ns, call->end_ns);
       TrackEvent begin(event::kSliceBegin, track);
       begin.named("store", call->name)
           .note("path", call->detail)
           .note("rank", static_cast<std::uint64_t>(call->rank.value));
       if (call->bytes > 0) begin.note("bytes", call->bytes);
-      add(call->end_ns - sim::Scheduler::kSwitchNs, begin);
+      add(begin_ns, begin);
       add(call->end_ns, TrackEvent(event::kSliceEnd, track));
     }
+  }
+
+  /// Returns a track of the store that is free from `begin_ns` on, and takes it until `end_ns`.
+  std::uint64_t store_track(std::vector<StoreTrack>& tracks, std::uint64_t begin_ns,
+                            std::uint64_t end_ns) {
+    auto found = std::find_if(tracks.begin(), tracks.end(),
+                              [&](const StoreTrack& track) { return track.free_ns <= begin_ns; });
+    if (found == tracks.end()) {
+      const std::string name = "store, overlapping " + std::to_string(tracks.size());
+      found = tracks.insert(tracks.end(), {add_track(name), 0});
+    }
+    found->free_ns = end_ns;
+    return found->uuid;
   }
 
   void describe(const ProtoWriter& track) {

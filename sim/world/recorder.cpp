@@ -38,15 +38,31 @@ auto order_of(const Slice& slice) {
 
 }  // namespace
 
+void put_in_order(std::vector<Slice>& slices) {
+  std::stable_sort(slices.begin(), slices.end(),
+                   [](const Slice& a, const Slice& b) { return order_of(a) < order_of(b); });
+}
+
+void Recorder::attach(Lane lane) {
+  const std::lock_guard lock(mutex_);
+  lane_ = std::move(lane);
+}
+
+std::uint64_t Recorder::now_ns() {
+  const std::lock_guard lock(mutex_);
+  return now();
+}
+
 void Recorder::phase(GlobalRank rank, const TraceEvent& event) {
-  if (scheduler_->is_dead(rank)) return;
+  const std::lock_guard lock(mutex_);
+  if (is_dead(rank)) return;
   const auto save = save_of(rank);
   if (event.moment == Moment::kBegin) {
     close_stale(rank, event);
     const bool step = !event.detail.empty();
     begin({.kind = step ? SliceKind::kStep : SliceKind::kPhase,
            .rank = rank,
-           .fiber = scheduler_->running(),
+           .fiber = lane_.running(),
            .name = step ? event.detail : std::string(event.phase),
            .detail = step ? std::string(event.phase) : "",
            .begin_ns = now(),
@@ -72,10 +88,14 @@ void Recorder::close_stale(GlobalRank rank, const TraceEvent& event) {
   }
 }
 
-void Recorder::within(GlobalRank rank, std::optional<Step> save) { within_[rank] = save; }
+void Recorder::within(GlobalRank rank, std::optional<Step> save) {
+  const std::lock_guard lock(mutex_);
+  within_[rank] = save;
+}
 
 void Recorder::save_ended(GlobalRank rank, Step save) {
-  if (scheduler_->is_dead(rank)) return;
+  const std::lock_guard lock(mutex_);
+  if (is_dead(rank)) return;
   Open& own = open_[rank];
   for (auto open = own.begin(); open != own.end();) {
     open = is_of(open->second, save) ? close(own, open, true) : std::next(open);
@@ -88,34 +108,38 @@ std::optional<Step> Recorder::save_of(GlobalRank rank) const {
 }
 
 void Recorder::store(GlobalRank rank, const StoreCall& call) {
-  if (scheduler_->is_dead(rank)) return;
-  keep({.kind = SliceKind::kStore,
-        .rank = rank,
-        .fiber = scheduler_->running(),
-        .name = std::string(call.operation),
-        .detail = std::string(call.path),
-        .begin_ns = call.begin_ns,
-        .end_ns = now(),
-        .bytes = call.bytes});
+  const std::lock_guard lock(mutex_);
+  if (is_dead(rank)) return;
+  keep(Slice{.kind = SliceKind::kStore,
+             .rank = rank,
+             .fiber = lane_.running(),
+             .name = std::string(call.operation),
+             .detail = std::string(call.path),
+             .begin_ns = call.begin_ns,
+             .end_ns = now(),
+             .bytes = call.bytes,
+             .cut = call.failed});
 }
 
 void Recorder::copies(GlobalRank rank, const Copies& copies) {
+  const std::lock_guard lock(mutex_);
   const Transfer& passes = copies.passes;
-  if (passes.begin_ns == passes.end_ns || scheduler_->is_dead(rank)) return;
-  keep({.kind = SliceKind::kCopy,
-        .rank = rank,
-        .fiber = scheduler_->running(),
-        .name = std::string(copies.operation),
-        .detail = std::string(copies.device),
-        .begin_ns = passes.begin_ns,
-        .end_ns = passes.end_ns,
-        .bytes = copies.bytes});
+  if (passes.begin_ns == passes.end_ns || is_dead(rank)) return;
+  keep(Slice{.kind = SliceKind::kCopy,
+             .rank = rank,
+             .fiber = lane_.running(),
+             .name = std::string(copies.operation),
+             .detail = std::string(copies.device),
+             .begin_ns = passes.begin_ns,
+             .end_ns = passes.end_ns,
+             .bytes = copies.bytes});
 }
 
 std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
+  const std::lock_guard lock(mutex_);
   return begin({.kind = SliceKind::kCollective,
                 .rank = rank,
-                .fiber = scheduler_->running(),
+                .fiber = lane_.running(),
                 .name = std::string(call.operation),
                 .detail = std::string(call.group),
                 .begin_ns = call.begin_ns,
@@ -123,42 +147,52 @@ std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
 }
 
 void Recorder::join(GlobalRank rank, std::uint64_t call, Meeting meeting) {
+  const std::lock_guard lock(mutex_);
   const auto open = open_[rank].find(call);
   if (open != open_[rank].end()) open->second.meeting = meeting;
 }
 
 void Recorder::leave(GlobalRank rank, std::uint64_t call, bool failed) {
-  if (scheduler_ == nullptr || scheduler_->is_dead(rank)) return;
+  const std::lock_guard lock(mutex_);
+  if (!lane_.now_ns || is_dead(rank)) return;
   const auto open = open_[rank].find(call);
   if (open != open_[rank].end()) close(open_[rank], open, failed);
 }
 
 void Recorder::fault(GlobalRank rank, std::string_view kind, std::string_view where) {
-  if (scheduler_->is_dead(rank)) return;
-  instants_.push_back({InstantKind::kFault, rank, now(), std::string(kind), std::string(where)});
+  const std::lock_guard lock(mutex_);
+  if (is_dead(rank)) return;
+  keep(Instant{InstantKind::kFault, rank, now(), std::string(kind), std::string(where)});
 }
 
 void Recorder::died(GlobalRank rank) { ended(rank, "killed", ""); }
 
-void Recorder::ended(GlobalRank rank, std::string_view how, std::string_view why) {
+void Recorder::returned(GlobalRank rank) {
+  const std::lock_guard lock(mutex_);
   close_all(rank);
-  instants_.push_back({InstantKind::kEnd, rank, now(), std::string(how), std::string(why)});
+}
+
+void Recorder::ended(GlobalRank rank, std::string_view how, std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  close_all(rank);
+  keep(Instant{InstantKind::kEnd, rank, now(), std::string(how), std::string(why)});
 }
 
 void Recorder::finish() {
+  const std::lock_guard lock(mutex_);
   for (const auto& [rank, own] : open_) close_all(rank);
   duration_ns_ = now();
-  scheduler_ = nullptr;
+  lane_ = {};
 }
 
 Recording Recorder::take() {
+  const std::lock_guard lock(mutex_);
   Recording recording{
       .slices = {std::make_move_iterator(kept_.begin()), std::make_move_iterator(kept_.end())},
       .instants = std::move(instants_),
       .duration_ns = duration_ns_,
       .left_out = left_out_};
-  std::stable_sort(recording.slices.begin(), recording.slices.end(),
-                   [](const Slice& a, const Slice& b) { return order_of(a) < order_of(b); });
+  put_in_order(recording.slices);
   return recording;
 }
 
@@ -180,7 +214,13 @@ void Recorder::close_all(GlobalRank rank) {
   while (!own.empty()) close(own, own.begin(), true);
 }
 
+void Recorder::keep(Instant instant) {
+  if (sink_.instant) return sink_.instant(instant);
+  instants_.push_back(std::move(instant));
+}
+
 void Recorder::keep(Slice slice) {
+  if (sink_.slice) return sink_.slice(slice);
   kept_.push_back(std::move(slice));
   if (kept_.size() <= slices_max_) return;
   kept_.pop_front();

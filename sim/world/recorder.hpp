@@ -1,35 +1,57 @@
 #pragma once
 // Records what the ranks of one life do, without a trace of it in the life itself: it makes no
-// calls to ports, takes no virtual time and decides nothing, so event hashes stay the same.
+// calls to ports, takes no virtual time and decides nothing, so event hashes stay the same. Ranks
+// that are processes have a recorder each, in real time.
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/ports.hpp"
-#include "sim/fibers/scheduler.hpp"
 #include "sim/world/recording.hpp"
 #include "sim/world/resource.hpp"
 
 namespace reprise::sim {
 
-/// A World attaches its scheduler; the other calls may be made only after that. All fibers of a
-/// world share one recorder. Of a rank that is dead, nothing is recorded.
+/// Puts slices into the order of Recording::slices.
+void put_in_order(std::vector<Slice>& slices);
+
+/// A World attaches its scheduler, and a process its clock; the other calls may be made only after
+/// that. All fibers of a world share one recorder, as do all threads of a process: any thread may
+/// call it. Of a rank that is dead, nothing is recorded.
 class Recorder {
  public:
+  /// What a recorder asks the lane on which the life runs.
+  struct Lane {
+    std::function<std::uint64_t()> now_ns;
+    /// Returns the number of the fiber or thread that calls; see Slice::fiber.
+    std::function<std::size_t()> running;
+    std::function<bool(GlobalRank)> is_dead;
+  };
+  /// Gets each slice and each instant when it is over, instead of the recording.
+  struct Sink {
+    std::function<void(const Slice&)> slice;
+    std::function<void(const Instant&)> instant;
+  };
+
   /// Enough for the largest scenarios of the catalogue, and no more memory than a large job has.
   static constexpr std::size_t kSlicesMax = 200'000;
 
   /// If a life has more slices, the recording has those that ended last.
   explicit Recorder(std::size_t slices_max = kSlicesMax) : slices_max_(slices_max) {}
+  explicit Recorder(Sink sink) : slices_max_(kSlicesMax), sink_(std::move(sink)) {}
 
-  /// Borrows the scheduler until finish().
-  void attach(const Scheduler& scheduler) { scheduler_ = &scheduler; }
+  /// Asks the lane until finish().
+  void attach(Lane lane);
+  std::uint64_t now_ns();
 
   /// Takes an event of the engine's trace. A phase that fails has no end; its slice ends where the
   /// rank begins another phase of the same save, or of a load, at the end of that save, or at the
@@ -40,12 +62,13 @@ class Recorder {
   /// A save of the rank has ended, well or not.
   void save_ended(GlobalRank rank, Step save);
 
-  /// A call to the store that was made at `begin_ns` and takes effect now.
+  /// A call to the store that was made at `begin_ns` and takes effect, or fails, now.
   struct StoreCall {
     std::string_view operation;
     std::string_view path;
     std::uint64_t bytes = 0;
     std::uint64_t begin_ns = 0;
+    bool failed = false;
   };
   void store(GlobalRank rank, const StoreCall& call);
 
@@ -77,11 +100,11 @@ class Recorder {
   /// The rank dies. What it was doing ends now.
   void died(GlobalRank rank);
   /// The rank's program has returned.
-  void returned(GlobalRank rank) { close_all(rank); }
+  void returned(GlobalRank rank);
   /// The rank's life is over in another way.
   void ended(GlobalRank rank, std::string_view how, std::string_view why);
 
-  /// The life is over: ends everything that still goes on, and lets the scheduler go.
+  /// The life is over: ends everything that still goes on, and lets the lane go.
   void finish();
   /// Returns what was recorded. May be called once, after finish().
   Recording take();
@@ -95,10 +118,14 @@ class Recorder {
   void close_stale(GlobalRank rank, const TraceEvent& event);
   std::optional<Step> save_of(GlobalRank rank) const;
   void keep(Slice slice);
-  std::uint64_t now() const { return scheduler_->now_ns(); }
+  void keep(Instant instant);
+  bool is_dead(GlobalRank rank) const { return lane_.is_dead(rank); }
+  std::uint64_t now() const { return lane_.now_ns(); }
 
   std::size_t slices_max_;
-  const Scheduler* scheduler_ = nullptr;
+  Sink sink_;
+  std::mutex mutex_;  ///< guards the members below
+  Lane lane_;
   std::uint64_t begun_ = 0;
   std::uint64_t duration_ns_ = 0;
   std::map<GlobalRank, Open> open_;
@@ -113,6 +140,12 @@ class CollectivePart {
  public:
   CollectivePart(Recorder* recorder, GlobalRank rank, const Recorder::Collective& call)
       : recorder_(recorder), rank_(rank), call_(recorder ? recorder->come(rank, call) : 0) {}
+  /// The same for a rank that takes part at once.
+  CollectivePart(Recorder* recorder, GlobalRank rank, const Recorder::Collective& call,
+                 Meeting meeting)
+      : CollectivePart(recorder, rank, call) {
+    join(meeting);
+  }
   ~CollectivePart() {
     if (recorder_ == nullptr) return;
     recorder_->leave(rank_, call_, std::uncaught_exceptions() > exceptions_);

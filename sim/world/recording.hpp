@@ -1,5 +1,6 @@
 #pragma once
-// Holds what the ranks of a simulated life did, in virtual time, for traces and diagrams.
+// Holds what the ranks of a life did, for traces and diagrams: in virtual time, or, if the ranks
+// are processes, in real time.
 
 #include <compare>
 #include <cstddef>
@@ -22,7 +23,7 @@ enum class SliceKind : std::uint8_t {
 
 /// Identifies a collective call: the same for all ranks that take part in it.
 struct Meeting {
-  std::uint64_t channel = 0;   ///< number of the communicator in this life
+  std::uint64_t channel = 0;   ///< identifies the communicator in this life
   std::uint64_t sequence = 0;  ///< number of the call on that communicator
 
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
@@ -32,8 +33,8 @@ struct Meeting {
 struct Slice {
   SliceKind kind = SliceKind::kPhase;
   GlobalRank rank = {};
-  /// The fiber that did it: that of the rank itself, which has the rank's number, or that of one of
-  /// its background tasks.
+  /// The fiber or thread that did it: that of the rank itself, which has the rank's number, or that
+  /// of one of its background tasks.
   std::size_t fiber = 0;
   std::string name = {};  ///< of the phase, the step or the call
   std::string detail =
@@ -65,8 +66,9 @@ struct Instant {
 struct Recording {
   std::vector<Slice> slices;      ///< by begin; of those that begin together, the longest first
   std::vector<Instant> instants;  ///< in the order in which they happened
-  std::uint64_t duration_ns = 0;  ///< virtual time that the life took
+  std::uint64_t duration_ns = 0;  ///< time that the life took
   std::uint64_t left_out = 0;     ///< number of older slices that were dropped
+  bool real_time = false;         ///< true if calls to the store take time and may overlap
 };
 
 }  // namespace reprise::sim

@@ -100,10 +100,17 @@ struct World::State {
     CHECK(options.devices.empty() ||
               options.devices.size() == static_cast<std::size_t>(options.world_size),
           options.devices.size(), options.world_size);
-    if (options.recorder != nullptr) options.recorder->attach(shared.scheduler);
+    if (options.recorder != nullptr) attach(*options.recorder);
     for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
       seats.push_back(std::make_unique<RankSeat>(shared, options, GlobalRank{rank}));
     }
+  }
+
+  void attach(Recorder& recorder) const {
+    const Scheduler& scheduler = shared.scheduler;
+    recorder.attach({.now_ns = [&scheduler] { return scheduler.now_ns(); },
+                     .running = [&scheduler] { return scheduler.running(); },
+                     .is_dead = [&scheduler](GlobalRank rank) { return scheduler.is_dead(rank); }});
   }
 
   void ended(RankSeat& seat, const FiberEnd& end) {
