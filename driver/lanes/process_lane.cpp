@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "core/adapters/posix/posix_store.hpp"
@@ -74,25 +75,31 @@ std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::str
   return begun ? std::optional(kGraceLost) : std::nullopt;
 }
 
-/// Ends the process and everything that it started.
-void end_with_group(pid_t process) {
-  const pid_t group = ::getpgid(process);
-  if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
-  ::kill(process, SIGKILL);
-}
-
-/// Kills every process that outlived the launcher: ranks, and helper processes of the launcher.
-/// Returns their ids.
+/// Kills every process that outlived the launcher, ranks and helper processes of the launcher, and
+/// all that these started; waits until they are gone. Returns their ids.
 std::vector<std::int64_t> end_all(const std::string& records) {
   std::vector<std::int64_t> found;
+  std::set<pid_t> groups;
+  const auto is_gone = [](pid_t group) { return members_of(group).empty(); };
   for (int look = 0; look < kLooks; ++look) {
     const auto living = started_with(records);
-    if (living.empty()) break;
+    if (living.empty() && std::all_of(groups.begin(), groups.end(), is_gone)) break;
     if (look == 0) found = living;
-    for (const auto process : living) end_with_group(static_cast<pid_t>(process));
+    for (const auto process : living) {
+      const auto id = static_cast<pid_t>(process);
+      const pid_t group = ::getpgid(id);
+      if (group > 0 && group != ::getpgrp() && ::kill(-group, SIGKILL) == 0) groups.insert(group);
+      ::kill(id, SIGKILL);
+    }
     std::this_thread::sleep_for(kLanePoll);
   }
   return found;
+}
+
+std::uint64_t since_1970_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 /// Returns rulings on how the processes ended. Ranks can't write these themselves, because they
@@ -162,7 +169,7 @@ class ProcessLane final : public Lane {
                             " and no rank left a record: " + tail_of(log);
     }
     if (options_.recorded) {
-      options_.recorded(incarnation, merged_parts(records.string(), record.ranks));
+      options_.recorded(incarnation, merged_parts(records.string(), record.ranks, since_1970_ns()));
     }
     keep_members(plan, record);
     return record;

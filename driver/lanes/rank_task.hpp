@@ -16,12 +16,11 @@ struct RankTask {
   std::int32_t world = 0;          ///< number of ranks of the launch
   std::string scenario;            ///< path of the scenario file
   std::uint64_t incarnation = 0;
-  std::string store;  ///< directory of the store
-  std::string
-      records;  ///< directory of this launch: earlier lives, locks, records, parts of traces
+  std::string store;    ///< directory of the store
+  std::string records;  ///< directory of this launch: earlier lives, locks, records, traces
   std::string mutant;
   LogOptions log;
-  bool trace = false;  ///< the rank leaves its part of a trace, see trace_part.hpp
+  bool trace = false;  ///< true if the rank leaves its part of a trace (trace_part.hpp)
 };
 
 /// Name of the file in RankTask::records that describes earlier lives.

@@ -1,14 +1,12 @@
 #include "driver/lanes/trace_part.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
-#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -43,84 +41,116 @@ sim::Instant take_instant(const Json& json) {
           .detail = json.at("detail").get<std::string>()};
 }
 
-/// Adds the lines of a part. A line without its end is the one at which the rank was killed.
-void take_lines(std::string_view text, sim::Recording& recording) {
-  for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    const Json json = Json::parse(text.substr(0, end));
-    text.remove_prefix(end + 1);
-    if (json.contains("slice")) {
-      recording.slices.push_back(take_slice(json));
-    } else {
-      recording.instants.push_back(take_instant(json));
-    }
-  }
-}
-
-void take_part(const std::string& file, sim::Recording& recording) {
-  if (!std::filesystem::exists(file)) return;
-  try {
-    take_lines(text_of(file), recording);
-  } catch (const Json::exception& error) {
-    throw Error(Code::kTornFile, std::string("no part of a trace: ") + error.what(),
-                {.file = file});
-  }
-}
-
-std::string_view name_of_end(Ending ending) {
-  switch (ending) {
-    case Ending::kReturned:
-      return "returned";
-    case Ending::kFailed:
-      return "failed";
-    case Ending::kDefect:
-      return "defect";
-    case Ending::kHung:
-      return "hung";
-    case Ending::kLost:
-      return "killed";
-  }
-  return "killed";
-}
-
 struct Span {
   std::uint64_t begin_ns = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t end_ns = 0;
+
+  void widen(std::uint64_t from_ns, std::uint64_t to_ns) {
+    begin_ns = std::min(begin_ns, from_ns);
+    end_ns = std::max(end_ns, to_ns);
+  }
+  bool empty() const { return begin_ns > end_ns; }
 };
 
-/// Returns the time in which a rank, or any rank, did something.
-Span span_of(const sim::Recording& recording, std::optional<GlobalRank> rank = {}) {
-  Span span;
-  const auto widen = [&](GlobalRank of, std::uint64_t begin_ns, std::uint64_t end_ns) {
-    if (rank && of != *rank) return;
-    span = {std::min(span.begin_ns, begin_ns), std::max(span.end_ns, end_ns)};
-  };
-  for (const auto& slice : recording.slices) widen(slice.rank, slice.begin_ns, slice.end_ns);
-  for (const auto& instant : recording.instants) widen(instant.rank, instant.at_ns, instant.at_ns);
-  return span;
-}
+/// Adds one rank's file after another to a recording.
+class Merge {
+ public:
+  explicit Merge(std::size_t slices_max) : slices_max_(slices_max) {}
 
-/// Adds the end of a rank that could not tell it, after the last thing that it told.
-void add_end(const RankRecord& record, std::uint64_t begin_ns, sim::Recording& recording) {
-  const GlobalRank rank{record.result.rank};
-  const bool told = std::any_of(
-      recording.instants.begin(), recording.instants.end(), [&](const sim::Instant& instant) {
-        return instant.kind == sim::InstantKind::kEnd && instant.rank == rank;
-      });
-  if (told || record.ending == Ending::kReturned) return;
-  recording.instants.push_back({sim::InstantKind::kEnd, rank,
-                                std::max(begin_ns, span_of(recording, rank).end_ns),
-                                std::string(name_of_end(record.ending)), record.message});
-}
+  void take(const std::string& file, const RankRecord& record, std::uint64_t ended_ns) {
+    rank_ = GlobalRank{record.result.rank};
+    own_ = {};
+    open_.clear();
+    told_end_ = false;
+    read(file);
+    if (!told_end_) end(record, ended_ns);
+    if (!own_.empty()) life_.widen(own_.begin_ns, own_.end_ns);
+    drop_oldest();
+  }
 
-/// Drops the slices that ended first, if there are more than `most`.
-void drop_oldest(std::size_t most, sim::Recording& recording) {
-  auto& slices = recording.slices;
-  if (slices.size() <= most) return;
-  recording.left_out = slices.size() - most;
-  std::stable_sort(slices.begin(), slices.end(),
-                   [](const sim::Slice& a, const sim::Slice& b) { return a.end_ns < b.end_ns; });
-  slices.erase(slices.begin(), std::prev(slices.end(), static_cast<std::ptrdiff_t>(most)));
-}
+  /// Returns the whole, with times since the begin of the life.
+  sim::Recording finish() {
+    if (life_.empty()) life_ = {0, 0};
+    for (auto& slice : all_.slices) {
+      slice.begin_ns -= life_.begin_ns;
+      slice.end_ns -= life_.begin_ns;
+    }
+    for (auto& instant : all_.instants) {
+      instant.at_ns = std::max(instant.at_ns, life_.begin_ns) - life_.begin_ns;
+    }
+    std::stable_sort(
+        all_.instants.begin(), all_.instants.end(),
+        [](const sim::Instant& a, const sim::Instant& b) { return a.at_ns < b.at_ns; });
+    all_.duration_ns = life_.end_ns - life_.begin_ns;
+    sim::put_in_order(all_.slices);
+    return std::move(all_);
+  }
+
+ private:
+  void read(const std::string& file) {
+    std::ifstream in(file);
+    std::string line;
+    // A line without its end is the one at which the rank was killed.
+    for (std::size_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
+      try {
+        add(Json::parse(line));
+      } catch (const Json::exception& error) {
+        all_.instants.push_back({sim::InstantKind::kLost, rank_, own_.end_ns, "unreadable",
+                                 file + ", line " + std::to_string(number) + ": " + error.what()});
+        return;
+      }
+    }
+  }
+
+  void add(const Json& line) {
+    if (line.contains("instant")) {
+      sim::Instant instant = take_instant(line);
+      own_.widen(instant.at_ns, instant.at_ns);
+      told_end_ = told_end_ || instant.kind == sim::InstantKind::kEnd;
+      all_.instants.push_back(std::move(instant));
+    } else if (line.contains("begun")) {
+      sim::Slice slice = take_slice(line);
+      own_.widen(slice.begin_ns, slice.begin_ns);
+      open_.insert_or_assign(line.at("begun").get<std::uint64_t>(), std::move(slice));
+    } else {
+      open_.erase(line.at("over").get<std::uint64_t>());
+      sim::Slice slice = take_slice(line);
+      own_.widen(slice.begin_ns, slice.end_ns);
+      all_.slices.push_back(std::move(slice));
+    }
+  }
+
+  /// Ends a rank that could not tell its end, after the last thing that it told.
+  void end(const RankRecord& record, std::uint64_t ended_ns) {
+    if (record.ending == Ending::kReturned) return;
+    if (record.ending == Ending::kHung && !own_.empty()) own_.widen(own_.begin_ns, ended_ns);
+    for (auto& [number, slice] : open_) {
+      slice.end_ns = own_.end_ns;
+      slice.cut = true;
+      all_.slices.push_back(std::move(slice));
+    }
+    all_.instants.push_back({sim::InstantKind::kEnd, rank_, own_.end_ns,
+                             record.ending == Ending::kLost ? "killed" : name_of(record.ending),
+                             record.message});
+  }
+
+  void drop_oldest() {
+    auto& slices = all_.slices;
+    if (slices.size() <= slices_max_) return;
+    all_.left_out += slices.size() - slices_max_;
+    std::stable_sort(slices.begin(), slices.end(),
+                     [](const sim::Slice& a, const sim::Slice& b) { return a.end_ns < b.end_ns; });
+    slices.erase(slices.begin(), std::prev(slices.end(), static_cast<std::ptrdiff_t>(slices_max_)));
+  }
+
+  std::size_t slices_max_;
+  sim::Recording all_ = {.real_time = true};
+  Span life_;
+  GlobalRank rank_;
+  Span own_;                                  ///< time in which the rank did something
+  std::map<std::uint64_t, sim::Slice> open_;  ///< what the rank has begun, by number
+  bool told_end_ = false;
+};
 
 }  // namespace
 
@@ -128,17 +158,21 @@ std::string trace_part_file(const std::string& records, std::int32_t rank) {
   return records + "/rank" + std::to_string(rank) + ".trace";
 }
 
-void TracePart::add(const sim::Slice& slice) {
-  Json json = {{"slice", slice.kind}, {"rank", slice.rank.value}, {"thread", slice.fiber},
-               {"name", slice.name},  {"detail", slice.detail},   {"begin", slice.begin_ns},
-               {"end", slice.end_ns}, {"bytes", slice.bytes},     {"items", slice.items},
-               {"cut", slice.cut}};
+TracePart::TracePart(const std::string& file) : out_(file) {
+  if (!out_) throw Error(Code::kIo, "can't be made: it is for the trace", {.file = file});
+}
+
+void TracePart::add(const char* state, std::uint64_t number, const sim::Slice& slice) {
+  Json json = {{state, number},           {"slice", slice.kind}, {"rank", slice.rank.value},
+               {"thread", slice.fiber},   {"name", slice.name},  {"detail", slice.detail},
+               {"begin", slice.begin_ns}, {"end", slice.end_ns}, {"bytes", slice.bytes},
+               {"items", slice.items},    {"cut", slice.cut}};
   if (slice.save) json["save"] = slice.save->value;
   if (slice.meeting) {
     json["channel"] = slice.meeting->channel;
     json["call"] = slice.meeting->sequence;
   }
-  // A path may have bytes that are no text.
+  // A path may have bytes that are not UTF-8.
   write(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -154,23 +188,12 @@ void TracePart::add(const sim::Instant& instant) {
 void TracePart::write(const std::string& line) { out_ << line << '\n' << std::flush; }
 
 sim::Recording merged_parts(const std::string& records, const std::vector<RankRecord>& ranks,
-                            std::size_t slices_max) {
-  sim::Recording recording{.real_time = true};
-  for (const auto& rank : ranks) take_part(trace_part_file(records, rank.result.rank), recording);
-  const Span life = span_of(recording);
-  if (life.begin_ns > life.end_ns) return recording;
-  for (const auto& rank : ranks) add_end(rank, life.begin_ns, recording);
-  for (auto& slice : recording.slices) {
-    slice.begin_ns -= life.begin_ns;
-    slice.end_ns -= life.begin_ns;
+                            std::uint64_t ended_ns, std::size_t slices_max) {
+  Merge merge(slices_max);
+  for (const auto& rank : ranks) {
+    merge.take(trace_part_file(records, rank.result.rank), rank, ended_ns);
   }
-  for (auto& instant : recording.instants) instant.at_ns -= life.begin_ns;
-  std::stable_sort(recording.instants.begin(), recording.instants.end(),
-                   [](const sim::Instant& a, const sim::Instant& b) { return a.at_ns < b.at_ns; });
-  recording.duration_ns = life.end_ns - life.begin_ns;
-  drop_oldest(slices_max, recording);
-  sim::put_in_order(recording.slices);
-  return recording;
+  return merge.finish();
 }
 
 }  // namespace reprise::driver

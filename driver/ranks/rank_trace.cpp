@@ -10,7 +10,10 @@ RankTrace::RankTrace(const RankTask& task, const Ports& inner)
       part_(trace_part_file(task.records, rank_.value)),
       threads_{{std::this_thread::get_id(), static_cast<std::size_t>(rank_.value)}},
       recorder_(sim::Recorder::Sink{
-          .slice = [this](const sim::Slice& slice) { part_.add(slice); },
+          .begun = [this](std::uint64_t number,
+                          const sim::Slice& slice) { part_.begin(number, slice); },
+          .slice = [this](std::uint64_t number,
+                          const sim::Slice& slice) { part_.add(number, slice); },
           .instant = [this](const sim::Instant& instant) { part_.add(instant); }}),
       store_(inner.store, recorder_, rank_),
       fabric_("fabric", inner.fabric, recorder_),
@@ -26,7 +29,7 @@ RankTrace::RankTrace(const RankTask& task, const Ports& inner)
 
 void RankTrace::ended(const RankRecord& record) {
   if (record.ending == Ending::kReturned) return recorder_.returned(rank_);
-  over(record.ending == Ending::kDefect ? "defect" : "failed", record.message);
+  over(name_of(record.ending), record.message);
 }
 
 void RankTrace::over(std::string_view how, std::string_view why) {
@@ -43,7 +46,8 @@ std::uint64_t RankTrace::time() {
   return last_ns_;
 }
 
-/// Returns the number of this thread: the rank's for its own, a greater one than any for others.
+/// Returns the number of this thread: the rank's number for the rank's own thread, and numbers
+/// above those of all ranks for others.
 std::size_t RankTrace::thread(std::size_t first_of_others) {
   return threads_.try_emplace(std::this_thread::get_id(), first_of_others + threads_.size())
       .first->second;

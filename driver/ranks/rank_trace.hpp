@@ -18,6 +18,7 @@
 
 namespace reprise::driver {
 
+/// Wraps the ports of this rank, so that the calls to them are recorded until the rank ends.
 class RankTrace {
  public:
   /// Borrows the ports. The calling thread is the rank's own.

@@ -6,7 +6,7 @@
 namespace reprise::driver {
 namespace {
 
-/// A call, from here to the end of the scope.
+/// Records a call from here to the end of the scope.
 class Call {
  public:
   Call(const RecordedStore::Seat& seat, std::string_view operation, std::string path,

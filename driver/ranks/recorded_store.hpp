@@ -28,6 +28,7 @@ class RecordedStore final : public PassingStore {
   void sync_directory(const std::string& directory) override;
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
 
+  /// Tells the recorder whose calls these are.
   struct Seat {
     sim::Recorder& recorder;
     GlobalRank rank;

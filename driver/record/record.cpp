@@ -18,13 +18,6 @@ constexpr std::array kEndings = {
     std::pair{Ending::kDefect, "defect"}, std::pair{Ending::kHung, "hung"},
     std::pair{Ending::kLost, "lost"}};
 
-std::string name_of(Ending ending) {
-  for (const auto& [known, name] : kEndings) {
-    if (known == ending) return name;
-  }
-  return "lost";
-}
-
 Ending ending_named(const std::string& name) {
   for (const auto& [ending, known] : kEndings) {
     if (name == known) return ending;
@@ -117,6 +110,13 @@ reports::FirstDifference take_first(const Json& json) {
 }
 
 }  // namespace
+
+std::string name_of(Ending ending) {
+  for (const auto& [known, name] : kEndings) {
+    if (known == ending) return name;
+  }
+  return "lost";
+}
 
 std::string to_json(const Past& past) {
   std::vector<sim::FaultState> faults;

@@ -25,6 +25,8 @@ enum class Ending : std::uint8_t {
   kHung,    ///< never ended
   kLost,    ///< was killed, or left no record
 };
+/// Returns the name that the record has, such as "hung".
+std::string name_of(Ending ending);
 
 /// A finding as text. Findings about elements that differ have a separate type.
 struct RulingText {

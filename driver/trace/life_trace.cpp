@@ -237,6 +237,7 @@ class LifeTrace {
           .note("path", call->detail)
           .note("rank", static_cast<std::uint64_t>(call->rank.value));
       if (call->bytes > 0) begin.note("bytes", call->bytes);
+      if (call->cut) begin.mark("cut");
       add(begin_ns, begin);
       add(call->end_ns, TrackEvent(event::kSliceEnd, track));
     }

@@ -5,7 +5,8 @@
 //     track "rank 0 = tp0 ep0"      phases, their steps, collectives, calls to the store; faults
 //     track "rank 1 = tp1 ep0"      as instants. A flow connects the ranks of a collective.
 //     ...
-//     track "store"                 the same calls to the store as the store sees them
+//     track "store"                 the same calls to the store as the store sees them; in real
+//                                   time those that overlap are on "store, overlapping 1" and so on
 //
 // In a world with rates, the copies of rank 0 over its bus are on "rank 0 = tp0 ep0, gather" and
 // "..., scatter".

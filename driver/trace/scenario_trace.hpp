@@ -13,7 +13,7 @@ namespace reprise::driver {
 
 class ScenarioTrace {
  public:
-  /// Virtual time between two lives in the trace.
+  /// Time between two lives in the trace. It is not that between real lives.
   static constexpr std::uint64_t kBetweenLivesNs = 100'000;
 
   /// `first_number` is the number of the scenario's first life in the whole trace; the others have

@@ -76,15 +76,16 @@ void Recorder::phase(GlobalRank rank, const TraceEvent& event) {
   if (open == own.end()) return;
   open->second.bytes = event.bytes;
   open->second.items = event.items;
-  close(own, open, false);
+  close(own, open, false, now());
 }
 
 void Recorder::close_stale(GlobalRank rank, const TraceEvent& event) {
   const auto save = save_of(rank);
+  const std::uint64_t end_ns = now();  // the same for all, so that a step stays within its phase
   Open& own = open_[rank];
   for (auto open = own.begin(); open != own.end();) {
     const bool stale = is_of(open->second, save) && has_failed_before(open->second, event);
-    open = stale ? close(own, open, true) : std::next(open);
+    open = stale ? close(own, open, true, end_ns) : std::next(open);
   }
 }
 
@@ -96,9 +97,10 @@ void Recorder::within(GlobalRank rank, std::optional<Step> save) {
 void Recorder::save_ended(GlobalRank rank, Step save) {
   const std::lock_guard lock(mutex_);
   if (is_dead(rank)) return;
+  const std::uint64_t end_ns = now();
   Open& own = open_[rank];
   for (auto open = own.begin(); open != own.end();) {
-    open = is_of(open->second, save) ? close(own, open, true) : std::next(open);
+    open = is_of(open->second, save) ? close(own, open, true, end_ns) : std::next(open);
   }
 }
 
@@ -110,29 +112,29 @@ std::optional<Step> Recorder::save_of(GlobalRank rank) const {
 void Recorder::store(GlobalRank rank, const StoreCall& call) {
   const std::lock_guard lock(mutex_);
   if (is_dead(rank)) return;
-  keep(Slice{.kind = SliceKind::kStore,
-             .rank = rank,
-             .fiber = lane_.running(),
-             .name = std::string(call.operation),
-             .detail = std::string(call.path),
-             .begin_ns = call.begin_ns,
-             .end_ns = now(),
-             .bytes = call.bytes,
-             .cut = call.failed});
+  keep(0, {.kind = SliceKind::kStore,
+           .rank = rank,
+           .fiber = lane_.running(),
+           .name = std::string(call.operation),
+           .detail = std::string(call.path),
+           .begin_ns = call.begin_ns,
+           .end_ns = now(),
+           .bytes = call.bytes,
+           .cut = call.failed});
 }
 
 void Recorder::copies(GlobalRank rank, const Copies& copies) {
   const std::lock_guard lock(mutex_);
   const Transfer& passes = copies.passes;
   if (passes.begin_ns == passes.end_ns || is_dead(rank)) return;
-  keep(Slice{.kind = SliceKind::kCopy,
-             .rank = rank,
-             .fiber = lane_.running(),
-             .name = std::string(copies.operation),
-             .detail = std::string(copies.device),
-             .begin_ns = passes.begin_ns,
-             .end_ns = passes.end_ns,
-             .bytes = copies.bytes});
+  keep(0, {.kind = SliceKind::kCopy,
+           .rank = rank,
+           .fiber = lane_.running(),
+           .name = std::string(copies.operation),
+           .detail = std::string(copies.device),
+           .begin_ns = passes.begin_ns,
+           .end_ns = passes.end_ns,
+           .bytes = copies.bytes});
 }
 
 std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
@@ -149,14 +151,16 @@ std::uint64_t Recorder::come(GlobalRank rank, const Collective& call) {
 void Recorder::join(GlobalRank rank, std::uint64_t call, Meeting meeting) {
   const std::lock_guard lock(mutex_);
   const auto open = open_[rank].find(call);
-  if (open != open_[rank].end()) open->second.meeting = meeting;
+  if (open == open_[rank].end()) return;
+  open->second.meeting = meeting;
+  if (sink_.begun) sink_.begun(call, open->second);
 }
 
 void Recorder::leave(GlobalRank rank, std::uint64_t call, bool failed) {
   const std::lock_guard lock(mutex_);
   if (!lane_.now_ns || is_dead(rank)) return;
   const auto open = open_[rank].find(call);
-  if (open != open_[rank].end()) close(open_[rank], open, failed);
+  if (open != open_[rank].end()) close(open_[rank], open, failed, now());
 }
 
 void Recorder::fault(GlobalRank rank, std::string_view kind, std::string_view where) {
@@ -197,21 +201,24 @@ Recording Recorder::take() {
 }
 
 std::uint64_t Recorder::begin(Slice slice) {
-  Open& own = open_[slice.rank];
-  own.emplace(++begun_, std::move(slice));
+  ++begun_;
+  if (sink_.begun) sink_.begun(begun_, slice);
+  open_[slice.rank].emplace(begun_, std::move(slice));
   return begun_;
 }
 
-Recorder::Open::iterator Recorder::close(Open& own, Open::iterator open, bool cut) {
-  open->second.end_ns = now();
+Recorder::Open::iterator Recorder::close(Open& own, Open::iterator open, bool cut,
+                                         std::uint64_t end_ns) {
+  open->second.end_ns = end_ns;
   open->second.cut = cut;
-  keep(std::move(open->second));
+  keep(open->first, std::move(open->second));
   return own.erase(open);
 }
 
 void Recorder::close_all(GlobalRank rank) {
+  const std::uint64_t end_ns = now();
   Open& own = open_[rank];
-  while (!own.empty()) close(own, own.begin(), true);
+  while (!own.empty()) close(own, own.begin(), true, end_ns);
 }
 
 void Recorder::keep(Instant instant) {
@@ -219,8 +226,8 @@ void Recorder::keep(Instant instant) {
   instants_.push_back(std::move(instant));
 }
 
-void Recorder::keep(Slice slice) {
-  if (sink_.slice) return sink_.slice(slice);
+void Recorder::keep(std::uint64_t number, Slice slice) {
+  if (sink_.slice) return sink_.slice(number, slice);
   kept_.push_back(std::move(slice));
   if (kept_.size() <= slices_max_) return;
   kept_.pop_front();

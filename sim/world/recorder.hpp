@@ -36,9 +36,12 @@ class Recorder {
     std::function<std::size_t()> running;
     std::function<bool(GlobalRank)> is_dead;
   };
-  /// Gets each slice and each instant when it is over, instead of the recording.
+  /// Gets each slice and each instant when it is over, instead of the recording. A slice that goes
+  /// on for a while also comes when it begins, with a number that is its own and not 0, and comes
+  /// again with this number when it is over. Calls to the store and copies come once, with 0.
   struct Sink {
-    std::function<void(const Slice&)> slice;
+    std::function<void(std::uint64_t number, const Slice&)> begun;
+    std::function<void(std::uint64_t number, const Slice&)> slice;
     std::function<void(const Instant&)> instant;
   };
 
@@ -113,11 +116,11 @@ class Recorder {
   using Open = std::map<std::uint64_t, Slice>;  // by number, so in the order of their begins
 
   std::uint64_t begin(Slice slice);
-  Open::iterator close(Open& own, Open::iterator open, bool cut);
+  Open::iterator close(Open& own, Open::iterator open, bool cut, std::uint64_t end_ns);
   void close_all(GlobalRank rank);
   void close_stale(GlobalRank rank, const TraceEvent& event);
   std::optional<Step> save_of(GlobalRank rank) const;
-  void keep(Slice slice);
+  void keep(std::uint64_t number, Slice slice);
   void keep(Instant instant);
   bool is_dead(GlobalRank rank) const { return lane_.is_dead(rank); }
   std::uint64_t now() const { return lane_.now_ns(); }

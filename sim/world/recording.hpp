@@ -43,15 +43,18 @@ struct Slice {
   std::uint64_t end_ns = 0;
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
-  std::optional<Step> save = {};        ///< step of the save to which a phase belongs
-  std::optional<Meeting> meeting = {};  ///< empty if the rank did not take part in the call
-  /// True if it did not end by itself: the phase failed, or the rank died or hung in it.
+  std::optional<Step> save = {};  ///< step of the save to which a phase belongs
+  /// Empty if the rank did not take part in the call. In real time nobody can tell, so each call
+  /// has one.
+  std::optional<Meeting> meeting = {};
+  /// True if it did not end well: the phase or the call failed, or the rank died or hung in it.
   bool cut = false;
 };
 
 enum class InstantKind : std::uint8_t {
   kFault,  ///< a planned fault struck
   kEnd,    ///< the rank's life ended, and not by returning
+  kLost,   ///< what the rank recorded from here on can't be read
 };
 
 /// Something that happened to a rank.

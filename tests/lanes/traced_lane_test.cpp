@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -27,6 +28,7 @@ using test::ReadTrace;
 
 constexpr GlobalRank kFirst{0};
 constexpr GlobalRank kSecond{1};
+constexpr std::uint64_t kEndedNs = 1'000'009'000;  // when the launcher ended
 
 /// Runs one row of a scenario in which rank 0 dies in its commit.
 ReadTrace trace_of_a_crash() {
@@ -226,28 +228,29 @@ void write_parts(const std::string& records) {
                    .begin_ns = 1'000'000'200,
                    .end_ns = 1'000'000'300,
                    .meeting = sim::Meeting{~std::uint64_t{0}, 2}};
-  second.add(slice);
+  second.add(1, slice);
   slice.rank = kFirst;
   slice.fiber = 0;
   slice.begin_ns = 1'000'000'100;
-  first.add(slice);
+  first.add(1, slice);
   first.add(sim::Instant{sim::InstantKind::kFault, kFirst, 1'000'000'350, "crash", "commit"});
-  second.add(sim::Slice{.kind = sim::SliceKind::kStore,
-                        .rank = kSecond,
-                        .fiber = 3,
-                        .name = "write",
-                        .detail = "a/\xff",
-                        .begin_ns = 1'000'000'400,
-                        .end_ns = 1'000'000'500,
-                        .bytes = 7,
-                        .cut = true});
+  second.add(0, {.kind = sim::SliceKind::kStore,
+                 .rank = kSecond,
+                 .fiber = 3,
+                 .name = "write",
+                 .detail = "a/\xff",
+                 .begin_ns = 1'000'000'400,
+                 .end_ns = 1'000'000'500,
+                 .bytes = 7,
+                 .cut = true});
 }
 
 TEST(TracePart, parts_come_back_as_one_recording_that_begins_at_0) {
   const TemporaryDirectory records;
   write_parts(records.path());
   const auto recording = merged_parts(
-      records.path(), {record_of(kFirst, Ending::kLost), record_of(kSecond, Ending::kReturned)});
+      records.path(), {record_of(kFirst, Ending::kLost), record_of(kSecond, Ending::kReturned)},
+      kEndedNs);
   EXPECT_TRUE(recording.real_time);
   EXPECT_EQ(recording.duration_ns, 400U);
   ASSERT_EQ(recording.slices.size(), 3U);
@@ -269,22 +272,82 @@ TEST(TracePart, parts_come_back_as_one_recording_that_begins_at_0) {
   EXPECT_EQ(recording.instants[1].at_ns, 250U);
 }
 
-TEST(TracePart, a_line_that_is_cut_off_is_left_out_and_a_damaged_one_is_an_error) {
+TEST(TracePart, a_line_that_is_cut_off_is_left_out_and_what_follows_a_damaged_one_is_too) {
   const TemporaryDirectory records;
   write_parts(records.path());
-  const std::vector<RankRecord> ranks = {record_of(kFirst, Ending::kHung),
+  const std::vector<RankRecord> ranks = {record_of(kFirst, Ending::kReturned),
                                          record_of(kSecond, Ending::kReturned)};
-  std::ofstream(trace_part_file(records.path(), 1), std::ios::app) << R"({"slice":3,"ra)";
-  const auto recording = merged_parts(records.path(), ranks);
-  EXPECT_EQ(recording.slices.size(), 3U);
-  EXPECT_EQ(recording.instants.back().name, "hung");
-  std::ofstream(trace_part_file(records.path(), 1), std::ios::app) << '\n';
+  std::ofstream(trace_part_file(records.path(), 1), std::ios::app) << R"({"over":0,"ra)";
+  const auto whole = merged_parts(records.path(), ranks, kEndedNs);
+  EXPECT_EQ(whole.slices.size(), 3U);
+  EXPECT_EQ(whole.instants.size(), 1U);
+  std::ofstream(trace_part_file(records.path(), 1), std::ios::app) << "\n{\"instant\":0}\n";
+  const auto damaged = merged_parts(records.path(), ranks, kEndedNs);
+  EXPECT_EQ(damaged.slices.size(), 3U);
+  ASSERT_EQ(damaged.instants.size(), 2U);
+  const sim::Instant& lost = damaged.instants.back();
+  EXPECT_EQ(lost.kind, sim::InstantKind::kLost);
+  EXPECT_EQ(lost.rank, kSecond);
+  EXPECT_EQ(lost.at_ns, 400U);
+  EXPECT_THAT(lost.detail, testing::HasSubstr("rank1.trace, line 3"));
+}
+
+TEST(TracePart, a_rank_that_hangs_is_in_what_it_has_begun_until_the_launcher_has_ended) {
+  for (const Ending ending : {Ending::kHung, Ending::kLost}) {
+    const TemporaryDirectory records;
+    write_parts(records.path());
+    {
+      TracePart part(trace_part_file(records.path(), 2));
+      sim::Slice slice{
+          .rank = GlobalRank{2}, .fiber = 2, .name = "commit", .begin_ns = 1'000'000'150};
+      part.begin(1, slice);
+      slice = {.kind = sim::SliceKind::kCollective,
+               .rank = GlobalRank{2},
+               .fiber = 2,
+               .name = "barrier",
+               .begin_ns = 1'000'000'160};
+      part.begin(2, slice);
+      slice.meeting = sim::Meeting{4, 7};
+      part.begin(2, slice);
+      slice.name = "stat";
+      part.begin(3, slice);
+      slice.end_ns = 1'000'000'170;
+      part.add(3, slice);
+    }
+    const auto recording =
+        merged_parts(records.path(),
+                     {record_of(kFirst, Ending::kReturned), record_of(kSecond, Ending::kReturned),
+                      record_of(GlobalRank{2}, ending)},
+                     kEndedNs);
+    const bool hung = ending == Ending::kHung;
+    const std::uint64_t end_ns = hung ? kEndedNs - 1'000'000'100 : 70;
+    EXPECT_EQ(recording.duration_ns, hung ? end_ns : 400U);
+    std::map<std::string, sim::Slice> own;
+    for (const auto& slice : recording.slices) {
+      if (slice.rank == GlobalRank{2}) own.emplace(slice.name, slice);
+    }
+    ASSERT_EQ(own.size(), 3U);
+    for (const char* name : {"commit", "barrier"}) {
+      EXPECT_EQ(own.at(name).end_ns, end_ns) << name;
+      EXPECT_TRUE(own.at(name).cut) << name;
+    }
+    EXPECT_TRUE(own.at("barrier").meeting.has_value());
+    EXPECT_EQ(own.at("stat").end_ns, 70U);
+    EXPECT_FALSE(own.at("stat").cut);
+    const auto end = std::find_if(recording.instants.begin(), recording.instants.end(),
+                                  [](const auto& one) { return one.rank == GlobalRank{2}; });
+    ASSERT_NE(end, recording.instants.end());
+    EXPECT_EQ(end->name, hung ? "hung" : "killed");
+    EXPECT_EQ(end->at_ns, end_ns);
+  }
+}
+
+TEST(TracePart, that_cant_be_made_is_an_error) {
   try {
-    merged_parts(records.path(), ranks);
-    FAIL() << "a damaged line was read";
+    const TracePart part("/no/such/directory/rank0.trace");
+    FAIL() << "it was made";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::kTornFile);
-    EXPECT_THAT(error.what(), testing::HasSubstr("rank1.trace"));
+    EXPECT_EQ(error.code(), Code::kIo);
   }
 }
 
@@ -295,14 +358,18 @@ TEST(TracePart, the_slices_that_ended_first_are_left_out_and_a_rank_without_a_pa
       merged_parts(records.path(),
                    {record_of(kFirst, Ending::kReturned), record_of(kSecond, Ending::kReturned),
                     record_of(GlobalRank{2}, Ending::kReturned)},
-                   1);
+                   kEndedNs, 1);
   ASSERT_EQ(recording.slices.size(), 1U);
   EXPECT_EQ(recording.slices[0].name, "write");
   EXPECT_EQ(recording.left_out, 2U);
   const TemporaryDirectory empty;
-  const auto nothing = merged_parts(empty.path(), {record_of(kFirst, Ending::kReturned)});
+  const auto nothing = merged_parts(
+      empty.path(), {record_of(kFirst, Ending::kReturned), record_of(kSecond, Ending::kFailed)},
+      kEndedNs);
   EXPECT_TRUE(nothing.slices.empty());
   EXPECT_EQ(nothing.duration_ns, 0U);
+  ASSERT_EQ(nothing.instants.size(), 1U);
+  EXPECT_EQ(nothing.instants[0].name, "failed") << "a rank that failed before it did anything";
 }
 
 }  // namespace

@@ -310,5 +310,39 @@ TEST(Recorder, keeps_the_slices_that_ended_last_and_counts_the_others) {
   EXPECT_EQ(recorded.recording.slices.back().detail, "99");
 }
 
+/// Records what one rank does in a time that passes with each look at the clock, as real time does.
+std::vector<Slice> recorded_in_real_time(const std::function<void(Recorder&)>& life) {
+  std::vector<Slice> slices;
+  Recorder recorder(
+      Recorder::Sink{.begun = [](std::uint64_t, const Slice&) {},
+                     .slice = [&](std::uint64_t, const Slice& slice) { slices.push_back(slice); },
+                     .instant = [](const Instant&) {}});
+  std::uint64_t time = 0;
+  recorder.attach({.now_ns = [&time] { return ++time; },
+                   .running = [] { return std::size_t{0}; },
+                   .is_dead = [](GlobalRank) { return false; }});
+  recorder.within({0}, Step{4});
+  recorder.phase({0}, {.phase = "commit", .moment = Moment::kBegin});
+  recorder.phase({0}, {.phase = "commit", .detail = "tracker", .moment = Moment::kBegin});
+  life(recorder);
+  return slices;
+}
+
+TEST(Recorder, what_ends_together_ends_at_one_time_so_a_step_stays_within_its_phase) {
+  const std::vector<std::pair<std::string, std::function<void(Recorder&)>>> ends = {
+      {"death", [](Recorder& recorder) { recorder.died({0}); }},
+      {"the end of the save", [](Recorder& recorder) { recorder.save_ended({0}, Step{4}); }},
+      {"a phase that follows", [](Recorder& recorder) {
+         recorder.phase({0}, {.phase = "plan", .moment = Moment::kBegin});
+       }}};
+  for (const auto& [what, end] : ends) {
+    SCOPED_TRACE(what);
+    const auto slices = recorded_in_real_time(end);
+    ASSERT_EQ(slices.size(), 2U);
+    EXPECT_EQ(slices[0].end_ns, slices[1].end_ns);
+    EXPECT_TRUE(slices[0].cut && slices[1].cut);
+  }
+}
+
 }  // namespace
 }  // namespace reprise::sim
