@@ -13,6 +13,7 @@
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
+#include "core/state/garbled_text.hpp"
 
 namespace reprise {
 namespace {
@@ -290,6 +291,7 @@ CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
 }
 
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target) {
+  require_utf8(Value(target.directory), "the checkpoint's path");
   const auto parent = parent_path(target.directory);
   return {
       {"make_root", [&store, parent] { make_durable_directory(store, parent); }},

@@ -11,6 +11,7 @@
 #include "core/base/print.hpp"
 #include "core/save/plan_fit.hpp"
 #include "core/save/seed_plan.hpp"
+#include "core/state/garbled_text.hpp"
 #include "core/state/module_key.hpp"
 
 namespace reprise {
@@ -135,6 +136,7 @@ class Planner {
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_sound(memory());
+      require_utf8(state_);
       save_.offered.structure = structure_of(state_, self());
       Bytes wire;
       append_le(wire, save_.offered.structure.signature);
@@ -244,7 +246,10 @@ class Planner {
   }
 
   std::vector<Bytes> gather_offers() {
-    return agree_on(group_, [this] { return encode(offer()); });
+    return agree_on(group_, [this] {
+      if (cache_ == nullptr) require_utf8(state_);  // otherwise the claims have done that
+      return encode(offer());
+    });
   }
 
   std::vector<Bytes> gather_remembered() {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/print.hpp"
+#include "core/base/utf8.hpp"
 #include "driver/language/catalogue.hpp"
 #include "driver/language/scenario_checkpoint.hpp"
 #include "driver/language/scenario_job.hpp"
@@ -271,7 +272,16 @@ std::vector<Scenario> read_table(const YAML::Node& root, const Source& source) {
   return scenarios;
 }
 
+/// Refuses a file whose name can't be the name of a run: checkpoints and reports hold UTF-8 alone.
+void require_file_name(const std::string& file) {
+  if (is_utf8(name_of_file(file))) return;
+  throw MistakeError({file, -1, -1,
+                      "the file's name is not UTF-8, and its scenario would be called by it; "
+                      "rename the file"});
+}
+
 std::vector<Scenario> read_root(const YAML::Node& root, const Source& source) {
+  require_file_name(source.file);
   Bindings none{.mistakes = source.mistakes};
   const bool table = YamlMap(root, source.file, "the scenario", &none).has("each");
   if (table) return read_table(root, source);

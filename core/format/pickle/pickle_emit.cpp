@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/utf8.hpp"
 #include "core/format/pickle/pickle_names.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::pickle {
+namespace {
+
+constexpr std::size_t kGarbledShown = 100;  ///< bytes of a refused text that its message shows
+
+}  // namespace
 
 Emitter::Emitter(Protocol protocol) : protocol_(protocol) {
   op('\x80');
@@ -63,6 +69,10 @@ void Emitter::floating(double value) {
 }
 
 void Emitter::text(std::string_view value) {
+  if (!is_utf8(value)) {
+    throw Error(Code::kUnsupported, "a pickle holds no text that is not UTF-8, such as '" +
+                                        std::string(value.substr(0, kGarbledShown)) + "'");
+  }
   if (protocol_ == Protocol::kFour && value.size() <= 0xff) {
     op('\x8c');
     append_le(out_, static_cast<std::uint8_t>(value.size()));

@@ -32,6 +32,7 @@ class Emitter {
   /// Writes LONG1 or LONG4; `digits` are in two's complement.
   void big_integer(ByteSpan digits);
   void floating(double value);
+  /// Throws UNSUPPORTED if the text is not UTF-8, because nobody could read it again.
   void text(std::string_view value);
   /// Writes a bytes object. Protocol 2 has no opcode for it, so it is written as a call of
   /// `_codecs.encode(str, 'latin1')`, or of `bytes()` if the object is empty.

@@ -41,7 +41,4 @@ class Input {
   std::size_t opcode_at_ = 0;
 };
 
-/// True if the bytes are valid UTF-8. Surrogates are allowed, because Python's pickler writes them.
-bool is_utf8(ByteSpan text);
-
 }  // namespace reprise::pickle

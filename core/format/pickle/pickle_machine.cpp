@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/base/utf8.hpp"
 #include "core/format/pickle/pickle_globals.hpp"
 #include "core/format/pickle/pickle_input.hpp"
 #include "core/format/pickle/pickle_opcodes.hpp"
@@ -346,7 +347,7 @@ void PickleMachine::integer(ByteSpan digits) {
 void PickleMachine::span_of(Kind kind, std::uint64_t length) {
   const std::size_t position = input_.position();
   const ByteSpan bytes = input_.skip(length);
-  if (kind == Kind::kText && !is_utf8(bytes)) {
+  if (kind == Kind::kText && !is_utf8(as_text(bytes))) {
     input_.fail(Code::kTornFile, "a string in the pickle is not UTF-8: garbled");
   }
   push(graph_.add_span(kind, position, bytes.size()));

@@ -14,7 +14,7 @@ namespace reprise {
 /// Returns the `data.pkl` of a bytes item or of common.pt. Appends the payload of the i-th
 /// TensorValue (depth first, in written order) to `storages`; the caller stores it as record
 /// `data/<i>`. The spans point into `value`. `storages` may be null if the value contains no
-/// tensor.
+/// tensor. Throws UNSUPPORTED if a text in `value` is not UTF-8.
 Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages);
 
 /// Returns the `data.pkl` of a tensor item, exactly as torch writes it for a contiguous CPU tensor

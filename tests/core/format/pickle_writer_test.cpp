@@ -9,6 +9,7 @@
 
 #include "core/format/pickle/pickle_reader.hpp"
 #include "core/format/zip/archive.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 
@@ -330,6 +331,15 @@ TEST(PickleReader, the_rerun_machines_objects_are_interpreted) {
   const std::string shown = to_string(read.value, 100000);
   EXPECT_NE(shown.find("Caller"), std::string::npos) << shown;
   EXPECT_NE(shown.find("RerunMode"), std::string::npos) << shown;
+}
+
+TEST(PickleWriter, refuses_text_that_its_reader_would_not_take) {
+  for (const std::string& text : {std::string("a\xff"), std::string(100, '\x80')}) {
+    const auto error = contracts::error_of([&] { encode_value(Dict{{"name", text}}, nullptr); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kUnsupported);
+  }
+  EXPECT_EQ(written_and_read("\xed\xa0\x80"), Value("\xed\xa0\x80"));  // a surrogate
 }
 
 }  // namespace
