@@ -45,7 +45,7 @@ reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
   if (map.has("exhaustive")) {
     for (const auto& item : map.items("exhaustive")) read_space(item, map.file(), lane);
   }
-  static_cast<void>(map.node("exhaustive"));  // marks the key as known
+  map.know("exhaustive");
   map.refuse_unknown();
   if (map.keys().empty()) {
     map.fail(node,
@@ -125,9 +125,7 @@ reports::KnownFailure read_known_failure(const YAML::Node& item, const std::stri
 
 ReleasePolicy read_policy(const std::string& file) {
   YamlMap root(driver::load_yaml(driver::read_yaml_text(file), file), file, "the policy");
-  for (const char* key : {"lanes", "known_failures"}) {
-    static_cast<void>(root.node(key));  // marks the key as known
-  }
+  for (const char* key : {"lanes", "known_failures"}) root.know(key);
   root.refuse_unknown();
   ReleasePolicy policy;
   if (root.has("known_failures")) {

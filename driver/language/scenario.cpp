@@ -24,6 +24,8 @@ constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}
                                std::pair{LaneKind::kGpu, std::string_view{"gpu"}},
                                std::pair{LaneKind::kProgram, std::string_view{"program"}}};
 
+constexpr std::array<std::string_view, 1> kOpponents = {"uninterrupted"};
+constexpr std::array<std::string_view, 2> kOwning = {"all", "some"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
 
 void read_refusal(YamlMap& expect, Expectation& expected) {
@@ -45,7 +47,7 @@ void read_outcomes(YamlMap& expect, Expectation& expected) {
 }
 
 void read_rates(YamlMap rates, Expectation& expected) {
-  for (const auto& step : rates.keys()) {
+  rates.attempt_each(rates.keys(), [&](const std::string& step) {
     const auto number = rates.number(step);
     const bool counts = !step.empty() &&
                         step.find_first_not_of("0123456789") == std::string::npos &&
@@ -55,7 +57,7 @@ void read_rates(YamlMap rates, Expectation& expected) {
                  "wants learning rates by step under 'learning_rates': {4: 0.01}");
     }
     expected.rates[std::stoll(step)] = *number;
-  }
+  });
 }
 
 /// Reads expectations about reruns, caches and faults.
@@ -69,44 +71,37 @@ void read_findings(YamlMap& expect, Expectation& expected) {
     expected.replans = static_cast<std::uint64_t>(*replans);
   }
   if (expect.has("skipped")) expected.skipped = expect.integers("skipped");
-  static_cast<void>(expect.node("skipped"));
+  expect.know("skipped");
   expected.log = expect.texts("log");
   expected.silent = expect.texts("silent");
   expected.empty_ranks = expect.integer_in("empty_ranks", 0, kRankMax);
   if (expect.has("learning_rates")) read_rates(expect.map("learning_rates"), expected);
-  static_cast<void>(expect.node("learning_rates"));
+  expect.know("learning_rates");
 }
 
-void read_comparison(YamlMap& expect) {
+void read_delta(YamlMap& expect) {
   const auto delta = expect.number("max_delta");
-  const auto against = expect.text("against");
-  if (delta && *delta != 0) {
-    expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
-  }
-  if (against && *against != "uninterrupted") {
-    expect.fail(expect.node("against"), "can compare only with: uninterrupted");
-  }
+  if (!delta || *delta == 0) return;
+  expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
 }
 
 void read_counts(YamlMap& expect, Expectation& expected) {
   if (const auto least = expect.integer_in("elements_at_least", 1, INT64_MAX)) {
     expected.elements_least = static_cast<std::uint64_t>(*least);
   }
-  if (const auto owns = expect.text("ranks_own")) {
-    if (*owns != "all" && *owns != "some") {
-      expect.fail(expect.node("ranks_own"), "wants ranks_own: all, or some");
-    }
+  if (const auto owns = expect.word("ranks_own", kOwning)) {
     expected.every_rank_owns = *owns == "all";
   }
 }
 
 void read_expect(YamlMap expect, Scenario& scenario) {
   Expectation& expected = scenario.expect;
-  expect.attempt([&] { read_comparison(expect); });
+  expect.attempt([&] { read_delta(expect); });
+  expect.word("against", kOpponents);
   expect.attempt([&] { read_refusal(expect, expected); });
-  expect.attempt([&] { read_outcomes(expect, expected); });
+  read_outcomes(expect, expected);
   expect.attempt([&] { read_findings(expect, expected); });
-  expect.attempt([&] { read_counts(expect, expected); });
+  read_counts(expect, expected);
   expect.refuse_unknown();
 }
 
@@ -129,39 +124,35 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
 RecordedDifference read_difference(YamlMap map) {
   RecordedDifference difference;
   difference.rank = static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
-  difference.key = map.required("key");
-  for (const auto& item : map.items("index")) {
-    std::int64_t index = 0;
-    if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, index)) {
-      map.fail(item, "wants whole numbers under 'index'");
-    }
-    difference.index.push_back(index);
-  }
-  difference.saved = map.required("saved");
-  difference.loaded = map.required("loaded");
+  map.attempt([&] { difference.key = map.required("key"); });
+  map.attempt([&] { map.required_node("index"); });
+  difference.index = map.integers("index");
+  map.attempt([&] { difference.saved = map.required("saved"); });
+  map.attempt([&] { difference.loaded = map.required("loaded"); });
   map.refuse_unknown();
   return difference;
 }
 
 Recorded read_recorded(YamlMap map) {
   Recorded recorded;
-  recorded.verdict = map.required("verdict");
+  map.attempt([&] { recorded.verdict = map.required("verdict"); });
   recorded.code = map.text("code").value_or("");
-  if (map.has("first_difference")) {
+  map.attempt([&] {
+    if (!map.has("first_difference")) return;
     recorded.first_difference = read_difference(map.map("first_difference"));
-  }
+  });
   recorded.event_hash = map.text("event_hash").value_or("");
   recorded.commit = map.text("commit").value_or("");
   recorded.build = map.text("build").value_or("");
   recorded.mutant = map.text("mutant").value_or("");
   recorded.seed = static_cast<std::uint64_t>(map.integer_in("seed", 0, INT64_MAX).value_or(1));
-  static_cast<void>(map.node("first_difference"));
+  map.know("first_difference");
   map.refuse_unknown();
   return recorded;
 }
 
 void read_caught(YamlMap& top, Scenario& scenario) {
-  for (const auto& name : top.texts("caught")) {
+  top.attempt_each(top.texts("caught"), [&](const std::string& name) {
     try {
       sim::mutant_named(name);
     } catch (const Error& error) {
@@ -169,19 +160,23 @@ void read_caught(YamlMap& top, Scenario& scenario) {
     }
     const auto& named = scenario.caught;
     if (std::find(named.begin(), named.end(), name) != named.end()) {
-      top.fail(top.node("caught"), "names '" + name + "' twice");
+      top.refuse(top.node("caught"), "names '" + name + "' twice");
     }
     scenario.caught.push_back(name);
-  }
+  });
 }
 
 /// Reads the other keys of a scenario whose job is a trainer.
 void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& scenario) {
-  scenario.program = read_program(top, trainers);
+  top.attempt([&] { scenario.program = read_program(top, trainers); });
   scenario.lanes = {LaneKind::kProgram};
   scenario.lanes_reason = "its job is a trainer, which runs on the lane program";
-  if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
-  static_cast<void>(top.node("recorded"));
+  top.attempt([&] {
+    if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
+  });
+  for (const char* known : {"trainer", "steps", "expect", "recorded"}) {
+    top.know(known);
+  }
   top.refuse_unknown();
 }
 
@@ -197,7 +192,7 @@ Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindin
   Scenario scenario;
   scenario.file = source.file;
   YamlMap top(root, source.file, "the scenario", &bindings);
-  static_cast<void>(top.node("each"));
+  top.know("each");
   top.attempt([&] { scenario.proves = top.required("proves"); });
   scenario.name = top.text("name").value_or(name_of_file(source.file));
   scenario.tags = top.texts("tags");
@@ -214,18 +209,18 @@ Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindin
     if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
   });
   const auto steps = [&] {
-    if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
+    if (!top.has("steps")) top.refuse(root, "wants a list under 'steps'");
     read_steps(top, scenario);
   };
   read(steps, sound);  // whether a step makes sense depends on the job
   read([&] { read_expect(top.map("expect"), scenario); });
-  read([&] { read_caught(top, scenario); });
+  read_caught(top, scenario);
   read([&] { read_lanes(top, scenario); });
   read([&] {
     if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
   });
   for (const char* known : {"job", "checkpoint", "steps", "expect", "recorded"}) {
-    static_cast<void>(top.node(known));
+    top.know(known);
   }
   top.refuse_unknown();
   if (sound) require_sense(top, scenario, root);

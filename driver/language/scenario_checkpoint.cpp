@@ -89,7 +89,7 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   checkpoint.attempt([&] {
     if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
   });
-  static_cast<void>(checkpoint.node("store"));
+  checkpoint.know("store");
   checkpoint.refuse_unknown();
 }
 

@@ -59,27 +59,33 @@ std::vector<std::string_view> world_faults() {
   return names;
 }
 
-}  // namespace
-
-BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
-  BadResultAction bad;
-  const auto kind = map.needed("kind", map.word("kind", sim::result_fault_names()));
-  bad.kind = sim::result_fault_named(kind).value();
+void read_bad_ranks(YamlMap& map, const IncarnationPlan& plan, BadResultAction& bad) {
   bad.ranks = {read_rank(map)};
-  if (map.has("ranks")) {
-    if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
-    bad.ranks.clear();
-  } else {
-    require_member(map, "rank", bad.ranks.front(), plan);
-  }
-  for (const auto rank : map.integers("ranks")) {
+  const auto ranks = map.integers("ranks");
+  if (!map.has("ranks")) return require_member(map, "rank", bad.ranks.front(), plan);
+  if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
+  bad.ranks.clear();
+  for (const auto rank : ranks) {
     require_member(map, "ranks", rank, plan);
     bad.ranks.push_back(static_cast<std::int32_t>(rank));
   }
   if (bad.ranks.empty()) map.fail(map.node("ranks"), "names no rank");
+}
+
+}  // namespace
+
+BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
+  BadResultAction bad;
+  map.attempt([&] {
+    const auto kind = map.needed("kind", map.word("kind", sim::result_fault_names()));
+    bad.kind = sim::result_fault_named(kind).value();
+  });
+  map.attempt([&] { read_bad_ranks(map, plan, bad); });
   bad.fatal = map.flag("fatal").value_or(true);
   if (const auto value = map.word("value", sim::bad_values())) {
-    if (!bad.fatal) map.fail(map.node("value"), "gives a value to a spike, which has its own");
+    map.attempt([&] {
+      if (!bad.fatal) map.fail(map.node("value"), "gives a value to a spike, which has its own");
+    });
     bad.value = sim::bad_value_named(*value).value();
   }
   bad.call = map.integer_in("call", 0, kFaultCountMax).value_or(0);
@@ -90,8 +96,9 @@ BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
 
 FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
   FaultAction fault;
-  const auto kind = map.needed("kind", map.word("kind", world_faults()));
-  fault.kind = sim::fault_named(kind).value();
+  map.attempt([&] {
+    fault.kind = sim::fault_named(map.needed("kind", map.word("kind", world_faults()))).value();
+  });
   fault.rank = read_rank(map);
   map.attempt([&] { require_member(map, "rank", fault.rank, plan); });
   read_place(map, fault);
@@ -110,18 +117,18 @@ FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
 
 DamageAction read_damage(YamlMap map) {
   DamageAction damage;
-  damage.what = map.needed("what", read_file_kind(map, "what"));
+  map.attempt([&] { damage.what = map.needed("what", read_file_kind(map, "what")); });
   damage.rank = read_rank(map);
   damage.step = map.integer_in("step", 0, kFaultCountMax);
   damage.byte = map.integer_in("byte", -kFaultCountMax, kFaultCountMax).value_or(0);
   damage.bit = static_cast<std::int32_t>(map.integer_in("bit", 0, 7).value_or(0));
   damage.cut = map.integer_in("cut", 1, kFaultCountMax);
   damage.remove = map.flag("remove").value_or(false);
+  map.refuse_unknown();
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
     map.fail(map.node("what"), "has several of byte with bit, cut, remove; name one");
   }
-  map.refuse_unknown();
   return damage;
 }
 

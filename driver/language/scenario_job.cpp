@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kDimMax = 15;
 /// Value of `rerun` for an older job, which has no rerun machine.
 constexpr std::string_view kOlderJob = "unknown";
+constexpr std::array<std::string_view, 1> kOptimizers = {"adam"};
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
 constexpr sim::Sharding kFieldsDefault = sim::Sharding::kDpReshardable;
@@ -18,16 +19,12 @@ constexpr std::int64_t kSamplesMax = 1'000'000'000;
 constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
 
 void read_optimizer(YamlMap optimizer, Scenario& scenario) {
-  optimizer.attempt([&] {
-    if (const std::string kind = optimizer.required("kind"); kind != "adam") {
-      optimizer.refuse(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
-    }
-  });
+  optimizer.attempt([&] { optimizer.needed("kind", optimizer.word("kind", kOptimizers)); });
   optimizer.attempt([&] {
     scenario.optimizer_sharding =
         optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
   });
-  static_cast<void>(optimizer.node("sharding"));
+  optimizer.know("sharding");
   scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
   optimizer.refuse_unknown();
 }
@@ -48,10 +45,10 @@ void read_schedule(YamlMap map, sim::Schedule& schedule) {
   }
   if (const auto lr = map.number("max_lr")) schedule.max_lr = *lr;
   if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
+  map.refuse_unknown();
   if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
     map.fail(map.node("lr_decay_steps"), "wants its decay to end after its warm-up");
   }
-  map.refuse_unknown();
 }
 
 void read_nodes(YamlMap& job, Scenario& scenario) {
@@ -79,12 +76,14 @@ void read_members(YamlMap& map, IncarnationPlan& plan) {
 /// Reads names of group arguments, such as tp_group.
 void read_groups(YamlMap& map, const char* key, sim::GroupSet& groups) {
   if (!map.has(key)) return;
-  const auto names = map.texts(key);
-  try {
-    groups = sim::groups_named(names);
-  } catch (const Error& error) {
-    map.fail(map.node(key), error.message());
-  }
+  groups.reset();
+  map.attempt_each(map.texts(key), [&](const std::string& name) {
+    try {
+      groups |= sim::groups_named(std::array{name});
+    } catch (const Error& error) {
+      map.refuse(map.node(key), "names an unknown group: " + error.message());
+    }
+  });
 }
 
 void read_rerun(YamlMap& map, IncarnationPlan& plan) {
@@ -117,8 +116,8 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
           .value_or(plan.groups);
   plan.fallback = map.one_of("fallback", {RegistryUse::kAllowed, RegistryUse::kForbidden})
                       .value_or(plan.fallback);
-  map.attempt([&] { read_groups(map, "lacks", plan.lacks); });
-  map.attempt([&] { read_groups(map, "forbids", plan.forbids); });
+  read_groups(map, "lacks", plan.lacks);
+  read_groups(map, "forbids", plan.forbids);
   if (const auto run = map.text("run")) plan.run = *run;
   if (const auto engine = map.text("engine")) plan.engine = *engine;
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
@@ -126,12 +125,12 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
 
 /// Reads the layout of a restart whose job is one model. From this life on, the job has no modules.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
+  plan.layout = read_layout(restart, plan.layout.order, scenario.model);
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
                  "has a layout, and the job has modules; give each its own under 'modules'");
   }
   plan.modules.clear();
-  plan.layout = read_layout(restart, plan.layout.order, scenario.model);
 }
 
 /// Refuses `sharding` in a restart that does not list modules: each module keeps its own sharding,
@@ -157,7 +156,7 @@ void read_job(YamlMap job, Scenario& scenario) {
   IncarnationPlan first;
   first.optimizer_sharding = scenario.optimizer_sharding;
   const bool placed = job.attempt([&] { read_ranks_of(job, scenario, first); });
-  for (const char* known : {"optimizer", "model", "layout"}) static_cast<void>(job.node(known));
+  for (const char* known : {"optimizer", "model", "layout"}) job.know(known);
   job.attempt([&] { read_life(job, first); }, placed);
   scenario.incarnations.push_back(std::move(first));
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
@@ -172,7 +171,7 @@ void read_job(YamlMap job, Scenario& scenario) {
   job.attempt([&] {
     if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
   });
-  static_cast<void>(job.node("schedule"));
+  job.know("schedule");
   job.attempt([&] { read_nodes(job, scenario); }, placed);
   job.refuse_unknown();
 }
@@ -188,7 +187,7 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
     require_meaning(restart, plan);
   });
   for (const char* known : {"layout", "sharding", "adds", "drops"}) {
-    static_cast<void>(restart.node(known));
+    restart.know(known);
   }
   restart.attempt([&] { read_life(restart, plan); }, placed);
   restart.attempt([&] { plan.load = read_load_choice(restart, plan); }, placed);

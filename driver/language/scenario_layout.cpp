@@ -13,16 +13,16 @@ namespace {
 
 void read_stages(YamlMap& map, sim::Layout& layout) {
   if (!map.has("stage_layers")) {
-    static_cast<void>(map.node("stage_layers"));  // marks the key as known
+    map.know("stage_layers");
     return;
   }
-  for (const auto& item : map.items("stage_layers")) {
+  map.attempt_each(map.items("stage_layers"), [&](const YAML::Node& item) {
     std::int64_t layers = 0;
     if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, layers)) {
-      map.fail(item, "wants whole numbers under 'stage_layers'");
+      map.refuse(item, "wants whole numbers under 'stage_layers'");
     }
     layout.stage_layers.push_back(layers);
-  }
+  });
 }
 
 sim::Layout layout_of_map(YamlMap map, const std::string& order) {
@@ -35,7 +35,7 @@ sim::Layout layout_of_map(YamlMap map, const std::string& order) {
   };
   for (const auto name : sim::kAxisNames) read_size(name);
   for (const auto name : sim::kFurtherSizes) read_size(name);
-  read_stages(map, layout);
+  map.attempt([&] { read_stages(map, layout); });
   map.refuse_unknown();
   return layout;
 }

@@ -48,16 +48,23 @@ ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfi
                          sim::Sharding sharding) {
   ModuleConfig module{.name = name};
   const bool known = before != nullptr && !map.has("model");
-  if (known) static_cast<void>(map.node("model"));
-  module.model = known ? before->model : read_model(map);
+  if (known) map.know("model");
+  map.attempt([&] { module.model = known ? before->model : read_model(map); });
   const sim::Layout usual;
-  module.layout =
-      read_layout(map, before != nullptr ? before->layout.order : usual.order, module.model);
-  for (const auto rank : read_ranks(map)) module.ranks.push_back({rank});
-  require_place_for_each(module.ranks.size(), module.layout, map);
-  module.optimizer_sharding = map.has("sharding") ? read_sharding(map) : sharding;
-  static_cast<void>(map.node("sharding"));
-  read_loss_scale(map, module.loss_scale);
+  const bool placed = map.attempt([&] {
+    module.layout =
+        read_layout(map, before != nullptr ? before->layout.order : usual.order, module.model);
+  });
+  map.attempt(
+      [&] {
+        for (const auto rank : read_ranks(map)) module.ranks.push_back({rank});
+        require_place_for_each(module.ranks.size(), module.layout, map);
+      },
+      placed);
+  map.attempt(
+      [&] { module.optimizer_sharding = map.has("sharding") ? read_sharding(map) : sharding; });
+  map.know("sharding");
+  map.attempt([&] { read_loss_scale(map, module.loss_scale); });
   module.frozen = map.flag("frozen").value_or(false);
   map.refuse_unknown();
   return module;
@@ -111,7 +118,7 @@ void refuse_beside(YamlMap& map) {
 
 std::vector<std::string> read_names(YamlMap& map, const std::string& key) {
   auto names = map.texts(key);
-  for (const auto& name : names) require_name(map, key, name);
+  map.attempt_each(names, [&](const std::string& name) { require_name(map, key, name); });
   return names;
 }
 
@@ -129,7 +136,7 @@ void require_added(YamlMap& restart, const IncarnationPlan& plan, const std::str
 
 void read_modules(YamlMap& map, IncarnationPlan& plan) {
   const bool together = map.word("place", kPlaces) == "colocated";
-  static_cast<void>(map.node("modules"));
+  map.know("modules");
   if (!map.has("modules") && !map.has("place")) return;
   if (!map.has("modules") && plan.modules.empty()) {
     map.fail(map.node("place"), "says where modules are to stand, and has none");
@@ -159,12 +166,13 @@ sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan) 
   choice.random = !leaves("no_load_rng");
   choice.finetune = leaves("finetune");
   choice.adds = read_names(restart, "adds");
-  for (const auto& name : choice.adds) require_added(restart, plan, name);
+  restart.attempt_each(choice.adds,
+                       [&](const std::string& name) { require_added(restart, plan, name); });
   choice.drops = read_names(restart, "drops");
-  for (const auto& name : choice.drops) {
-    if (sim::module_named(plan.modules, name) == nullptr) continue;
+  restart.attempt_each(choice.drops, [&](const std::string& name) {
+    if (sim::module_named(plan.modules, name) == nullptr) return;
     restart.fail(restart.node("drops"), "drops the module '" + name + "', which the job still has");
-  }
+  });
   return choice;
 }
 

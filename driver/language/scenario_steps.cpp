@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/codes.hpp"
+#include "core/base/print.hpp"
 #include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "driver/trainers/command_step.hpp"
@@ -16,6 +17,8 @@ constexpr std::int64_t kStepsMax = 10000;
 
 constexpr std::array<std::string_view, 9> kKnown = {
     "train", "save", "load", "bad_result", "exits", "fault", "damage", "restart", "incarnation"};
+constexpr std::array<std::string_view, 6> kWords = {"save", "finalize", "reallocate",
+                                                    "load", "release",  "restart"};
 constexpr const char* kSteps =
     "steps are: train: N, save, finalize, reallocate, load, bad_result, exits: CODE, fault, "
     "damage, release, restart, incarnation";
@@ -36,7 +39,8 @@ TrainAction read_train(YamlMap& step) {
     return {step.needed("train", step.integer_in("train", 0, kStepsMax))};
   }
   YamlMap map = step.map("train");
-  TrainAction train{map.needed("steps", map.integer_in("steps", 0, kStepsMax))};
+  TrainAction train;
+  map.attempt([&] { train.steps = map.needed("steps", map.integer_in("steps", 0, kStepsMax)); });
   train.save_interval = map.integer_in("save_interval", 1, kStepsMax).value_or(0);
   map.refuse_unknown();
   return train;
@@ -48,7 +52,7 @@ SaveAction read_save(YamlMap map) {
   save.random = !map.flag("no_rng").value_or(false);
   save.kind =
       map.one_of("kind", {CheckpointKind::kTraining, CheckpointKind::kWeights}).value_or(save.kind);
-  save.fails = read_fails(map);
+  map.attempt([&] { save.fails = read_fails(map); });
   save.async = map.flag("async");
   map.refuse_unknown();
   return save;
@@ -60,7 +64,8 @@ ExitAction read_exit(YamlMap& step) {
   };
   if (step.node("exits").IsScalar()) return {code_in(step, "exits"), {}};
   YamlMap map = step.map("exits");
-  ExitAction exits{code_in(map, "code"), map.flag("saves")};
+  ExitAction exits{0, map.flag("saves")};
+  map.attempt([&] { exits.code = code_in(map, "code"); });
   map.refuse_unknown();
   return exits;
 }
@@ -82,7 +87,9 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
   } else if (word == "restart") {
     scenario.incarnations.push_back(like_the_last(scenario));
   } else {
-    top.refuse(node, "has a step " + std::to_string(number) + " '" + word + "'; " + kSteps);
+    const std::string near = closest(word, kWords);
+    top.refuse(node, "has a step " + std::to_string(number) + " '" + word + "'; " +
+                         (near.empty() ? kSteps : "did you mean '" + near + "'?"));
   }
 }
 
@@ -116,7 +123,7 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   } else if (step.has("incarnation")) {
     add_command(read_command_life(step.map("incarnation")), scenario);
   } else {
-    for (const auto known : kKnown) static_cast<void>(step.node(known));
+    for (const auto known : kKnown) step.know(known);
     step.refuse_unknown();
     if (!step.keys().empty()) throw Unread();  // they are all unknown
     step.fail(node, std::string("does nothing; ") + kSteps);

@@ -7,11 +7,11 @@ namespace reprise::driver {
 CommandLife read_command_life(YamlMap map) {
   CommandLife life;
   life.command = map.texts("command");
-  if (life.command.empty()) map.fail(map.node("command"), "wants the words of a 'command'");
   life.exits = static_cast<int>(map.integer_in("exits", 0, UINT8_MAX).value_or(0));
   life.leaves = map.integer_in("leaves", 0, INT64_MAX);
   life.seconds = map.integer_in("seconds", 1, INT32_MAX).value_or(life.seconds);
   map.refuse_unknown();
+  if (life.command.empty()) map.fail(map.node("command"), "wants the words of a 'command'");
   return life;
 }
 

@@ -1,6 +1,7 @@
 #include "driver/trainers/program_steps.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <sstream>
 
@@ -45,9 +46,10 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
     layout = layout_in_text(map, map.required("layout"));
   } else {
     YamlMap sizes = map.map("layout");
-    for (const auto& axis : sizes.keys()) {
-      layout[axis] = sizes.integer_in(axis, 1, trainer.ranks).value_or(1);
+    for (const auto& axis : trainer.axes) {
+      if (const auto size = sizes.integer_in(axis, 1, trainer.ranks)) layout[axis] = *size;
     }
+    sizes.refuse_unknown();
   }
   for (const auto& [axis, size] : layout) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) {
@@ -70,7 +72,7 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
 void read_program_options(YamlMap& map, const TrainerFile& trainer,
                           std::map<std::string, std::string>& options) {
   if (!map.has("options")) {
-    static_cast<void>(map.node("options"));
+    map.know("options");
     return;
   }
   YamlMap given = map.map("options");
@@ -99,8 +101,16 @@ std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
 ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
   const TrainerFile& trainer = plan.trainer;
   ProgramKill kill;
-  kill.phase = map.needed("phase", map.word("phase", views_of(trainer.phases)));
-  kill.rank = map.needed("rank", map.integer_in("rank", 0, trainer.world_of(life.layout) - 1));
+  map.attempt(
+      [&] { kill.phase = map.needed("phase", map.word("phase", views_of(trainer.phases))); });
+  map.attempt([&] {
+    kill.rank = map.needed("rank", map.integer_in("rank", 0, trainer.ranks - 1));
+    const std::int64_t last = trainer.world_of(life.layout) - 1;
+    if (kill.rank > last) {
+      map.fail(map.node("rank"), "wants rank from 0 to " + std::to_string(last) + ", not " +
+                                     std::to_string(kill.rank));
+    }
+  });
   const bool loads = kill.phase.starts_with("load");
   const bool first_load = loads && plan.lives.size() > 1;
   const ProgramDoes does = loads ? ProgramDoes::kLoad : ProgramDoes::kSave;
@@ -115,9 +125,11 @@ ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
 ProgramRerun read_rerun(YamlMap map) {
   ProgramRerun rerun;
   rerun.iteration = map.integer_in("iteration", 1, kProgramCountMax).value_or(1);
-  rerun.kind =
-      map.needed("kind", map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
-                                             ProgramFault::kCorrect, ProgramFault::kRejected}));
+  map.attempt([&] {
+    rerun.kind =
+        map.needed("kind", map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
+                                               ProgramFault::kCorrect, ProgramFault::kRejected}));
+  });
   rerun.rank = map.integer_in("rank", 0, kProgramCountMax);
   map.refuse_unknown();
   return rerun;
@@ -140,14 +152,19 @@ void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) 
     plan.lives.back().steps.push_back({.does = does});
     return;
   }
-  top.refuse(node, "has a step '" + word + "'; " + kProgramSteps);
+  constexpr std::array<std::string_view, 4> kWords = {"save", "load", "finalize", "restart"};
+  const std::string near = closest(word, kWords);
+  top.refuse(node, "has a step '" + word + "'; " +
+                       (near.empty() ? kProgramSteps : "did you mean '" + near + "'?"));
 }
 
 void read_program_restart(YamlMap map, ProgramPlan& plan) {
   ProgramLife life = next_life(plan);
-  if (map.has("layout")) life.layout = read_program_layout(map, plan.trainer);
-  static_cast<void>(map.node("layout"));
-  read_program_options(map, plan.trainer, life.options);
+  map.attempt([&] {
+    if (map.has("layout")) life.layout = read_program_layout(map, plan.trainer);
+  });
+  map.know("layout");
+  map.attempt([&] { read_program_options(map, plan.trainer, life.options); });
   map.refuse_unknown();
   plan.lives.push_back(std::move(life));
 }
@@ -193,7 +210,7 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
     plan.lives.back().command = read_command_life(step.map("incarnation"));
   } else {
     for (const char* known : {"train", "save", "kill", "fault", "exit", "restart", "incarnation"}) {
-      static_cast<void>(step.node(known));
+      step.know(known);
     }
     step.refuse_unknown();
     if (!step.keys().empty()) throw Unread();  // they are all unknown
@@ -203,50 +220,67 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
 }
 
 void read_program_expect(YamlMap map, ProgramPlan& plan) {
-  if (const auto delta = map.number("max_delta"); delta && *delta != 0) {
-    map.fail(map.node("max_delta"), "wants max_delta 0: anything else is a difference");
-  }
+  map.attempt([&] {
+    if (const auto delta = map.number("max_delta"); delta && *delta != 0) {
+      map.fail(map.node("max_delta"), "wants max_delta 0: anything else is a difference");
+    }
+  });
   ProgramExpectation& expect = plan.expect;
   expect.loaded_step = map.integer_in("loaded_step", 0, INT64_MAX);
   expect.goes_on = map.one_of("goes_on", {GoesOn::kBitwise, GoesOn::kLikeControl})
                        .value_or(plan.trainer.goes_on);
-  expect.loss_within = map.number("loss_within").value_or(kLossWithin);
-  if (!(expect.loss_within >= 0 && expect.loss_within < 1)) {
+  map.attempt([&] {
+    expect.loss_within = map.number("loss_within").value_or(kLossWithin);
+    if (expect.loss_within >= 0 && expect.loss_within < 1) return;
     map.fail(map.node("loss_within"), "wants a relative distance from 0 to below 1");
-  }
-  if (const auto name = map.text("fails")) {
-    expect.fails = ruling_code_named(*name);
-    if (!expect.fails) map.fail(map.node("fails"), "knows no code " + *name);
-  }
-  expect.says = map.text("says").value_or("");
-  if (!expect.says.empty() && !expect.fails) {
-    map.fail(map.node("says"), "says what a failure says, and expects none");
-  }
-  expect.unwitnessed = map.texts("unwitnessed");
-  if (std::find(expect.unwitnessed.begin(), expect.unwitnessed.end(), "") !=
-      expect.unwitnessed.end()) {
+  });
+  map.attempt([&] {
+    if (const auto name = map.text("fails")) {
+      expect.fails = ruling_code_named(*name);
+      if (!expect.fails) map.refuse(map.node("fails"), "knows no code " + *name);
+    }
+    expect.says = map.text("says").value_or("");
+    if (!expect.says.empty() && !expect.fails) {
+      map.fail(map.node("says"), "says what a failure says, and expects none");
+    }
+  });
+  map.know("says");
+  map.attempt([&] {
+    expect.unwitnessed = map.texts("unwitnessed");
+    const auto& excused = expect.unwitnessed;
+    if (std::find(excused.begin(), excused.end(), "") == excused.end()) return;
     map.fail(map.node("unwitnessed"), "excuses all keys with an empty prefix");
-  }
+  });
   map.refuse_unknown();
+}
+
+TrainerFile named_trainer(YamlMap& map, const std::string& trainers) {
+  const std::string name = map.required("name");
+  try {
+    return read_trainer(name, map.file(), trainers);
+  } catch (const Error& error) {
+    if (!error.place().file.empty()) throw;
+    map.refuse(map.node("name"), "has an unknown name: " + error.message());
+  }
 }
 
 /// Reads the trainer, and the first life except for its steps.
 ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   YamlMap map = top.map("trainer");
   ProgramPlan plan;
-  const std::string name = map.required("name");
-  try {
-    plan.trainer = read_trainer(name, top.file(), trainers);
-  } catch (const Error& error) {
-    if (!error.place().file.empty()) throw;
-    map.fail(map.node("name"), error.message());
-  }
-  plan.lives.emplace_back();
-  if (!map.has("layout")) map.required("layout");
-  plan.lives.back().layout = read_program_layout(map, plan.trainer);
-  read_program_options(map, plan.trainer, plan.lives.back().options);
   plan.seed = map.integer_in("seed", 0, INT64_MAX).value_or(1);
+  ProgramLife& first = plan.lives.emplace_back();
+  const bool known = map.attempt([&] { plan.trainer = named_trainer(map, trainers); });
+  for (const char* key : {"layout", "options"}) map.know(key);
+  if (known) {
+    map.attempt([&] {
+      static_cast<void>(map.required_node("layout"));
+      first.layout = read_program_layout(map, plan.trainer);
+    });
+    map.attempt([&] { read_program_options(map, plan.trainer, first.options); });
+  }
   map.refuse_unknown();
+  if (!known) throw Unread();
   return plan;
 }
 
@@ -296,12 +330,14 @@ std::int64_t world_of_program(YamlMap& top, const std::string& trainers) {
 }
 
 ProgramPlan read_program(YamlMap& top, const std::string& trainers) {
-  ProgramPlan plan = read_trainer_of(top, trainers);
-  if (!top.has("steps")) top.required("steps");
-  std::size_t ended = 0;  // number of lives that a kill or an exit has ended
+  ProgramPlan plan;
+  bool sound = top.attempt([&] { plan = read_trainer_of(top, trainers); });
+  if (plan.lives.empty()) throw Unread();  // what the rest may say depends on the trainer
+  std::size_t ended = 0;                   // number of lives that a kill or an exit has ended
   int number = 0;
-  bool sound = true;
-  for (const auto& step : top.items("steps")) {
+  std::vector<YAML::Node> steps;
+  sound = top.attempt([&] { steps = top.items("steps"); }) && sound;
+  for (const auto& step : steps) {
     ++number;
     const auto read = [&] {
       const std::size_t lives = plan.lives.size();

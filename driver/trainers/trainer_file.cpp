@@ -82,7 +82,7 @@ TrainerFile parse_trainer(const std::string& text, const std::string& file) try 
     for (const auto& package : needs.keys()) trainer.needs[package] = needs.required(package);
   }
   if (map.has("options")) read_options(map.map("options"), trainer);
-  for (const char* known : {"needs", "options", "exits"}) static_cast<void>(map.node(known));
+  for (const char* known : {"needs", "options", "exits"}) map.know(known);
   map.refuse_unknown();
   return trainer;
 } catch (const Error& error) {

@@ -199,7 +199,7 @@ std::vector<YAML::Node> YamlMap::items(std::string_view key) {
   const YAML::Node list = required_node(key);
   if (!list.IsSequence()) refuse(list, "wants a list under '" + std::string(key) + "'");
   std::vector<YAML::Node> items;
-  for (const auto& item : list) items.push_back(bound(item));
+  attempt_each(list, [&](const YAML::Node& item) { items.push_back(bound(item)); });
   return items;
 }
 
@@ -260,7 +260,7 @@ std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
     if (!YAML::convert<std::int64_t>::decode(YAML::Node(written), number)) {
       note(node(key),
            "wants whole numbers under '" + std::string(key) + "', not '" + written + "'");
-      return {};
+      continue;
     }
     numbers.push_back(number);
   }
@@ -315,11 +315,11 @@ std::vector<std::string> YamlMap::texts(std::string_view key) {
     if (value.IsScalar()) return {value.Scalar()};
     if (!value.IsSequence()) refuse(value, "wants a list under '" + std::string(key) + "'");
     std::vector<std::string> items;
-    for (const auto& written : value) {
+    attempt_each(value, [&](const YAML::Node& written) {
       const YAML::Node item = bound(written);
       if (!item.IsScalar()) refuse(item, "wants a list of texts under '" + std::string(key) + "'");
       items.push_back(item.Scalar());
-    }
+    });
     return items;
   });
 }

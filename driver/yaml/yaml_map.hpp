@@ -35,12 +35,15 @@ class YamlMap {
   /// not a mapping or repeats a key. If `bindings` is given, replaces each scalar value $name by
   /// the value bound to `name`, and throws USAGE if no value is bound to it. Where this class
   /// throws USAGE and the bindings collect mistakes, it adds a mistake of form: functions that
-  /// return an optional or a list then return nothing, and all others throw Unread.
+  /// return an optional then return nothing, lists lack the wrong items, and all others throw
+  /// Unread.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
-  /// Returns the node under `key`, or an undefined node if the mapping lacks the key. From this
-  /// call on, refuse_unknown() accepts the key.
+  /// Remembers that the key is known. From this call on, refuse_unknown() accepts the key.
+  void know(std::string_view key);
+  /// Returns the node under `key`, or an undefined node if the mapping lacks the key. The key is
+  /// known from this call on, as after each of the calls below.
   YAML::Node node(std::string_view key);
   /// Like node(), but throws USAGE if the mapping lacks the key.
   YAML::Node required_node(std::string_view key);
@@ -85,10 +88,15 @@ class YamlMap {
   /// Throws USAGE for a mistake of sense.
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
   /// Reads a part of the file by calling `read`. If mistakes are collected, adds the error that
-  /// `read` throws. Returns true if the part has no mistake. If `sound` is false, other parts are
-  /// wrong, and only mistakes of form are added.
+  /// `read` throws, unless the part already has a mistake from which the error may follow. Returns
+  /// true if the part has no mistake. If `sound` is false, other parts are wrong, and only mistakes
+  /// of form are added. Where `read` throws, it ends: so that all fields of a mapping are looked
+  /// at, each that may throw is a part of its own.
   template <class Read>
   bool attempt(Read read, bool sound = true) const;
+  /// Reads each of the items by calling `read` with it, as parts of their own.
+  template <class Items, class Read>
+  void attempt_each(const Items& items, Read read) const;
   const std::string& file() const { return file_; }
   Bindings* bindings() const { return bindings_; }
 
@@ -107,8 +115,6 @@ class YamlMap {
   bool is_known(const YAML::Node& at, std::string_view key, const std::string& word,
                 std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
-  /// Remembers that the key is known, so that refuse_unknown() accepts it.
-  void know(std::string_view key);
 
   YAML::Node node_;
   std::string file_;
@@ -140,10 +146,16 @@ bool YamlMap::attempt(Read read, bool sound) const {
     ended = false;
   } catch (const Error& error) {
     ended = false;
+    if (mistakes()->met() != before) mistakes()->judge_sense(false);
     mistakes()->add_sense(error, file_);
   }
   mistakes()->judge_sense(judged);
   return ended && mistakes()->met() == before;
+}
+
+template <class Items, class Read>
+void YamlMap::attempt_each(const Items& items, Read read) const {
+  for (const auto& item : items) attempt([&] { read(item); });
 }
 
 template <class Read>

@@ -86,14 +86,67 @@ steps: [{train: 1}, save, restart, {train: 1}]
 expect: {max_delta: 0}
 )";
 
-std::string instead(const std::string& from, const std::string& to) {
-  std::string text = kRight;
+std::string instead(const std::string& from, const std::string& to, std::string text = kRight) {
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
 
 TEST(Mistakes, of_a_right_file_there_are_none) { EXPECT_TRUE(told(kRight).empty()); }
+
+TEST(Mistakes, each_field_and_each_element_is_looked_at_whatever_stands_before_it) {
+  struct Row {
+    std::string text;
+    std::vector<std::string> says;  ///< in the order of their places
+  };
+  const auto with_step = [](const std::string& step) {
+    return instead("save, restart", "save, {" + step + "}, restart");
+  };
+  const std::string no_model = instead("gpt-tiny", "gtp-tiny");
+  const std::vector<Row> rows = {
+      {"caught: [expert-marked-replicate, lazy, post]\n" + kRight, {"'lazy'", "'post'"}},
+      {"caught: [$a, lazy, {b: c}, post]\n" + kRight, {"says $a", "'lazy'", "'post'", "of texts"}},
+      {with_step("train: {steps: a, save_interval: b, c: d}"),
+       {"'steps', not 'a'", "'save_interval', not 'b'", "unknown key 'c'"}},
+      {with_step("train: {save_interval: b}"), {"lacks 'steps'", "'save_interval', not 'b'"}},
+      {with_step("fault: {kind: crsh, rank: x, phase: zz}"), {"'crsh'", "not 'x'", "'zz'"}},
+      {with_step("damage: {what: payloda, bit: 9}"), {"'payloda'", "bit from 0 to 7"}},
+      {with_step("bad_result: {kind: x, ranks: [a, b], value: c}"),
+       {"'x' under 'kind'", "not 'a'", "not 'b'", "'c' under 'value'"}},
+      {with_step("save: {fails: X, async: y}"), {"no code X", "'async', not 'y'"}},
+      {with_step("exits: {code: x, saves: y}"), {"not 'x'", "not 'y'"}},
+      {with_step("restart: {layout: {tp: 0, stage_layers: [a, b]}, lacks: [x, y], adds: [a/b, c]}"),
+       {"tp from 1", "'stage_layers'", "'stage_layers'", "group 'x'", "group 'y'"}},
+      {instead("steps: [{train: 1}, save, restart, {train: 1}]\n", "", no_model),
+       {"wants a list under 'steps'", "unknown model"}},
+      {instead("restart", "{restart: {layout: {tp: 0}}}", no_model),
+       {"unknown model", "tp from 1"}},
+      {instead("adam}", "adm}, schedule: {lr_decay_steps: 1, x: 2}"),
+       {"did you mean 'adam'?", "decay to end", "unknown key 'x'"}},
+      {instead("{max_delta: 0}",
+               "{max_delta: 1, against: x, ranks_own: y, learning_rates: {a: 1, "
+               "b: 2}}"),
+       {"wants max_delta 0", "'x' under 'against'", "'y' under 'ranks_own'", "rates", "rates"}},
+      {kRight + "recorded: {verdict: [], first_difference: {index: [a, b], key: k, c: 1}}\n",
+       {"under 'verdict'", "lacks 'saved'", "lacks 'loaded'", "not 'a'", "not 'b'", "key 'c'"}},
+      {"proves: x\nsteps: [sav, 7]\n",
+       {"lacks 'job'", "lacks 'expect'", "did you mean 'save'?", "step 2 '7'"}},
+  };
+  for (const auto& row : rows) {
+    const auto lines = told(row.text);
+    EXPECT_EQ(lines.size(), row.says.size()) << row.text << ::testing::PrintToString(lines);
+    for (std::size_t i = 0; i < std::min(lines.size(), row.says.size()); ++i) {
+      EXPECT_NE(lines[i].find(row.says[i]), std::string::npos) << lines[i] << '\n' << row.says[i];
+    }
+  }
+}
+
+TEST(Mistakes, a_file_name_that_is_not_utf8_is_one) {
+  Mistakes mistakes;
+  EXPECT_TRUE(parse_scenarios(kRight, "b\xff.yaml", "", mistakes).empty());
+  ASSERT_EQ(mistakes.sorted().size(), 1U);
+  EXPECT_NE(mistakes.sorted()[0].message.find("rename the file"), std::string::npos);
+}
 
 // With another layout, rank 3 might be a member, and nothing might be missing.
 TEST(Mistakes, what_may_follow_from_another_mistake_is_not_told) {

@@ -183,5 +183,21 @@ TEST(ScenarioOfATrainer, RefusesWhatMakesNoSense) {
               HasSubstr("no trainer is called 'none'"));
 }
 
+TEST(ScenarioOfATrainer, TellsAllMistakesAtOnce) {
+  const Trainers trainers;
+  const auto count = [&trainers](const std::string& text) {
+    Mistakes mistakes;
+    parse_scenarios(text, "a/scenarios/t.yaml", trainers.path(), mistakes);
+    return mistakes.sorted().size();
+  };
+  EXPECT_EQ(count(text_with("layout: {dp: x}, options: {optimizer: adam}, seed: y",
+                            "  - train: z\n  - sav\n  - kill: {rank: k, phase: p}\n",
+                            "{max_delta: 1, fails: NO_SUCH, more: 1}")),
+            10U);
+  // Without a trainer, only what depends on none is judged.
+  EXPECT_EQ(count("proves: x\ntrainer: {name: none, seed: y}\nsteps: []\nexpect: {}\nmore: 1\n"),
+            3U);
+}
+
 }  // namespace
 }  // namespace reprise::driver
