@@ -125,7 +125,9 @@ class RunVerb final : public Verb {
     console.err << mistakes_text(catalogue);
     if (list_ || dry_run_) return say_plan(console, catalogue, request);
     if (!catalogue.unreadable.empty() && !keep_going_) {
-      console.err << "reprise run: nothing was run; --keep-going runs the files without mistakes\n";
+      console.err << "reprise run: nothing was run"
+                  << (scenarios.empty() ? "" : "; --keep-going runs the files without mistakes")
+                  << '\n';
       return ExitCode::kUnusable;
     }
     for (const auto& directory : {report_, record_, keep_, save_}) {

@@ -38,4 +38,12 @@ std::vector<std::string> nearest(std::string_view word, std::vector<std::string>
   return names;
 }
 
+std::vector<std::string> similar(std::string_view word, std::vector<std::string> candidates,
+                                 std::size_t most) {
+  std::erase_if(candidates, [word](const std::string& candidate) {
+    return unlikeness(word, candidate) > word.size() / 2;
+  });
+  return nearest(word, std::move(candidates), most);
+}
+
 }  // namespace reprise

@@ -160,11 +160,12 @@ std::vector<std::string> NameExpression::words_without_match(
 
 std::string NameExpression::explain_no_match(const std::vector<std::string>& names) const {
   std::string text =
-      "-k '" + text_ + "' selects none of " + with_commas(names.size()) + " scenarios";
+      "-k '" + text_ + "' selects nothing out of " + counted(names.size(), "scenario");
   const auto without = words_without_match(names);
   for (const auto& word : without) {
-    text += "; no name has '" + word +
-            "', the nearest are: " + join(nearest(word, parts_of(names), kNearNames), ", ");
+    const auto near = similar(word, parts_of(names), kNearNames);
+    text += "; no name has '" + word + "'" +
+            (near.empty() ? "" : ", the nearest are: " + join(near, ", "));
   }
   if (!without.empty() || names.empty()) return text;
   std::vector<std::string> with_any;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 
 #include "core/base/codes.hpp"
 #include "core/base/print.hpp"
-#include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -373,11 +376,17 @@ void YamlMap::fail(const YAML::Node& at, const std::string& message) const {
 std::string read_yaml_text(const std::string& file) {
   std::error_code failed;
   const auto size = std::filesystem::file_size(file, failed);
-  if (failed) throw Error(Code::kNotFound, failed.message(), {.file = file});
+  if (failed == std::errc::no_such_file_or_directory) {
+    throw Error(Code::kNotFound, "there is no such file or directory", {.file = file});
+  }
+  const auto unreadable = [&file](const std::string& cause) {
+    return Error(Code::kIo, "can't be read: " + cause, {.file = file});
+  };
+  if (failed) throw unreadable(failed.message());
   if (size > kFileBytesMax) throw Error(Code::kUsage, "more than 64 KiB", {.file = file});
-  std::string text = text_of(file);
-  if (text.empty() && size > 0) throw Error(Code::kIo, "can't be read", {.file = file});
-  return text;
+  std::ifstream in(file);
+  if (!in) throw unreadable(std::generic_category().message(errno));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 YAML::Node load_yaml(const std::string& text, const std::string& file) {

@@ -189,7 +189,8 @@ std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values)
   return written;
 }
 
-/// Returns the file's content. Throws NOT_FOUND, or USAGE if it has more than 64 KiB.
+/// Returns the file's content. Throws NOT_FOUND, IO if it can't be read, or USAGE if it has more
+/// than 64 KiB.
 std::string read_yaml_text(const std::string& file);
 /// Parses the text. Throws USAGE, with line and column, if the text is not YAML or not UTF-8, if it
 /// has endless aliases, if it is empty, or if it has more than one document.

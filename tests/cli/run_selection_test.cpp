@@ -202,6 +202,15 @@ TEST(RunMistakes, keep_going_runs_the_good_files_and_the_report_names_the_bad_on
   EXPECT_EQ(failed.exit_code, 1) << "a failure says more than a bad file\n" << failed.all();
 }
 
+TEST(RunMistakes, a_path_that_is_not_there_is_named_and_no_other_run_is_offered) {
+  const Folder folder;
+  const auto result = run_program({"run", folder.path() + "/nowhere"});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_EQ(result.err, folder.path() +
+                            "/nowhere: there is no such file or directory\n"
+                            "1 mistake in 1 of 1 file\nreprise run: nothing was run\n");
+}
+
 TEST(RunFailure, is_a_block_on_the_screen_and_in_the_report) {
   const Folder folder;
   const TemporaryDirectory out;

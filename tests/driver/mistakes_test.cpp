@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "driver/language/catalogue.hpp"
 #include "tests/contracts/error_of.hpp"
+#include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::driver {
@@ -246,6 +248,17 @@ TEST(Catalogue, every_bad_file_is_told_and_the_good_ones_are_read) {
   EXPECT_NE(shown(read.unreadable[1]).find("empty.yaml: the file is empty"), std::string::npos);
   EXPECT_EQ(read.unreadable[2].file, "nowhere.yaml");
   EXPECT_TRUE(error_of([&] { read_catalogue({.paths = {directory.path()}}); }));
+}
+
+TEST(Catalogue, a_file_that_cannot_be_read_is_told_with_the_cause) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() + "/locked.yaml";
+  std::ofstream(file) << kRight;
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  const contracts::NotRoot not_root;
+  const Catalogue read = read_files({.paths = {file}});
+  ASSERT_EQ(read.unreadable.size(), 1U);
+  EXPECT_EQ(read.unreadable[0].reason(), file + ": can't be read: Permission denied");
 }
 
 std::vector<std::string> names_of(const Selection& selection) {

@@ -68,11 +68,14 @@ TEST(NameExpression, what_is_no_expression_is_refused_with_its_place) {
 
 TEST(NameExpression, what_selects_nothing_is_explained_by_names_near_its_words) {
   const std::string misspelt = NameExpression("placemnts and ep2").explain_no_match(kNames);
-  EXPECT_NE(misspelt.find("selects none of 4 scenarios; no name has 'placemnts', the nearest are: "
-                          "placements, "),
-            std::string::npos)
+  EXPECT_NE(
+      misspelt.find("selects nothing out of 4 scenarios; no name has 'placemnts', the nearest are: "
+                    "placements, "),
+      std::string::npos)
       << misspelt;
   EXPECT_EQ(misspelt.find("'ep2'"), std::string::npos) << "some name has it: " << misspelt;
+  const std::string far = NameExpression("zebra").explain_no_match({"a[nth=0]"});
+  EXPECT_EQ(far, "-k 'zebra' selects nothing out of 1 scenario; no name has 'zebra'");
   const std::string apart = NameExpression("mimo and rerun").explain_no_match(kNames);
   EXPECT_NE(apart.find("names with one of its words: mimo/layouts[k=1], rerun/persistent"),
             std::string::npos)

@@ -7,6 +7,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
+#include "driver/yaml/mistakes.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -180,7 +181,7 @@ TEST(ScenarioOfATrainer, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal(text_with("layout: dp2", kSteps, "{says: x}")), HasSubstr("expects none"));
   EXPECT_THAT(refusal(text_with("layout: dp2", kSteps) + "job: {}\n"), HasSubstr("job"));
   EXPECT_THAT(refusal("proves: x\ntrainer: {name: none}\nsteps: []\nexpect: {}\n"),
-              HasSubstr("no trainer is called 'none'"));
+              HasSubstr("trainer has an unknown name: no trainer is called 'none'"));
 }
 
 TEST(ScenarioOfATrainer, TellsAllMistakesAtOnce) {
