@@ -26,7 +26,11 @@ TraceFile::TraceFile(const std::string& path)
     throw Error(Code::kUsage, "the trace needs the name of a file, and this is something else",
                 {.file = path});
   }
-  file_ = store_.create(beside_);
+  try {
+    file_ = store_.create(beside_);
+  } catch (const Error& error) {
+    throw Error(error.code(), "the trace can't be written: " + error.message(), {.file = path});
+  }
 }
 
 TraceFile::~TraceFile() {

@@ -86,7 +86,12 @@ void make_one_directory(const std::string& path) {
   if (::mkdir(path.c_str(), kDirectoryMode) == 0) return;
   const int error = errno;
   struct stat status = {};
-  if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
+  const bool taken = error == EEXIST && ::stat(path.c_str(), &status) == 0;
+  if (taken && S_ISDIR(status.st_mode)) return;
+  if (taken) {
+    throw Error(Code::kIo, "mkdir: this is a file and no directory; name a directory",
+                {.file = path});
+  }
   posix::fail({"mkdir", path}, error);
 }
 

@@ -62,7 +62,10 @@ TEST(TraceFile, a_place_where_no_file_can_be_is_refused_at_once) {
   EXPECT_EQ(refused(directory.path()), Code::kUsage);
   EXPECT_EQ(refused(directory.path() + "/"), Code::kUsage);
   EXPECT_EQ(refused("/dev/null"), Code::kUsage);
-  EXPECT_NE(refused(directory.path() + "/none/t.pftrace"), std::nullopt);
+  const std::string nowhere = directory.path() + "/none/t.pftrace";
+  const auto error = contracts::error_of([&] { TraceFile file(nowhere); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->place().file, nowhere);
   EXPECT_EQ(files_in(directory), 0U);
 }
 

@@ -189,6 +189,17 @@ TEST_F(PosixStoreTest, root_may_be_a_link) {
   EXPECT_EQ(linked.display("a"), elsewhere.path() + "/linked/a");
 }
 
+TEST_F(PosixStoreTest, file_in_the_place_of_a_directory_is_named_with_what_to_do) {
+  const std::string file = directory.path() + "/afile";
+  std::ofstream(file) << "x";
+  for (const std::string root : {file, file + "/x", file + "/x/y"}) {
+    const auto error = contracts::error_of([&] { PosixStore(root).make_directory(""); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->message(), "mkdir: this is a file and no directory; name a directory");
+    EXPECT_EQ(error->place().file, file);
+  }
+}
+
 TEST_F(PosixStoreTest, root_that_is_not_there_is_made_with_its_parents) {
   PosixStore deep(directory.path() + "/x/y");
   EXPECT_EQ(code_of([&] { deep.list(""); }), Code::kNotFound);
