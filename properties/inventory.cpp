@@ -65,9 +65,9 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
   for (const auto& key : all) {
     if (excuses(excused, key)) continue;
     std::string lacking;
-    if (!has(live, key)) lacking += " the job does not have it;";
-    if (!has(saved, key)) lacking += " it is not saved;";
-    if (!has(requested, key)) lacking += " it is not requested by a load;";
+    if (!has(live, key)) lacking += " the job does not have the key;";
+    if (!has(saved, key)) lacking += " the key is not saved;";
+    if (!has(requested, key)) lacking += " the key is not requested by a load;";
     if (lacking.empty()) continue;
     lacking.pop_back();
     rulings.push_back({judged::kKeysetAsymmetry, key, lacking.substr(1), {}});

@@ -84,8 +84,8 @@ class Search {
     if (places.empty()) {
       return {judged::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
     }
-    return {judged::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
-                                      " places have this run of " + count + ", the first is " +
+    return {judged::kBitMismatch, "one of " + std::to_string(places.size()) +
+                                      " places that have this run of " + count + ", the first is " +
                                       print(places.front())};
   }
 

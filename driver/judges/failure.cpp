@@ -239,7 +239,7 @@ std::string values_text(const reports::FirstDifference& first) {
   std::string index;
   for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
   return first.key + "[" + index + "] saved " + first.saved + ", loaded " + first.loaded +
-         ", which is " + first.comes_from;
+         ", which comes from " + first.comes_from;
 }
 
 reports::Failure failure_of(const Scenario& scenario, std::span<const IncarnationRecord> lives,

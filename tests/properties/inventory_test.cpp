@@ -42,7 +42,7 @@ TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
     const auto says = [&](const char* words) {
       return rulings[0].message.find(words) != std::string::npos;
     };
-    EXPECT_EQ(says("does not have it"), (lacking & 1) != 0) << rulings[0];
+    EXPECT_EQ(says("does not have the key"), (lacking & 1) != 0) << rulings[0];
     EXPECT_EQ(says("not saved"), (lacking & 2) != 0) << rulings[0];
     EXPECT_EQ(says("not requested"), (lacking & 4) != 0) << rulings[0];
   }

@@ -147,7 +147,7 @@ TEST(Failure, a_first_difference_elsewhere_is_a_consequence_and_not_the_cause_s_
   ASSERT_EQ(failure->consequences.size(), 2U);
   EXPECT_EQ(failure->consequences[0].life, 1U);
   EXPECT_EQ(failure->consequences[0].text,
-            "first difference: w[1] saved 5, loaded 6, which is nobody's");
+            "first difference: w[1] saved 5, loaded 6, which comes from nobody's");
   EXPECT_EQ(failure->consequences[1].code, "BIT_MISMATCH");
   lives[1].ranks[0].rulings.clear();
   lives[0].ranks[1].rulings.clear();
