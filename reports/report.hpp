@@ -109,7 +109,7 @@ struct Generation {
   std::size_t life = 0;  ///< index in ScenarioResult::incarnations
   /// kept: it is in the store after the last life. pruned: retention removed it. replaced: a later
   /// save of the same step took its place. damaged: the scenario or a lying store damaged or
-  /// removed it. unfinished: its save did not end well, and left no checkpoint.
+  /// removed it. unfinished: its save did not end well, and the tracker does not name what it left.
   std::string state = {};
   std::vector<std::size_t> loaded_by = {};   ///< lives that loaded it
   std::vector<std::size_t> skipped_by = {};  ///< lives that fell back to an older one

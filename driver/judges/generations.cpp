@@ -77,11 +77,14 @@ class Generations {
   }
 
   /// True if the save made a checkpoint. If it did not end well, its checkpoint may be there
-  /// anyway, unless an earlier save of the step made it.
+  /// anyway, unless an earlier save of the step made it. One that is newer than what the tracker
+  /// names is none, even if it is whole: no load takes it.
   bool was_there(std::size_t i) const {
     const SavePoint& save = past_.saves[i];
     if (save.certain) return true;
-    const auto& after = lives_[save.incarnation].stored_after;
+    const auto& life = lives_[save.incarnation];
+    if (life.tracked_after && *life.tracked_after < save.step.value) return false;
+    const auto& after = life.stored_after;
     const bool first = std::none_of(past_.saves.data(), &save, [&save](const SavePoint& before) {
       return before.step == save.step;
     });

@@ -125,6 +125,8 @@ struct IncarnationRecord {
   /// Steps of the checkpoints in the store after the life, before the scenario damages any; empty
   /// if nobody has looked.
   std::optional<std::vector<std::int64_t>> stored_after = {};
+  /// Step that the tracker named then; empty if it named none.
+  std::optional<std::int64_t> tracked_after = {};
   /// Steps whose checkpoints had been damaged by then, or were damaged on purpose after the life.
   std::vector<std::int64_t> damaged_after = {};
 };

@@ -11,6 +11,7 @@
 #include "core/base/sha256.hpp"
 #include "core/base/shell_word.hpp"
 #include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/judges/content_judge.hpp"
 #include "driver/judges/store_judge.hpp"
@@ -208,12 +209,15 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
   return texts;
 }
 
-/// Records which checkpoints are in the store.
+/// Records which checkpoints are in the store, and which of them the tracker names.
 void note_stored(Store& store, IncarnationRecord& life) {
   auto& steps = life.stored_after.emplace();
   for (const auto& one : generations(store, kCheckpointRoot)) {
     const bool again = !steps.empty() && steps.back() == one.step.value;
     if (one.committed && !again) steps.push_back(one.step.value);
+  }
+  if (const auto tracked = tracked_step(store, kCheckpointRoot)) {
+    life.tracked_after = tracked->value;
   }
 }
 
