@@ -28,9 +28,9 @@ TEST(ShellWord, what_cannot_be_printed_is_escaped) {
 TEST(ShellWord, bash_reads_every_word_as_it_was_and_a_person_sees_it) {
   std::string all;
   for (int c = 1; c < 256; ++c) all += static_cast<char>(c);
-  for (const std::string word : {all, all.substr(0, 126), std::string("~"), std::string("#x"),
-                                 std::string("$HOME"), std::string("a\nb"), std::string("\x1b[0m"),
-                                 std::string("\xc3\xa9"), std::string("\xe2\x80\xae")}) {
+  for (const std::string& word : {all, all.substr(0, 126), std::string("~"), std::string("#x"),
+                                  std::string("$HOME"), std::string("a\nb"), std::string("\x1b[0m"),
+                                  std::string("\xc3\xa9"), std::string("\xe2\x80\xae")}) {
     EXPECT_EQ(printable(shell_word(word)), shell_word(word));
     const std::string command = "bash <<'END'\nprintf %s " + shell_word(word) + "\nEND\n";
     FILE* const pipe = ::popen(command.c_str(), "r");
