@@ -217,8 +217,9 @@ class ExploreVerb final : public Verb {
     if (!quiet_) print_marks(coverage, console);
     out << "new behaviour: ";
     for (const auto& point : coverage.curve) {
-      out << fmt::format("{}{} runs {}+{}", &point == coverage.curve.data() ? "" : ", ", point.runs,
-                         point.marks, point.tuples);
+      out << fmt::format("{}{} runs {}+{}", &point == coverage.curve.data() ? "" : ", ",
+                         with_commas(point.runs), with_commas(point.marks),
+                         with_commas(point.tuples));
     }
     out << " (marks + tuples of place, fault, outcome)\n";
     if (result.by_priority > 0) {

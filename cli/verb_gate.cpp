@@ -39,7 +39,7 @@ std::string summary_line(const reports::LaneSummary& lane) {
   return fmt::format("{}: {} scenario{}{}, {} elements{}, {} skipped{}", name_of(lane.lane),
                      with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
                      beside(&LaneTotals::scenarios), with_commas(lane.shown.elements),
-                     beside(&LaneTotals::elements), lane.shown.skipped,
+                     beside(&LaneTotals::elements), with_commas(lane.shown.skipped),
                      beside(&LaneTotals::skipped));
 }
 

@@ -312,19 +312,21 @@ class RunVerb final : public Verb {
       driver::write_report(report, report_);
       console.out << "\nreport: " << report_ << "/report.json\n";
     }
-    console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
-                               reports::name_of(report.verdict), report.scenarios.size(),
-                               report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
+    console.out << fmt::format("\n{}: {} on lane {} in {:.1f} s\n",
+                               reports::name_of(report.verdict),
+                               counted(report.scenarios.size(), "scenario"), lane_, report.seconds);
     const auto unread =
         std::count_if(report.scenarios.begin(), report.scenarios.end(), reports::is_unreadable);
     if (unread > 0) console.out << fmt::format("files with mistakes, not run: {}\n", unread);
     if (report.interrupted) {
-      console.out << fmt::format("interrupted: {} were not run\n",
-                                 report.skipped.size() - static_cast<std::size_t>(unread));
+      console.out << fmt::format(
+          "interrupted: {} were not run\n",
+          with_commas(report.skipped.size() - static_cast<std::size_t>(unread)));
     }
     if (double_ && !report.interrupted) {
       console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
-                                 report.runs_doubled, report.determinism_mismatches);
+                                 with_commas(report.runs_doubled),
+                                 with_commas(report.determinism_mismatches));
     }
   }
 

@@ -35,15 +35,15 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
   }
   const auto missed = unreached(coverage);
   if (!missed.empty()) {
-    flaws.push_back(std::to_string(missed.size()) +
+    flaws.push_back(with_commas(missed.size()) +
                     " marks were never reached: " + join_first(missed));
   }
   if (coverage.marks.empty()) flaws.emplace_back("it has no marks");
   if (coverage.inconclusive > 0) {
-    flaws.push_back(std::to_string(coverage.inconclusive) + " timelines were inconclusive");
+    flaws.push_back(with_commas(coverage.inconclusive) + " timelines were inconclusive");
   }
   if (coverage.runs > kCountMax) {
-    flaws.push_back(std::to_string(coverage.runs) + " timelines are more than any run tries");
+    flaws.push_back(with_commas(coverage.runs) + " timelines are more than any run tries");
   }
   if (coverage.runs == 0) flaws.emplace_back("no timeline ran");
   if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/json_flaw.hpp"
+#include "core/base/print.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string cut_off(const std::string& text) {
-  return "is cut off after " + std::to_string(text.size()) + " bytes";
+  return "is cut off after " + with_commas(text.size()) + " bytes";
 }
 
 std::string explain(const Json::parse_error& error, const std::string& text) {

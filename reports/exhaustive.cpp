@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/print.hpp"
 #include "reports/evidence.hpp"
 
 namespace reprise::reports {
@@ -11,7 +12,7 @@ constexpr std::uint64_t kPartsMax = 10'000;
 constexpr std::uint64_t kLayoutsMax = 1'000'000;
 
 std::string of_pairs(std::uint64_t count, std::uint64_t all) {
-  return std::to_string(count) + " of " + std::to_string(all) + " pairs";
+  return with_commas(count) + " of " + with_commas(all) + " pairs";
 }
 
 std::uint64_t refused_in(const ExhaustivePart& part) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/print.hpp"
 #include "reports/document.hpp"
 #include "reports/lacks.hpp"
 
@@ -15,7 +16,7 @@ constexpr const char* kShowAgain =
     "show it again; if it was removed on purpose, write a new baseline with --write-baseline";
 
 std::string than(std::uint64_t now, const std::string& noun, std::uint64_t before) {
-  return std::to_string(now) + " " + noun + ", the baseline has " + std::to_string(before);
+  return with_commas(now) + " " + noun + ", the baseline has " + with_commas(before);
 }
 
 /// Collects the reasons to refuse one report.
@@ -180,12 +181,11 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
   if (!lacks.any()) return;
   std::string text;
   const auto add = [&text](const std::string& what, std::uint64_t before) {
-    text +=
-        (text.empty() ? "" : ", ") + what + " (the baseline has " + std::to_string(before) + ")";
+    text += (text.empty() ? "" : ", ") + what + " (the baseline has " + with_commas(before) + ")";
   };
   if (lacks.scenarios > 0) {
     const bool one = lacks.scenarios == 1;
-    add(std::to_string(lacks.scenarios) + (one ? " scenario is" : " scenarios are") + " not there",
+    add(counted(lacks.scenarios, "scenario") + (one ? " is" : " are") + " not there",
         floor.scenarios.size());
   }
   if (lacks.doubled) add("nothing was run twice", floor.runs_doubled);

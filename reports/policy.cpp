@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/print.hpp"
+
 namespace reprise::reports {
 namespace {
 
@@ -85,7 +87,7 @@ void judge_mutants(const Report& report, std::span<const std::string> mutants,
   }
   if (lacking.size() > kMutantsShown) names += ", ...";
   demands.refuse("mutants",
-                 std::to_string(lacking.size()) + " of " + std::to_string(mutants.size()) +
+                 with_commas(lacking.size()) + " of " + with_commas(mutants.size()) +
                      " were not caught, the policy demands all: " + names,
                  "add them with 'reprise mutants --report'");
 }

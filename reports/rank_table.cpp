@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "core/base/print.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -31,13 +32,13 @@ std::string short_number(double value) {
 Cells cells_of(const RankResult& rank) {
   return {std::to_string(rank.rank),
           rank.loaded_step < 0 ? "none" : std::to_string(rank.loaded_step),
-          std::to_string(rank.compared),
-          rank.owns ? std::to_string(rank.elements) : "0, owns nothing",
+          with_commas(rank.compared),
+          rank.owns ? with_commas(rank.elements) : "0, owns nothing",
           short_number(rank.max_delta),
-          std::to_string(rank.bit_mismatches),
-          std::to_string(rank.not_stored.size()),
-          std::to_string(rank.not_requested.size()),
-          std::to_string(rank.shape_mismatches.size() + rank.dtype_mismatches.size()),
+          with_commas(rank.bit_mismatches),
+          with_commas(rank.not_stored.size()),
+          with_commas(rank.not_requested.size()),
+          with_commas(rank.shape_mismatches.size() + rank.dtype_mismatches.size()),
           rank.metrics_finite ? "finite" : "NOT FINITE"};
 }
 

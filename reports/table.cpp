@@ -7,6 +7,7 @@
 #include <span>
 #include <sstream>
 
+#include "core/base/print.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -79,7 +80,7 @@ std::string number(double value) {
 }
 
 std::string layouts_of(const Rows& rows) {
-  if (rows.results.size() > 1) return std::to_string(rows.results.size()) + " rows";
+  if (rows.results.size() > 1) return with_commas(rows.results.size()) + " rows";
   std::string layouts;
   for (const auto& layout : rows.results.front().layouts) {
     layouts += (layouts.empty() ? "" : " -> ") + layout;
@@ -100,7 +101,7 @@ std::string diagnoses_of(std::span<const ScenarioResult> results) {
 std::string replans_of(std::span<const ScenarioResult> results) {
   std::uint64_t replans = 0;
   for (const auto& result : results) replans += result.replans;
-  return replans == 0 ? "" : std::to_string(replans);
+  return replans == 0 ? "" : with_commas(replans);
 }
 
 Row row_of(const Rows& rows) {
@@ -108,10 +109,10 @@ Row row_of(const Rows& rows) {
   return {rows.name,
           layouts_of(rows),
           name_of(rows.results.front().verdict),
-          std::to_string(sums.compared),
-          std::to_string(sums.elements),
+          with_commas(sums.compared),
+          with_commas(sums.elements),
           number(sums.max_delta),
-          std::to_string(sums.bit_mismatches),
+          with_commas(sums.bit_mismatches),
           replans_of(rows.results),
           diagnoses_of(rows.results)};
 }
@@ -167,7 +168,7 @@ void print_properties(const std::vector<PropertyResult>& properties, std::ostrea
   if (properties.empty()) return;
   std::vector<std::vector<std::string>> rows = {{"property", "cases", "seed", "verdict"}};
   for (const auto& property : properties) {
-    rows.push_back({property.name, std::to_string(property.cases), std::to_string(property.seed),
+    rows.push_back({property.name, with_commas(property.cases), std::to_string(property.seed),
                     name_of(property.verdict)});
   }
   out << '\n';
@@ -191,7 +192,7 @@ std::string catchers_of(const MutantResult& mutant) {
     if (by.property.empty()) ++others;
     if (!by.property.empty()) properties += ", property " + by.property;
   }
-  const std::string more = others == 0 ? "" : " and " + std::to_string(others) + " more";
+  const std::string more = others == 0 ? "" : " and " + with_commas(others) + " more";
   const std::string name = first.property.empty() ? first.scenario : "property " + first.property;
   return name + more + properties + ": " + first.reason;
 }
@@ -202,7 +203,7 @@ void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   for (const auto& skipped : all) by_reason[skipped.reason].push_back(skipped.scenario);
   for (const auto& [reason, names] : by_reason) {
     out << "\nnot run: " << names.front();
-    if (names.size() > 1) out << " and " << names.size() - 1 << " more";
+    if (names.size() > 1) out << " and " << with_commas(names.size() - 1) << " more";
     out << ": " << reason << '\n';
   }
 }
@@ -219,7 +220,7 @@ void print_excused(const Report& report, std::ostream& out) {
   }
   for (const auto& [reason, names] : by_reason) {
     out << "\nnot judged in " << names.front();
-    if (names.size() > 1) out << " and " << names.size() - 1 << " more";
+    if (names.size() > 1) out << " and " << with_commas(names.size() - 1) << " more";
     out << ": " << reason << '\n';
   }
 }

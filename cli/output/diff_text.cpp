@@ -231,7 +231,8 @@ void print_verdict(const DiffReport& report, const DiffCounts& counts, LayoutBou
       console.out << "same: " << words << '\n';
       return;
     case DiffOutcome::kDifferent:
-      console.out << fmt::format("different: {} differ; {}\n", report.different(), words);
+      console.out << fmt::format("different: {} differ; {}\n", with_commas(report.different()),
+                                 words);
       return;
     case DiffOutcome::kNotAllCompared:
       console.out << "not all compared: nothing differs in " << words << '\n';
@@ -241,7 +242,7 @@ void print_verdict(const DiffReport& report, const DiffCounts& counts, LayoutBou
       return;
     case DiffOutcome::kDamaged:
       console.out << fmt::format("damaged, so nothing above is certain: {} differ; {}\n",
-                                 report.different(), words);
+                                 with_commas(report.different()), words);
       return;
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/print.hpp"
 #include "core/base/shell_word.hpp"
 #include "driver/runs/run.hpp"
 
@@ -96,7 +97,7 @@ std::string words_for_uncompared(const DiffReport& report, LayoutBound bound) {
   for (const auto& object : report.objects) look(object);
   for (const auto& tensor : report.tensors) look(tensor);
   for (const auto& file : report.files) look(file);
-  return std::to_string(count) + " not compared, first " + first;
+  return with_commas(count) + " not compared, first " + first;
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void add_skipped(const driver::LanePlan& plan, std::string& text) {
   for (const auto& skipped : plan.skipped) reasons.add(skipped.reason, skipped.scenario);
   for (const auto& [reason, names] : reasons.all()) {
     text += "  skipped: " + names.front();
-    if (names.size() > 1) text += " and " + std::to_string(names.size() - 1) + " more";
+    if (names.size() > 1) text += " and " + with_commas(names.size() - 1) + " more";
     text += ": " + reason + "\n";
   }
 }
@@ -93,11 +93,11 @@ std::string list_text(const driver::LanePlan& plan, const driver::Catalogue& cat
   text +=
       "\n" + counted(plan.runs.size(), "scenario") + " on lane " + std::string(name_of(plan.lane));
   if (!plan.skipped.empty()) {
-    text += "; " + std::to_string(plan.skipped.size()) + " would be skipped: --dry-run says why";
+    text += "; " + with_commas(plan.skipped.size()) + " would be skipped: --dry-run says why";
   }
   std::vector<std::string> tags;
   for (const auto& [tag, count] : catalogue.tags) {
-    tags.push_back(tag + " (" + std::to_string(count) + ")");
+    tags.push_back(tag + " (" + with_commas(count) + ")");
   }
   return text + "\ntags: " + (tags.empty() ? "none" : join(tags, ", ")) + "\n";
 }

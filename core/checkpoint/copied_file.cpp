@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/print.hpp"
 #include "core/checkpoint/file_digest.hpp"
 
 namespace reprise {
@@ -29,8 +30,8 @@ void confirm_written(Store& store, const std::string& path, const WrittenContent
   const std::uint64_t size = found ? found->size : 0;
   if (size != written.bytes) {
     throw Error(Code::kIo,
-                "the store reported that " + std::to_string(written.bytes) +
-                    " bytes of this file were written, and it has " + std::to_string(size),
+                "the store reported that " + with_commas(written.bytes) +
+                    " bytes of this file were written, and it has " + with_commas(size),
                 {.file = store.display(path)});
   }
   const auto at_step = [&progress, &path] { progress.go(path, 0); };

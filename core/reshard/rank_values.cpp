@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/print.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
 
@@ -78,8 +79,7 @@ class RankSettler {
   [[noreturn]] void refuse(const std::string& name, const std::vector<Item>& copies) const {
     throw Error(
         Code::kUsage,
-        std::to_string(copies.size()) + " of " +
-            std::to_string(checkpoint_.metadata().ranks.size()) +
+        with_commas(copies.size()) + " of " + with_commas(checkpoint_.metadata().ranks.size()) +
             " ranks have a value of their own here, and they differ: keep the number of "
             "ranks, or say --per-rank first (all get the first rank's) or --per-rank drop",
         {.key = name, .file = checkpoint_.store().display(checkpoint_.location().directory)});

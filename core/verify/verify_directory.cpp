@@ -108,7 +108,7 @@ Findings check_stale_files(Checkpoint& checkpoint) {
   const std::string directory = checkpoint.store().display(directory_of(checkpoint));
   if (!stale.empty()) {
     findings.push_back({Severity::kWarning, Code::kNotRequested,
-                        "stale: " + std::to_string(stale.size()) +
+                        "stale: " + with_commas(stale.size()) +
                             " payload files that the metadata does not name, left by an earlier "
                             "save: " +
                             join_first(stale),

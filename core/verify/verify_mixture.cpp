@@ -36,8 +36,7 @@ Finding mixture(std::span<const StoredFile* const> newer, std::size_t files, std
   for (const StoredFile* file : newer) names.push_back(name_in(file->display));
   std::sort(names.begin(), names.end());
   return {Severity::kWarning, kMixtureCode,
-          std::to_string(newer.size()) + " of " + std::to_string(files) +
-              " payload files were written " +
+          with_commas(newer.size()) + " of " + with_commas(files) + " payload files were written " +
               with_commas(static_cast<std::uint64_t>(gap / kSecond)) +
               " s or more after the metadata, the others before it: " + join_first(names) +
               "; they may be of another save, which can't be told from their content"};

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/print.hpp"
 #include "driver/judges/rng_judge.hpp"
 #include "driver/judges/schedule_judge.hpp"
 #include "driver/record/job_config.hpp"
@@ -243,8 +244,8 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
   if (bytes <= bound) return;
   add({{judged::kMemPeakExceeded, "",
-        what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
-            std::to_string(bound),
+        what + " held " + with_commas(bytes) + " bytes beside the job's own, and may hold " +
+            with_commas(bound),
         rank_}});
 }
 

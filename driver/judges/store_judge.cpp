@@ -266,7 +266,7 @@ class StoreJudge {
     rulings_.push_back(
         {found.front().code,
          found.front().key,
-         "the checkpoint of step " + printed(step) + " has " + std::to_string(found.size()) +
+         "the checkpoint of step " + printed(step) + " has " + with_commas(found.size()) +
              " keys that break the law of slots; the first: " + found.front().message,
          {}});
   }

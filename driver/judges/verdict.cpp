@@ -302,7 +302,7 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
   for (const auto& rank : lives.back().ranks) elements += rank.result.elements;
   const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
   if (elements >= least) return {};
-  return vacuous(std::to_string(elements) + " elements were compared, " + std::to_string(least) +
+  return vacuous(with_commas(elements) + " elements were compared, " + with_commas(least) +
                  " is the least");
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/programs/element_mismatch.hpp"
 #include "driver/witness/course_judge.hpp"
@@ -244,7 +245,7 @@ void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
   for (const auto& [key, boxes] : blanks) {
     std::int64_t elements = 0;
     for (const auto& box : boxes) elements += box.elements();
-    excused.push_back(key + ": " + std::to_string(elements) + " blank elements");
+    excused.push_back(key + ": " + with_commas(elements) + " blank elements");
   }
   const bool rates = std::any_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return std::any_of(rank.steps.begin(), rank.steps.end(),

@@ -158,8 +158,8 @@ void add_scenarios(const Report& report, Bounded& out) {
   for (const auto& result : report.scenarios) {
     const Compared compared = compared_of(result);
     rows.push_back("| " + said(result.name) + " | " + said(layouts_of(result)) + " | " +
-                   name_of(result.verdict) + " | " + std::to_string(compared.leaves) + " | " +
-                   std::to_string(compared.elements) + " | " + fixed(result.seconds, 2) + " |\n");
+                   name_of(result.verdict) + " | " + with_commas(compared.leaves) + " | " +
+                   with_commas(compared.elements) + " | " + fixed(result.seconds, 2) + " |\n");
   }
   out.add_rows(folded_head("Scenarios: " + counted(rows.size(), "row")) +
                    "| scenario | layouts | verdict | leaves | elements | s |\n"
