@@ -120,7 +120,13 @@ ShrunkFile shrink_file(const Scenario& scenario, const LaneOptions& lane, std::s
   shrunk.tries += found.tries;
   Scenario small = found.scenario == from ? from : *expecting_like(from, std::move(found.scenario));
   shrunk.simpler = !(small == scenario);
-  small.caught.clear();  // says nothing of a smaller scenario
+  // What the scenario claims, and by what it is selected and known, says nothing of a smaller one.
+  small.caught.clear();
+  if (shrunk.simpler) {
+    small.proves =
+        "A small job that fails as " + scenario.name + " does: " + shrunk.first.code + ".";
+    small.tags.clear();
+  }
   small.recorded = record_of(run_scenario(small, LaneKind::kSim, lane), lane, build_info());
   shrunk.small = std::move(small);
   return shrunk;

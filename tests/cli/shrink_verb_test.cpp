@@ -45,7 +45,7 @@ class ShrinkVerb : public ::testing::Test {
 };
 
 TEST_F(ShrinkVerb, makes_a_failing_file_small_and_the_small_file_fails_alike) {
-  const auto file = write("mine.yaml", kLarge + "expect: {max_delta: 0}\n");
+  const auto file = write("mine.yaml", "tags: [quick]\n" + kLarge + "expect: {max_delta: 0}\n");
   const auto found = run_program({"shrink", file, "--mutant", "replica-zero-axis/tp"});
   EXPECT_EQ(found.exit_code, 1) << found.all();
   EXPECT_THAT(found.out, HasSubstr("made small after "));
@@ -56,6 +56,9 @@ TEST_F(ShrinkVerb, makes_a_failing_file_small_and_the_small_file_fails_alike) {
               AllOf(HasSubstr("model: gpt-tiny"), HasSubstr("tp: 2"), Not(HasSubstr("train"))))
       << "one life saves, and one loads";
   EXPECT_EQ(small.find("restart"), small.rfind("restart"));
+  EXPECT_THAT(small, AllOf(HasSubstr("A small job that fails as mine does: "),
+                           Not(HasSubstr("tags")), Not(HasSubstr("goes on"))))
+      << "what the large one claims says nothing of this one";
   const auto again = run_program({"replay", path("mine.small.yaml")});
   EXPECT_EQ(again.exit_code, 0) << again.all();
   EXPECT_EQ(run_program({"run", path("mine.small.yaml")}).exit_code, 0) << "without the mutant";
