@@ -15,12 +15,12 @@ bool is_plain(char c) {
 
 /// Writes every byte that is no printable ASCII character as an escape.
 std::string escaped_word(std::string_view word) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kHexDigits = "0123456789abcdef";
   std::string text = "$'";
   for (const char c : word) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte >= 0x7f) {
-      text += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
+      text += {'\\', 'x', kHexDigits[byte >> 4U], kHexDigits[byte & 15U]};
     } else {
       if (c == '\'' || c == '\\') text += '\\';
       text += c;
