@@ -193,7 +193,7 @@ TEST_F(PosixStoreTest, root_may_be_a_link) {
 TEST_F(PosixStoreTest, file_in_the_place_of_a_directory_is_named_with_what_to_do) {
   const std::string file = directory.path() + "/afile";
   std::ofstream(file) << "x";
-  for (const std::string root : {file, file + "/x", file + "/x/y"}) {
+  for (const std::string& root : {file, file + "/x", file + "/x/y"}) {
     const auto error = contracts::error_of([&] { PosixStore(root).make_directory(""); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message(), "mkdir: this is a file and no directory; name a directory");
