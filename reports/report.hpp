@@ -191,6 +191,9 @@ struct MutantResult {
   std::uint64_t property_cases = 0;
 };
 
+/// Reason of the scenarios that were not run because a signal ended the run.
+inline constexpr const char* kNotRunInterrupted = "the run was interrupted";
+
 struct Skipped {
   std::string scenario;
   std::string reason;

@@ -142,7 +142,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   }
   result = judge(scenario, {});
   result.verdict = Verdict::kNotRun;
-  result.reason = "the run was interrupted";
+  result.reason = reports::kNotRunInterrupted;
   result.replay = replay_line(scenario, request.lane, request.options);
   return result;
 }
