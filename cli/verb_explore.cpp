@@ -63,6 +63,7 @@ class ExploreVerb final : public Verb {
   ExitCode run(const Console& console) override {
     require_sense();
     if (!recipe_.empty()) return replay(console);
+    const Interrupts interrupts;
     reports::Report report;
     if (!report_.empty()) {
       driver::require_writable(report_);
@@ -101,9 +102,13 @@ class ExploreVerb final : public Verb {
                       : driver::seed_of_commit(build_info().commit);
   }
 
-  /// Writes the report, unless the search was interrupted before it found a failure.
+  /// True if the report is written: unless the search was interrupted before it found a failure.
+  bool is_written(const driver::ExploreResult& result) const {
+    return !report_.empty() && (!result.interrupted || has_findings(result.coverage));
+  }
+
   void write(const driver::ExploreResult& result, reports::Report& report) const {
-    if (report_.empty() || (result.interrupted && !has_findings(result.coverage))) return;
+    if (!is_written(result)) return;
     report.coverage = result.coverage;
     report.verdict = overall(report);
     driver::write_report(report, report_);
@@ -150,7 +155,6 @@ class ExploreVerb final : public Verb {
   }
 
   driver::ExploreResult search(const Console& console) const {
-    const Interrupts interrupts;
     PosixClock clock;
     ProgressLine line(console, clock, "explore",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
@@ -162,7 +166,7 @@ class ExploreVerb final : public Verb {
     request.alone = alone_;
     request.mutant = mutant_;
     request.first_only = !mutant_.empty();
-    request.interrupted = [&interrupts] { return interrupts.came(); };
+    request.interrupted = Interrupts::came;
     request.progress = [&](std::uint64_t runs, double seconds) {
       const auto second = static_cast<std::uint64_t>(seconds);
       const std::string what = with_commas(runs) + " timelines";
@@ -182,6 +186,7 @@ class ExploreVerb final : public Verb {
     bool any = false;
     std::size_t tried = 0;
     for (auto& finding : findings) {
+      if (Interrupts::came()) break;
       if (finding.status == "resolved" || !finding.file.empty() || tried++ == kShrunkMost) continue;
       try {
         finding.file = shrunk_file_of(finding);
@@ -231,7 +236,11 @@ class ExploreVerb final : public Verb {
           sim::SchedulePlan::kHorizon, driver::priority_bound(result.largest));
     }
     for (const auto& finding : coverage.findings) print_finding(finding, console);
-    if (result.interrupted) out << "interrupted\n";
+    if (result.interrupted) {
+      out << "interrupted: the search is not whole\n";
+      if (!is_written(result)) out << left_as_it_was(report_);
+      if (is_written(result)) out << report_ << " has the failures found so far\n";
+    }
     if (!mutant_.empty()) {
       out << fmt::format("{} of {} timelines called {}\n", with_commas(result.asked),
                          with_commas(coverage.runs), mutant_);

@@ -421,11 +421,18 @@ reports::Report report_to_add_to(const std::string& directory, reports::ReportLa
 }
 
 void require_writable(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<fs::path> made;
+  for (fs::path at = fs::absolute(directory); !fs::exists(at, ignored); at = at.parent_path()) {
+    made.push_back(at);
+  }
   PosixStore store(directory);
   store.make_directory("");
   const std::string probe = ".reprise-writable";
   write_atomically(store, probe, {});
   store.remove(probe);
+  for (const auto& path : made) fs::remove(path, ignored);
 }
 
 void write_report(const reports::Report& report, const std::string& directory) {
