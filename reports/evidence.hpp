@@ -24,6 +24,7 @@ struct Submission {
   std::string file;
   std::optional<Report> report = {};
   std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
+  bool newer = false;           ///< true if it can't be read because a newer program wrote it
 };
 
 /// A field of a report.json that this program does not know.

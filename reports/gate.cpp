@@ -4,6 +4,7 @@
 
 #include "reports/document.hpp"
 #include "reports/lacks.hpp"
+#include "reports/read_error.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -277,7 +278,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
                GateRuling& ruling) {
   RefusalCollector refusals(submission.file, ruling.refusals);
   if (!submission.report) {
-    refusals.refuse("", submission.unreadable, kRunAgain);
+    refusals.refuse("", submission.unreadable, submission.newer ? kReadNewer : kRunAgain);
     return;
   }
   const Report& report = *submission.report;
