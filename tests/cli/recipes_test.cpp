@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -154,6 +155,26 @@ TEST(Package, works_only_if_its_program_says_that_two_checkpoints_differ) {
   for (const char* other : {"exit 0", "exit 2", "exit 5", "kill -SEGV $$"}) {
     EXPECT_NE(package_trial(other), 0) << other;
   }
+}
+
+TEST(Package, its_readme_names_only_what_is_in_it) {
+  const std::string text = text_of(kTree / "tools/package-readme.md");
+  EXPECT_NE(text_of(kTree / "tools/package.sh").find("cp tools/package-readme.md"),
+            std::string::npos);
+  for (const char* absent : {"build/release", "./dev", "tests/data", "](", "ci/"}) {
+    EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+  }
+  static const std::regex kCommand("\n    reprise ([a-z]+)([^\n#]*)");
+  std::size_t commands = 0;
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), kCommand);
+       at != std::sregex_iterator(); ++at, ++commands) {
+    EXPECT_EQ(run_program({at->str(1), "--help"}).exit_code, 0) << at->str();
+    std::istringstream words(at->str(2));
+    for (std::string word; words >> word;) {
+      if (word.starts_with("scenarios")) EXPECT_TRUE(fs::exists(kTree / word)) << word;
+    }
+  }
+  EXPECT_GT(commands, 6U);
 }
 
 TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {
