@@ -8,8 +8,8 @@ readonly tree
 
 usage() {
   cat <<'EOF'
-usage: ci/gate.sh [--package FILE | --program FILE] [--scenarios DIR] [--report DIR] [--jobs N]
-                  [-- GATE-ARGUMENT...]
+usage: ci/gate.sh [--package FILE | --program FILE] [--scenarios DIR] [--report DIR]
+                  [--history DIR] [--jobs N] [-- GATE-ARGUMENT...]
 
   --package FILE    install this tarball or wheel of './dev package', a file or an address, under
                     build/installed, and use its program
@@ -17,6 +17,8 @@ usage: ci/gate.sh [--package FILE | --program FILE] [--scenarios DIR] [--report 
                     without either, or with an empty FILE, this tree's program is built
   --scenarios DIR   the catalogue to run (scenarios)
   --report DIR      where the report goes (build/report)
+  --history DIR     where earlier reports are: page, summary and annotations say which problems are
+                    new, ongoing, rare or resolved. This report is added, and the newest ten are kept
   --jobs N          how many runs at once (one per processor)
   GATE-ARGUMENT     what 'reprise gate' is given besides the report;
                     otherwise: --lane sim --baseline reports/baseline.json
@@ -64,11 +66,23 @@ install() {
   "$program" --version
 }
 
+# Adds the report to the history. Removes the oldest reports that an earlier run added.
+remember() {
+  local place kept=10 added i
+  [[ -n "$history" && -f "$report/report.json" ]] || return 0
+  place="$history/reprise-$(date -u +%Y%m%dT%H%M%S.%N)"
+  mkdir -p "$place" && cp "$report/report.json" "$place" || return 1
+  added=("$history"/reprise-*)
+  for ((i = 0; i < ${#added[@]} - kept; i++)); do rm -r "${added[i]}"; done
+}
+
 # The summary shows what went wrong, so it is made whatever the steps said.
 summarize() {
-  local annotate=()
-  [[ -z "${GITHUB_ACTIONS:-}" ]] || annotate=(--annotate)
-  check "$program" report "$report" "${annotate[@]}"
+  local words=()
+  [[ -z "${GITHUB_ACTIONS:-}" ]] || words+=(--annotate)
+  # The first run has no history yet.
+  ! compgen -G "$history/*/report.json" >/dev/null || words+=(--history "$history")
+  check "$program" report "$report" "${words[@]}"
   if [[ -n "${GITHUB_STEP_SUMMARY:-}" && -f "$report/summary.md" ]]; then
     cat "$report/summary.md" >>"$GITHUB_STEP_SUMMARY"
   fi
@@ -76,10 +90,10 @@ summarize() {
 
 main() {
   local dirty=() gate=(--lane sim --baseline reports/baseline.json)
-  program="" package="" scenarios=scenarios report=build/report jobs="$(nproc)"
+  program="" package="" scenarios=scenarios report=build/report history="" jobs="$(nproc)"
   while (($# > 0)); do
     case "$1" in
-      --package | --program | --scenarios | --report | --jobs)
+      --package | --program | --scenarios | --report | --history | --jobs)
         (($# > 1)) || { usage >&2; exit 2; }
         printf -v "${1#--}" %s "$2"
         shift
@@ -121,6 +135,7 @@ main() {
   check "$program" mutants "$scenarios" --quiet --jobs "$jobs" --report "$report"
   check "$program" gate "$report" "${gate[@]}" "${dirty[@]}"
   summarize
+  remember || failed=1
   exit "$failed"
 }
 

@@ -19,6 +19,10 @@ void take(void (*handler)(int), int flags) {
 
 }  // namespace
 
+std::string left_as_it_was(const std::string& place) {
+  return place.empty() ? "" : place + " was not changed, because this run is not whole\n";
+}
+
 Interrupts::Interrupts() {
   came_ = 0;
   take(note_signal, SA_RESTART | static_cast<int>(SA_RESETHAND));

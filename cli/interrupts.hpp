@@ -2,7 +2,13 @@
 // Catches SIGINT and SIGTERM, so that a long operation can check whether one has arrived and stop
 // cleanly. A second signal ends the program at once.
 
+#include <string>
+
 namespace reprise::cli {
+
+/// Returns the line for a user who interrupted a run that was to add to a report or write a file.
+/// Empty if there is no such place.
+std::string left_as_it_was(const std::string& place);
 
 class Interrupts {
  public:

@@ -37,6 +37,7 @@ class CompareReportsVerb final : public Verb {
            "  reprise compare-reports OLD NEW --slower 2 --slower-seconds 5\n"
            "  reprise compare-reports nights/*        more than two: a history, ordered by their "
            "start\n"
+           "  reprise compare-reports nights          the reports in the subfolders of a folder\n"
            "  reprise compare-reports OLD NEW --json | jq '.changes[] | select(.meaning == "
            "\"worse\")'\n"
            "\n"
@@ -50,7 +51,10 @@ class CompareReportsVerb final : public Verb {
            "compared with any before it), 2 wrong usage or an unreadable report.\n";
   }
   void declare(Options& options) override {
-    options.positional(reports_, "REPORT", "report.json or its directory; the older one first")
+    options
+        .positional(
+            reports_, "REPORT",
+            "report.json or its directory, the older one first; or a folder of such: a history")
         .text(ratio_, "--slower", "RATIO",
               "a scenario is slower if it takes more than RATIO times as long; default: 1.5")
         .text(seconds_, "--slower-seconds", "S", "... and more than S seconds longer; default: 1")
@@ -58,23 +62,27 @@ class CompareReportsVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
-    if (reports_.size() < 2) {
-      throw Error(Code::kUsage, "name two reports to compare, or more for a history");
+    const auto named = reports_named(reports_);
+    if (named.size() < 2) {
+      throw Error(Code::kUsage,
+                  "name two reports to compare; or more, or a folder of reports, for a history");
     }
     const reports::SlowerLimits limits{.ratio = number_given(ratio_, "--slower"),
                                        .seconds = number_given(seconds_, "--slower-seconds")};
-    auto submissions = read_all_reports(console);
-    return submissions.size() == 2 ? compare_two(submissions, limits, console)
-                                   : show_history(std::move(submissions), limits, console);
+    auto submissions = read_all_reports(named, console);
+    return named == reports_ && named.size() == 2
+               ? compare_two(submissions, limits, console)
+               : show_history(std::move(submissions), limits, console);
   }
 
  private:
-  std::vector<reports::Submission> read_all_reports(const Console& console) const {
+  static std::vector<reports::Submission> read_all_reports(const std::vector<std::string>& named,
+                                                           const Console& console) {
     std::vector<reports::Submission> submissions;
-    for (const auto& argument : reports_) {
+    for (const auto& argument : named) {
       submissions.push_back(read_submission(argument, console.err));
-      const auto& [file, report, unreadable] = submissions.back();
-      if (!report) throw Error(Code::kTornFile, "the report " + unreadable, {.file = file});
+      const auto& [file, report, unreadable, newer] = submissions.back();
+      if (!report) throw unreadable_report(submissions.back());
       const auto lane = submissions.front().report->lane;
       if (report->lane == lane) continue;
       throw Error(Code::kUsage,
@@ -130,7 +138,7 @@ class CompareReportsVerb final : public Verb {
   static void print_reports(const std::vector<reports::Submission>& submissions,
                             const Console& console) {
     Table table({{"report"}, {"started"}, {"seconds", Align::kRight}, {"commit"}, {"verdict"}});
-    for (const auto& [file, report, unreadable] : submissions) {
+    for (const auto& [file, report, unreadable, newer] : submissions) {
       table.add({file, report->started, fmt::format("{:.1f}", report->seconds),
                  report->project.commit.substr(0, 12) + (report->project.dirty ? "+" : ""),
                  name_of(report->verdict)});

@@ -44,13 +44,13 @@ class ExhaustVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     driver::ExhaustRequest request = request_of_arguments();
+    const Interrupts interrupts;
     reports::Report report;
     if (!report_.empty()) {
       driver::require_writable(report_);
       report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
     }
-    const Interrupts interrupts;
-    request.interrupted = [&interrupts] { return interrupts.came(); };
+    request.interrupted = Interrupts::came;
     const auto result = run_all(request, console);
     print(request, result, console);
     if (!report_.empty() && !result.interrupted) write(request, result, report_, report);
@@ -105,7 +105,9 @@ class ExhaustVerb final : public Verb {
     if (result.wrong > result.failures.size()) {
       out << fmt::format("... and {} more\n", with_commas(result.wrong - result.failures.size()));
     }
-    if (result.interrupted) out << "interrupted: the other pairs were not run\n";
+    if (result.interrupted) {
+      out << "interrupted: the other pairs were not run\n" << left_as_it_was(report_);
+    }
     if (result.unasked) out << "the mutant was never asked, so this shows nothing of it\n";
     for (const auto& [code, pairs] : result.refused) {
       out << fmt::format("{} pairs rightly refused with {}\n", with_commas(pairs), code);

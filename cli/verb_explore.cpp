@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/interrupts.hpp"
@@ -39,14 +40,21 @@ class ExploreVerb final : public Verb {
     return "  reprise explore --jobs 2                      the timelines of this commit\n"
            "  reprise explore --minutes 20 --report out     what is reached, and how fast\n"
            "  reprise explore --minutes 20 --report out --since last-night\n"
+           "  reprise explore --seconds 90 --subject rerun --out found\n"
            "  reprise explore --recipe 17/2:350:941         one timeline again\n"
            "  reprise explore --mutant same-step-removed-first --runs 5000 --seed 1\n";
   }
   void declare(Options& options) override {
     options.number(seed_, "--seed", 0, "seed of the search; default: derived from the commit")
-        .number(runs_, "--runs", 1,
-                "number of timelines; default: 1000, or no limit with --minutes")
+        .number(runs_, "--runs,--cases", 1,
+                "number of timelines; default: 1000, or no limit with --minutes or --seconds")
         .number(minutes_, "--minutes", 1, "end the search after so many minutes")
+        .number(seconds_, "--seconds", 1,
+                "end the search after so many seconds, with --minutes so many more")
+        .text(subject_, "--subject", "NAME",
+              "search only in jobs of this subject: " + join(driver::timeline_subjects(), ", "))
+        .text(out_, "--out", "DIR",
+              "write shrunk failures there; default: the directory of --report")
         .number(jobs_, "--jobs", 1, "number of threads")
         .flag(alone_, "--alone", "seeds alone: never branch")
         .text(mutant_, "--mutant", "NAME",
@@ -54,8 +62,8 @@ class ExploreVerb final : public Verb {
         .text(recipe_, "--recipe", "R", "run this one timeline")
         .text(
             report_, "--report", "DIR",
-            "write report.json, junit.xml, report.html and summary.md there, and shrunk failures; "
-            "adds to a report that is there")
+            "write report.json, junit.xml, report.html and summary.md there; adds to a report that "
+            "is there")
         .text(since_, "--since", "DIR", "compare with the findings of the report there")
         .flag(quiet_, "-q,--quiet", "no progress, no list of marks");
   }
@@ -63,6 +71,8 @@ class ExploreVerb final : public Verb {
   ExitCode run(const Console& console) override {
     require_sense();
     if (!recipe_.empty()) return replay(console);
+    const Interrupts interrupts;
+    if (!out_.empty()) driver::require_writable(out_);
     reports::Report report;
     if (!report_.empty()) {
       driver::require_writable(report_);
@@ -78,17 +88,32 @@ class ExploreVerb final : public Verb {
     findings.insert(findings.end(), resolved.begin(), resolved.end());
     write(result, report);  // before the findings are shrunk, which takes time
     print(result, console);
-    if (!result.interrupted && !report_.empty() && keep_failures(findings, console)) {
+    if (!result.interrupted && !place_of_failures().empty() && keep_failures(findings, console)) {
       write(result, report);
     }
     return exit_code(result);
   }
 
  private:
+  const std::string& place_of_failures() const { return out_.empty() ? report_ : out_; }
+
   void require_sense() const {
+    const auto subjects = driver::timeline_subjects();
+    if (!subject_.empty() && std::ranges::find(subjects, subject_) == subjects.end()) {
+      throw Error(Code::kUsage, fmt::format("no subject is called '{}'; there are: {}", subject_,
+                                            join(subjects, ", ")));
+    }
+    if (!subject_.empty() && !report_.empty()) {
+      throw Error(Code::kUsage,
+                  "a report shows a search of all subjects: leave out --report or --subject; --out "
+                  "keeps the failures of a search without a report");
+    }
     if (!mutant_.empty()) sim::mutant_named(mutant_);
-    if (!recipe_.empty() && (!report_.empty() || !since_.empty())) {
-      throw Error(Code::kUsage, "--recipe runs one timeline: leave out --report and --since");
+    const bool search_only =
+        !report_.empty() || !since_.empty() || !out_.empty() || !subject_.empty();
+    if (!recipe_.empty() && search_only) {
+      throw Error(Code::kUsage,
+                  "--recipe runs one timeline: leave out --report, --since, --out and --subject");
     }
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
@@ -101,9 +126,13 @@ class ExploreVerb final : public Verb {
                       : driver::seed_of_commit(build_info().commit);
   }
 
-  /// Writes the report, unless the search was interrupted before it found a failure.
+  /// True if the report is written: unless the search was interrupted before it found a failure.
+  bool is_written(const driver::ExploreResult& result) const {
+    return !report_.empty() && (!result.interrupted || has_findings(result.coverage));
+  }
+
   void write(const driver::ExploreResult& result, reports::Report& report) const {
-    if (report_.empty() || (result.interrupted && !has_findings(result.coverage))) return;
+    if (!is_written(result)) return;
     report.coverage = result.coverage;
     report.verdict = overall(report);
     driver::write_report(report, report_);
@@ -150,19 +179,20 @@ class ExploreVerb final : public Verb {
   }
 
   driver::ExploreResult search(const Console& console) const {
-    const Interrupts interrupts;
     PosixClock clock;
     ProgressLine line(console, clock, "explore",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
     driver::ExploreRequest request{.seed = seed()};
-    const bool timed = minutes_ > 0 && runs_ == 0;
+    const std::int64_t seconds_max = minutes_ * 60 + seconds_;
+    const bool timed = seconds_max > 0 && runs_ == 0;
     request.runs_max = timed ? UINT64_MAX : static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns);
-    request.seconds_max = static_cast<double>(minutes_) * 60;
+    request.seconds_max = static_cast<double>(seconds_max);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.alone = alone_;
     request.mutant = mutant_;
+    request.subject = subject_;
     request.first_only = !mutant_.empty();
-    request.interrupted = [&interrupts] { return interrupts.came(); };
+    request.interrupted = Interrupts::came;
     request.progress = [&](std::uint64_t runs, double seconds) {
       const auto second = static_cast<std::uint64_t>(seconds);
       const std::string what = with_commas(runs) + " timelines";
@@ -182,6 +212,7 @@ class ExploreVerb final : public Verb {
     bool any = false;
     std::size_t tried = 0;
     for (auto& finding : findings) {
+      if (Interrupts::came()) break;
       if (finding.status == "resolved" || !finding.file.empty() || tried++ == kShrunkMost) continue;
       try {
         finding.file = shrunk_file_of(finding);
@@ -205,10 +236,11 @@ class ExploreVerb final : public Verb {
       return "";
     }
     const std::string file = "explored-" + hex(hash_of(finding.signature)).substr(0, 8) + ".yaml";
-    PosixStore store(report_);
+    PosixStore store(place_of_failures());
+    store.make_directory("");
     const std::string text = to_yaml(*shrunk.small);
     write_atomically(store, file, as_bytes(text));
-    return report_ + "/" + file;
+    return place_of_failures() + "/" + file;
   }
 
   void print(const driver::ExploreResult& result, const Console& console) const {
@@ -232,7 +264,11 @@ class ExploreVerb final : public Verb {
           sim::SchedulePlan::kHorizon, driver::priority_bound(result.largest));
     }
     for (const auto& finding : coverage.findings) print_finding(finding, console);
-    if (result.interrupted) out << "interrupted\n";
+    if (result.interrupted) {
+      out << "interrupted: the search is not whole\n";
+      if (!is_written(result)) out << left_as_it_was(report_);
+      if (is_written(result)) out << report_ << " has the failures found so far\n";
+    }
     if (!mutant_.empty()) {
       out << fmt::format("{} of {} timelines called {}\n", with_commas(result.asked),
                          with_commas(coverage.runs), mutant_);
@@ -281,11 +317,14 @@ class ExploreVerb final : public Verb {
   std::int64_t seed_ = -1;  ///< -1 if not given
   std::int64_t runs_ = 0;   ///< 0 if not given
   std::int64_t minutes_ = 0;
+  std::int64_t seconds_ = 0;
   std::int64_t jobs_ = 1;
   bool alone_ = false;
   std::string mutant_;
   std::string recipe_;
   std::string report_;
+  std::string subject_;
+  std::string out_;
   std::string since_;
   bool quiet_ = false;
 };

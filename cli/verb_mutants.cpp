@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/interrupts.hpp"
 #include "cli/output/table.hpp"
 #include "cli/verb.hpp"
 #include "core/base/print.hpp"
@@ -94,7 +95,9 @@ class MutantsVerb final : public Verb {
   }
 
   ExitCode run_all(const Console& console) const {
+    const Interrupts interrupts;
     driver::MutantRequest request;
+    request.interrupted = Interrupts::came;
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
     request.only = only_;
@@ -111,17 +114,31 @@ class MutantsVerb final : public Verb {
     // tried, and all other mutants are dropped here. Without file names, all mutants are kept: the
     // catalogue of scenarios is required to catch every mutant.
     if (!paths_.empty() && only_.empty()) {
-      std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
+      std::erase_if(outcomes,
+                    [](const auto& outcome) { return outcome.verdict() == "not declared"; });
     }
     print(console, outcomes);
     print_properties(console, outcomes);
     const ExitCode code = conclude(console, outcomes);
-    write(outcomes);
+    if (is_whole(outcomes)) {
+      write(outcomes);
+    } else {
+      console.out << left_as_it_was(json_) << left_as_it_was(report_);
+    }
     return code;
   }
 
+  /// True if no interruption kept a mutant from being tried.
+  static bool is_whole(const std::vector<driver::MutantOutcome>& outcomes) {
+    return std::all_of(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
+      return outcome.untried_scenarios == 0 && outcome.untried_properties == 0;
+    });
+  }
+
   ExitCode run_matrix(const Console& console) const {
+    const Interrupts interrupts;
     driver::MatrixRequest request;
+    request.interrupted = Interrupts::came;
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
     request.selection.seed = static_cast<std::uint64_t>(seed_);
@@ -131,11 +148,18 @@ class MutantsVerb final : public Verb {
     request.jobs = static_cast<std::size_t>(jobs_);
     if (!report_.empty()) driver::require_writable(report_);
     const bool shows_progress = console.err_is_terminal && !quiet_;
-    const reports::Matrix matrix = driver::run_matrix(
+    const driver::MatrixRun made = driver::run_matrix(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
+    const reports::Matrix& matrix = made.matrix;
     print_matrix(console, matrix);
+    if (made.untried > 0) {
+      console.out << fmt::format("interrupted: not tried with every mutant, and left out: {}\n{}{}",
+                                 counted(made.untried, "scenario"), left_as_it_was(page_),
+                                 left_as_it_was(report_));
+      return ExitCode::kInconclusive;
+    }
     write_matrix(console, matrix);
     const bool judged = failed_without_mutant(matrix).empty();
     const bool all = matrix.caught() == matrix.rows.size() && !matrix.scenarios.empty() && judged;
@@ -263,7 +287,7 @@ class MutantsVerb final : public Verb {
     Table table({{"mutant"}, {"verdict"}, {"scenario"}, {"code"}, {"reason"}});
     for (const auto& outcome : outcomes) {
       const std::string name(outcome.mutant->name);
-      if (outcome.trials.empty()) {
+      if (outcome.verdict() == "not declared") {
         table.add({name, std::string(outcome.verdict()), "", "",
                    clipped("no scenario names it under 'caught'; it needs " +
                            std::string(outcome.mutant->needs))});
@@ -287,10 +311,23 @@ class MutantsVerb final : public Verb {
     const auto caught = static_cast<std::size_t>(std::count_if(
         outcomes.begin(), outcomes.end(), [](const auto& outcome) { return outcome.caught(); }));
     console.out << fmt::format("\n{} of {} mutants caught\n", caught, outcomes.size());
-    if (caught == 0) {
+    const bool whole = is_whole(outcomes);
+    if (!whole) {
+      const auto lacking = [&outcomes](std::size_t driver::MutantOutcome::*untried) {
+        return std::count_if(outcomes.begin(), outcomes.end(),
+                             [untried](const auto& outcome) { return outcome.*untried > 0; });
+      };
+      console.out << fmt::format(
+          "interrupted: mutants not tried in every scenario that declares them: {} of {}; not in "
+          "every random case: {}\n",
+          lacking(&driver::MutantOutcome::untried_scenarios), outcomes.size(),
+          lacking(&driver::MutantOutcome::untried_properties));
+    } else if (caught == 0) {
       console.out << "VALIDATOR_VACUOUS: no mutant was caught, so passing shows nothing\n";
     }
-    if (caught == outcomes.size() && caught > 0) return ExitCode::kPass;
+    if (caught == outcomes.size() && caught > 0) {
+      return whole ? ExitCode::kPass : ExitCode::kInconclusive;
+    }
     const bool unasked =
         !outcomes.empty() && std::all_of(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
           return outcome.caught() || outcome.inconclusive();

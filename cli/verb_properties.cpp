@@ -2,8 +2,10 @@
 
 #include <mutex>
 
+#include "cli/interrupts.hpp"
 #include "cli/output/table.hpp"
 #include "cli/verb.hpp"
+#include "core/base/print.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/property.hpp"
@@ -44,6 +46,7 @@ class PropertiesVerb final : public Verb {
   ExitCode run(const Console& console) override {
     const auto chosen = chosen_properties();
     if (list_) return list(chosen, console);
+    const Interrupts interrupts;
     reports::Report report;
     if (!report_.empty()) {
       driver::require_writable(report_);
@@ -52,14 +55,26 @@ class PropertiesVerb final : public Verb {
     if (!out_.empty()) driver::require_writable(out_);
     const auto runs = run_all(chosen, console);
     print(runs, console);
-    if (!report_.empty()) write(runs, report);
+    const std::uint64_t untried = untried_in(runs);
+    if (untried > 0) {
+      console.out << "\ninterrupted: " << counted(untried, "case") << " not tried\n"
+                  << left_as_it_was(report_);
+    } else if (!report_.empty()) {
+      write(runs, report);
+    }
     for (const auto& run : runs) {
       if (run.counterexample) return ExitCode::kFail;
     }
-    return ExitCode::kPass;
+    return untried > 0 ? ExitCode::kInconclusive : ExitCode::kPass;
   }
 
  private:
+  static std::uint64_t untried_in(const std::vector<driver::PropertyRun>& runs) {
+    std::uint64_t untried = 0;
+    for (const auto& run : runs) untried += run.untried;
+    return untried;
+  }
+
   std::vector<const driver::Property*> chosen_properties() const {
     std::vector<const driver::Property*> chosen;
     for (const auto& name : names_) chosen.push_back(&driver::property_named(name));
@@ -86,7 +101,7 @@ class PropertiesVerb final : public Verb {
     std::mutex mutex;
     driver::run_jobs(chosen.size(), static_cast<std::size_t>(jobs_), [&](std::size_t i) {
       const driver::Property& property = *chosen[i];
-      if (console.err_is_terminal && !quiet_) {
+      if (console.err_is_terminal && !quiet_ && !Interrupts::came()) {
         const std::lock_guard lock(mutex);
         console.err << fmt::format("[{}/{}] {}\n", i + 1, chosen.size(), property.name);
       }
@@ -95,7 +110,8 @@ class PropertiesVerb final : public Verb {
                      .cases = cases_ > 0 ? static_cast<std::uint64_t>(cases_) : property.cases,
                      .limits = {},
                      .lane = {},
-                     .out = out_});
+                     .out = out_,
+                     .interrupted = Interrupts::came});
     });
     return runs;
   }
@@ -108,7 +124,8 @@ class PropertiesVerb final : public Verb {
     }
     table.print(console);
     for (const auto& run : runs) {
-      if (!quiet_) console.out << '\n' << run.result.name << ": " << run.distribution.table();
+      if (!quiet_ && run.result.cases > 0)
+        console.out << '\n' << run.result.name << ": " << run.distribution.table();
       if (!run.counterexample) continue;
       const auto& found = *run.counterexample;
       console.out << fmt::format(

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <set>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/report_argument.hpp"
@@ -54,42 +53,16 @@ class ReportVerb final : public Verb {
   }
 
  private:
-  /// Returns the reports that the arguments of --history name. A folder without a report.json
-  /// stands for those of its subfolders.
-  std::vector<std::string> named_reports() const {
-    namespace fs = std::filesystem;
-    std::vector<std::string> named;
-    for (const auto& argument : history_) {
-      const bool folder = fs::is_directory(argument) && !fs::exists(argument + "/report.json");
-      if (!folder) {
-        named.push_back(argument);
-        continue;
-      }
-      std::set<std::string> found;
-      for (const auto& entry : fs::directory_iterator(argument)) {
-        if (fs::exists(entry.path() / "report.json")) found.insert(entry.path().string());
-      }
-      if (found.empty()) {
-        throw Error(Code::kNotFound, "--history: there is no report.json, nor a folder with one",
-                    {.file = argument});
-      }
-      named.insert(named.end(), found.begin(), found.end());
-    }
-    return named;
-  }
-
   /// Reads the reports of --history. Leaves out those that did not start before this one, and says
   /// so; leaves out this one in silence.
   std::vector<reports::PastReport> earlier_reports(const reports::Report& report,
                                                    const Console& console) const {
     std::vector<reports::PastReport> earlier;
-    for (const auto& name : named_reports()) {
+    for (const auto& name : reports_named(history_, "--history")) {
       std::error_code unknown;
       if (std::filesystem::equivalent(name, directory_, unknown)) continue;
       const auto submission = read_submission(name, console.err);
-      if (!submission.report) {
-        throw Error(Code::kTornFile, "the report " + submission.unreadable, {.file = name});
-      }
+      if (!submission.report) throw unreadable_report(submission);
       if (submission.report->lane != report.lane) {
         throw Error(Code::kUsage,
                     "reports of two lanes are not comparable: " + name_of(report.lane) + " and " +
@@ -114,6 +87,8 @@ class ReportVerb final : public Verb {
     }
     try {
       return read_report(join_path(directory_, "report.json"), err);
+    } catch (const reports::NewerError& error) {
+      throw Error(Code::kUnsupported, error.what() + (": " + std::string(reports::kReadNewer)));
     } catch (const reports::ReadError& error) {
       throw Error(Code::kTornFile, error.what());
     }

@@ -348,6 +348,26 @@ void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
+Refusal refusal_of_mutant(const Report& report) {
+  return {"", "mutant", "the run was made with the mutant " + report.mutant + " switched on",
+          "run the lane again without --mutant"};
+}
+
+/// Returns one reason for all scenarios that the interruption kept from running.
+Refusal refusal_of_interruption(const Report& report) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const auto& skipped : report.skipped) {
+    if (skipped.reason == kNotRunInterrupted) names.push_back(skipped.scenario);
+  }
+  std::string reason = kNotRunInterrupted;
+  if (!names.empty()) {
+    reason += ": " + counted(names.size(), "scenario") + (names.size() == 1 ? " was" : " were") +
+              " not run: " + join_first(names, kNamed);
+  }
+  return {"", kInterrupted, reason, "run the lane to its end"};
+}
+
 }  // namespace
 
 std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
@@ -365,23 +385,19 @@ Compared compared_of(const ScenarioResult& result) {
 }
 
 std::vector<Refusal> weigh(const Report& report) {
+  if (!report.mutant.empty()) return {refusal_of_mutant(report)};
   std::vector<Refusal> refusals;
   const Verdict found = overall(report);
-  if (report.verdict != Verdict::kPass) {
+  // The interruption is a reason itself, and whatever else was inconclusive has one of its own.
+  const bool told = report.interrupted && report.verdict == Verdict::kInconclusive;
+  if (report.verdict != Verdict::kPass && !told) {
     refusals.push_back({"", "", "the verdict is " + name_of(report.verdict), kRepair});
-  } else if (found != Verdict::kPass) {
+  } else if (report.verdict == Verdict::kPass && found != Verdict::kPass) {
     refusals.push_back({"", "",
                         "the verdict is pass, but its own entries make it " + name_of(found),
                         kWriteAgain});
   }
-  if (!report.mutant.empty()) {
-    refusals.push_back({"", "mutant",
-                        "the run was made with the mutant " + report.mutant + " switched on",
-                        "run the lane again without --mutant"});
-  }
-  if (report.interrupted) {
-    refusals.push_back({"", "interrupted", "the run was interrupted", "run the lane to its end"});
-  }
+  if (report.interrupted) refusals.push_back(refusal_of_interruption(report));
   weigh_scenarios(report, refusals);
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);

@@ -24,6 +24,7 @@ struct Submission {
   std::string file;
   std::optional<Report> report = {};
   std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
+  bool newer = false;           ///< true if it can't be read because a newer program wrote it
 };
 
 /// A field of a report.json that this program does not know.
@@ -48,6 +49,9 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 /// many cases, pairs or timelines.
 inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
 
+/// Subject of the reason to refuse an interrupted run.
+inline constexpr const char* kInterrupted = "interrupted";
+
 /// Returns all reasons why the report does not pass, except for scenarios that were not run: the
 /// baseline decides whether those are allowed. The refusals have no `file`.
 ///
@@ -55,8 +59,8 @@ inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
 /// are present; max_delta is 0 and no bit differs; metrics are finite and equal to those of the
 /// uninterrupted run; all required faults fired; every rank that owns state compared some of it,
 /// unless a planned fault cut the last incarnation short; only excused keys were missing, unless
-/// the last incarnation was meant to end in an error. Neither a run with a mutant nor an
-/// interrupted run proves anything.
+/// the last incarnation was meant to end in an error. A run with a mutant proves
+/// nothing, and has no other reason. An interrupted run has one reason for all that it did not run.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

@@ -5,6 +5,7 @@
 #include "core/base/print.hpp"
 #include "reports/document.hpp"
 #include "reports/lacks.hpp"
+#include "reports/read_error.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -174,6 +175,18 @@ std::string directory_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
+/// Returns the command that makes the report full, as "words: command"; on lanes whose command is
+/// not known, returns `otherwise`. If `anew`, every scenario has to run again.
+std::string fix_by_command(const Submission& submission, const std::string& program,
+                           const std::string& words, bool anew, const std::string& otherwise) {
+  const Report& report = *submission.report;
+  if (report.lane != ReportLane::kSim) return otherwise;
+  return words + ": " +
+         command_for_full(
+             report,
+             {.program = program, .directory = directory_of(submission.file), .anew = anew});
+}
+
 /// If the report lacks some kinds of evidence, adds one refusal that names all of them and the
 /// command that produces them.
 void check_full(const Submission& submission, const LeftOut& lacks, const LaneFloor& floor,
@@ -191,14 +204,9 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
   if (lacks.doubled) add("nothing was run twice", floor.runs_doubled);
   if (lacks.properties) add("no property", floor.properties.size());
   if (lacks.mutants) add("no mutant", floor.mutants.size());
-  const Report& report = *submission.report;
-  refusals.refuse(
-      "evidence", "is not full: " + text,
-      report.lane == ReportLane::kSim
-          ? "make it full: " + command_for_full(report, {.program = program,
-                                                         .directory = directory_of(submission.file),
-                                                         .anew = lacks.scenarios > 0})
-          : "run the lane again with --double");
+  refusals.refuse("evidence", "is not full: " + text,
+                  fix_by_command(submission, program, "make it full", lacks.scenarios > 0,
+                                 "run the lane again with --double"));
 }
 
 /// check_full reports the kinds of evidence that are left out.
@@ -270,12 +278,17 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
                GateRuling& ruling) {
   RefusalCollector refusals(submission.file, ruling.refusals);
   if (!submission.report) {
-    refusals.refuse("", submission.unreadable, kRunAgain);
+    refusals.refuse("", submission.unreadable, submission.newer ? kReadNewer : kRunAgain);
     return;
   }
   const Report& report = *submission.report;
   check_identity(report.project, options, refusals);
-  for (const auto& refusal : weigh(report)) refusals.adopt(refusal);
+  for (auto& refusal : weigh(report)) {
+    if (refusal.subject == kInterrupted) {
+      refusal.fix = fix_by_command(submission, options.program, refusal.fix, true, refusal.fix);
+    }
+    refusals.adopt(refusal);
+  }
   const auto floor = baseline.find(report.lane);
   if (floor == baseline.end() || !wanted(report.lane, options)) {
     refusals.refuse("lane", "'" + name_of(report.lane) + "' is not one of the lanes to judge",
@@ -283,9 +296,12 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
     return;
   }
   const LaneFloor shown = floor_of(report);
-  const LeftOut lacks = left_out(shown, floor->second);
-  check_full(submission, lacks, floor->second, options.program, refusals);
-  check_floor(shown, floor->second, lacks, refusals);
+  // What a mutant changed, or what was not run to its end, falls short of the floor in many places.
+  if (report.mutant.empty() && !report.interrupted) {
+    const LeftOut lacks = left_out(shown, floor->second);
+    check_full(submission, lacks, floor->second, options.program, refusals);
+    check_floor(shown, floor->second, lacks, refusals);
+  }
   ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
 }
 

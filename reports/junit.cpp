@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <pugixml.hpp>
 #include <sstream>
 
@@ -26,11 +28,43 @@ void set_time(pugi::xml_node node, double seconds) {
   node.append_attribute("time") = text.data();
 }
 
+/// Number of bytes that stand in XML for the character.
+std::size_t bytes_in_xml(char c) {
+  switch (c) {
+    case '"':
+      return 6;
+    case '&':
+    case '\n':
+      return 5;
+    case '<':
+    case '>':
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+/// Returns the text, cut so that it has at most `most` bytes in XML. Where it is cut, a note stands
+/// after it, which is not counted.
+std::string cut_for_xml(const std::string& text, std::size_t most) {
+  std::string whole = printable(text, LineBreaks::kKept);
+  std::size_t bytes = 0;
+  std::size_t kept = 0;
+  while (kept < whole.size() && bytes <= most) bytes += bytes_in_xml(whole[kept++]);
+  if (bytes <= most) return whole;
+  // The last byte did not fit. A character of several bytes goes as a whole.
+  do {
+    --kept;
+  } while (kept > 0 && (static_cast<unsigned char>(whole[kept]) & 0xc0U) == 0x80);
+  return whole.substr(0, kept) + "... (cut; the whole text is in report.json)";
+}
+
 /// Writes results and counts them. Every result except a pass is written as a failure, as an error
 /// or as skipped.
 class Suite {
  public:
-  explicit Suite(pugi::xml_node node) : node_(node) {}
+  /// `text_max` is the largest number of bytes of a message or text.
+  Suite(pugi::xml_node node, std::size_t text_max) : node_(node), text_max_(text_max) {}
 
   pugi::xml_node add(const std::string& group, const std::string& name, double seconds = 0) {
     ++tests_;
@@ -53,7 +87,9 @@ class Suite {
   }
   void skip(pugi::xml_node test, Verdict verdict, const std::string& reason) {
     ++skipped_;
-    set(test.append_child("skipped"), "message", name_of(verdict) + ": " + reason);
+    ++texts_;
+    set(test.append_child("skipped"), "message",
+        cut_for_xml(name_of(verdict) + ": " + reason, text_max_));
   }
   void write_counts() {
     node_.append_attribute("tests") = tests_;
@@ -62,27 +98,38 @@ class Suite {
     node_.append_attribute("skipped") = skipped_;
   }
 
+  /// Number of messages and texts that may be cut.
+  std::size_t texts() const { return texts_; }
+
  private:
-  static void explain(pugi::xml_node node, const std::string& type, const std::string& reason,
-                      const std::string& text) {
+  void explain(pugi::xml_node node, const std::string& type, const std::string& reason,
+               const std::string& text) {
+    texts_ += 2;
     set(node, "type", type);
-    set(node, "message", reason);
-    node.append_child(pugi::node_pcdata).set_value(printable(text, LineBreaks::kKept).c_str());
+    set(node, "message", cut_for_xml(reason, text_max_));
+    node.append_child(pugi::node_pcdata).set_value(cut_for_xml(text, text_max_).c_str());
   }
 
   pugi::xml_node node_;
+  std::size_t text_max_;
+  std::size_t texts_ = 0;
   unsigned tests_ = 0;
   unsigned failures_ = 0;
   unsigned errors_ = 0;
   unsigned skipped_ = 0;
 };
 
-void add_scenario(const ScenarioResult& result, Suite& suite) {
+/// Returns the type of the failure. A difference between stored checkpoints may have no code.
+std::string type_of(const ScenarioResult& result, ReportLane lane) {
+  return result.code.empty() && lane == ReportLane::kFiles ? "different" : result.code;
+}
+
+void add_scenario(const ScenarioResult& result, ReportLane lane, Suite& suite) {
   const auto test = suite.add(result.file, result.name, result.seconds);
   if (is_unreadable(result)) {
     suite.error(test, result.code, result.reason);
   } else if (result.verdict == Verdict::kFail) {
-    suite.fail(test, result.code, result.reason, result.replay);
+    suite.fail(test, type_of(result, lane), result.reason, result.replay);
   } else if (result.verdict != Verdict::kPass) {
     suite.skip(test, result.verdict, result.reason);
   }
@@ -160,9 +207,13 @@ void add_course(const Report& report, Suite& suite) {
   }
 }
 
-}  // namespace
+/// A whole document, and the number of messages and texts in it.
+struct Written {
+  std::string xml;
+  std::size_t texts = 0;
+};
 
-std::string to_junit(const Report& report, const std::string& report_sha256) {
+Written written(const Report& report, const std::string& report_sha256, std::size_t text_max) {
   pugi::xml_document document;
   auto node = document.append_child("testsuites").append_child("testsuite");
   set(node, "name", "reprise." + name_of(report.lane));
@@ -171,8 +222,8 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   auto digest = node.append_child("properties").append_child("property");
   digest.append_attribute("name") = "report_sha256";
   digest.append_attribute("value") = report_sha256.c_str();
-  Suite suite(node);
-  for (const auto& result : report.scenarios) add_scenario(result, suite);
+  Suite suite(node, text_max);
+  for (const auto& result : report.scenarios) add_scenario(result, report.lane, suite);
   for (const auto& property : report.properties) add_property(property, suite);
   add_mutants(report.mutants, suite);
   if (report.matrix) add_matrix(*report.matrix, suite);
@@ -182,7 +233,18 @@ std::string to_junit(const Report& report, const std::string& report_sha256) {
   suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");
-  return out.str();
+  return {out.str(), suite.texts()};
+}
+
+}  // namespace
+
+std::string to_junit(const Report& report, const std::string& report_sha256,
+                     std::size_t bytes_max) {
+  Written whole = written(report, report_sha256, SIZE_MAX);
+  if (whole.xml.size() <= bytes_max || whole.texts == 0) return std::move(whole.xml);
+  const std::size_t bare = written(report, report_sha256, 0).xml.size();
+  const std::size_t left = bytes_max - std::min(bytes_max, bare);
+  return written(report, report_sha256, left / whole.texts).xml;
 }
 
 }  // namespace reprise::reports

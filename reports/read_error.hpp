@@ -11,4 +11,14 @@ class ReadError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The document is of a newer version than this program reads.
+class NewerError : public ReadError {
+ public:
+  using ReadError::ReadError;
+};
+
+/// What to do with a report that a newer program wrote.
+inline constexpr const char* kReadNewer =
+    "read it with that one, or run the lane again with this one";
+
 }  // namespace reprise::reports

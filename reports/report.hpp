@@ -191,6 +191,9 @@ struct MutantResult {
   std::uint64_t property_cases = 0;
 };
 
+/// Reason of the scenarios that were not run because a signal ended the run.
+inline constexpr const char* kNotRunInterrupted = "the run was interrupted";
+
 struct Skipped {
   std::string scenario;
   std::string reason;
@@ -263,9 +266,13 @@ std::string to_json(const Report& report);
 /// thrown if the text is truncated, if a field is missing or has the wrong type, or if a count is
 /// wrong. Unknown fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
+/// Jenkins reads JUnit files of at most 30 MB.
+inline constexpr std::size_t kJunitBytesMax = 29'000'000;
 /// Returns JUnit XML with the content of a report.json. The XML has the SHA-256 of the report.json
-/// as a property of the test suite.
-std::string to_junit(const Report& report, const std::string& report_sha256);
+/// as a property of the test suite. If not everything fits, messages and texts are cut, all to the
+/// same length; each says so. Names are never cut.
+std::string to_junit(const Report& report, const std::string& report_sha256,
+                     std::size_t bytes_max = kJunitBytesMax);
 /// Returns the failure of a scenario as lines of text with one field each: first the cause, last
 /// the command line that shows it again.
 std::string to_block(const ScenarioResult& result);

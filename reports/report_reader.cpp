@@ -3,6 +3,7 @@
 
 #include "reports/document.hpp"
 #include "reports/evidence.hpp"
+#include "reports/read_error.hpp"
 #include "reports/renamed.hpp"
 #include "reports/report.hpp"
 
@@ -464,16 +465,18 @@ Machine machine_at(const JsonField& node) {
           .cuda = node.at("cuda").text()};
 }
 
-/// Throws unless this program reads reports of that version.
+/// Throws unless this program reads reports of that version: NewerError if it is a later one.
 void check_version(const JsonField& version) {
   const std::int64_t number = version.integer();
   if (number == kSchemaVersion) return;
-  const std::string reads =
-      "; this program reads 1 and " + std::to_string(kSchemaVersion);  // see bring_up_to_date()
-  version.refuse("is " + std::to_string(number) + reads +
-                 (number > kSchemaVersion ? "; a newer reprise wrote the report: read it with that "
-                                            "one, or run the lane again with this one"
-                                          : ""));
+  const std::string reads = "is " + std::to_string(number) + "; this program reads 1 and " +
+                            std::to_string(kSchemaVersion);  // see bring_up_to_date()
+  if (number < kSchemaVersion) version.refuse(reads);
+  try {
+    version.refuse(reads + "; a newer reprise wrote the report");
+  } catch (const ReadError& error) {
+    throw NewerError(error.what());
+  }
 }
 
 /// Counts the fields of `found` that `known` lacks. Lists of equal length are compared item by

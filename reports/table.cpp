@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iomanip>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 #include <sstream>
+#include <string_view>
 
+#include "core/base/characters.hpp"
 #include "core/base/print.hpp"
 #include "reports/report.hpp"
 
@@ -15,8 +17,12 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// Minimum widths of the columns for names and layouts.
-constexpr std::array<std::size_t, 2> kLeast = {16, 13};
+/// Width that names have at least. A longer name may get a line of its own.
+constexpr std::size_t kNameLeast = 16;
+
+/// Columns that may be left out where there is no room: first those that a reader needs least.
+constexpr std::array<std::string_view, 6> kDispensable = {
+    "replans", "leaves", "bit_mismatches", "max_delta", "diagnosis", "elements"};
 
 /// Number of leading columns that are kept even if they are empty.
 constexpr std::size_t kAlways = 7;
@@ -130,26 +136,57 @@ void drop_empty_columns(std::vector<Row>& rows) {
 std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      widths[c] = std::max(widths[c], characters_in(row[c]));
+    }
   }
   return widths;
 }
 
-/// Returns column widths whose total fits into `room`, if possible. First narrows the layouts, then
-/// the names; then drops columns from the right, down to kAlways columns.
+void drop_column(std::string_view title, std::vector<Row>& rows) {
+  const Row& titles = rows.front();
+  const auto at = std::find(titles.begin(), titles.end(), title) - titles.begin();
+  if (at == std::ssize(titles)) return;
+  for (auto& row : rows) row.erase(row.begin() + at);
+}
+
+/// Returns the width of all columns but the first, with the gaps.
+std::size_t width_beside_names(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin() + 1, widths.end(), 2 * (widths.size() - 1));
+}
+
+/// Drops columns until the others fit into `room`, and returns their widths. Narrows the names only
+/// if dropping is not enough, and the layouts only if narrow names are not enough either.
 std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
-  std::vector<std::size_t> widths = widths_of(rows);
-  std::size_t total = 2 * (widths.size() - 1);
-  for (const auto width : widths) total += width;
-  for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
-    const std::size_t excess = total > room ? total - room : 0;
-    const std::size_t given = std::min(excess, widths[c] > kLeast[c] ? widths[c] - kLeast[c] : 0);
-    widths[c] -= given;
-    total -= given;
+  const std::vector<Row> all = rows;
+  for (const std::size_t name_least : {SIZE_MAX, kNameLeast}) {
+    rows = all;
+    for (std::size_t dropped = 0;; ++dropped) {
+      std::vector<std::size_t> widths = widths_of(rows);
+      const std::size_t others = width_beside_names(widths);
+      if (others + std::min(widths[0], name_least) <= room) {
+        widths[0] = std::min(widths[0], room - others);
+        return widths;
+      }
+      if (dropped == kDispensable.size()) break;
+      drop_column(kDispensable.at(dropped), rows);
+    }
   }
-  if (total <= room || widths.size() == kAlways) return widths;
-  for (auto& row : rows) row.pop_back();
-  return fitted(rows, room);
+  std::vector<std::size_t> widths = widths_of(rows);
+  widths[0] = std::min(widths[0], kNameLeast);
+  const std::size_t others = widths[0] + width_beside_names(widths) - widths[1];
+  widths[1] = std::max(rows.front()[1].size(), room - std::min(room, others));
+  return widths;
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t characters = characters_in(text);
+  return text + std::string(width > characters ? width - characters : 0, ' ');
+}
+
+std::string padded_left(const std::string& text, std::size_t width) {
+  const std::size_t characters = characters_in(text);
+  return std::string(width > characters ? width - characters : 0, ' ') + text;
 }
 
 /// Prints columns of text. Each column is as wide as its widest cell; the last column is not
@@ -158,7 +195,7 @@ void print_columns(const std::vector<Row>& rows, std::ostream& out) {
   const auto widths = widths_of(rows);
   for (const auto& row : rows) {
     for (std::size_t c = 0; c + 1 < row.size(); ++c) {
-      out << std::left << std::setw(static_cast<int>(widths[c])) << row[c] << "  ";
+      out << padded(row[c], widths[c]) << "  ";
     }
     out << row.back() << '\n';
   }
@@ -237,9 +274,36 @@ void print_mutants(const std::vector<MutantResult>& mutants, std::ostream& out) 
   if (!finding.code.empty()) out << '\n' << finding.code << ": " << finding.reason << '\n';
 }
 
-std::string clipped(const std::string& text, std::size_t width) {
-  if (text.size() <= width) return text;
-  return text.substr(0, width - 3) + "...";
+/// Prints layouts without room in their column on lines of their own, which break at arrows.
+void print_layouts(const std::string& layouts, std::size_t room, std::ostream& out) {
+  constexpr std::string_view kArrow = " -> ";
+  std::string line = "  ";
+  for (std::size_t begin = 0; begin < layouts.size();) {
+    const std::size_t end = std::min(layouts.find(kArrow, begin + 1), layouts.size());
+    if (line.size() > 2 && line.size() + end - begin > room) {
+      out << line << '\n';
+      line = " ";
+    }
+    line += layouts.substr(begin, end - begin);
+    begin = end;
+  }
+  out << line << '\n';
+}
+
+/// Prints a row. A name or layouts without room stand on lines of their own before it, because a
+/// reader looks for them and a part of them says nothing.
+void print_row(const Row& row, const std::vector<std::size_t>& widths, std::size_t room,
+               std::ostream& out) {
+  const bool layouts_fit = characters_in(row[1]) <= widths[1];
+  const bool name_fits = layouts_fit && characters_in(row[0]) <= widths[0];
+  if (!name_fits) out << row[0] << '\n';
+  if (!layouts_fit) print_layouts(row[1], room, out);
+  out << padded(name_fits ? row[0] : "", widths[0]);
+  for (std::size_t c = 1; c < row.size(); ++c) {
+    const std::string& cell = c == 1 && !layouts_fit ? std::string() : row[c];
+    out << "  " << (c < 3 ? padded(cell, widths[c]) : padded_left(cell, widths[c]));
+  }
+  out << '\n';
 }
 
 }  // namespace
@@ -252,20 +316,11 @@ std::string to_table(const Report& report, int columns) {
     if (row.results.front().verdict != Verdict::kNotRun) rows.push_back(row_of(row));
   }
   drop_empty_columns(rows);
-  const auto widths = fitted(rows, static_cast<std::size_t>(std::max(columns, 60)));
+  const auto room = static_cast<std::size_t>(std::max(columns, 60));
+  const auto widths = fitted(rows, room);
 
   std::ostringstream out;
-  for (const auto& row : rows) {
-    // A name that has no room has a line of its own: it is what a reader looks for.
-    const bool fits = row[0].size() <= widths[0];
-    if (!fits) out << row[0] << '\n';
-    out << std::left << std::setw(static_cast<int>(widths[0])) << (fits ? row[0] : "");
-    for (std::size_t c = 1; c < row.size(); ++c) {
-      out << "  " << (c < 3 ? std::left : std::right) << std::setw(static_cast<int>(widths[c]))
-          << (c == 1 ? clipped(row[c], widths[c]) : row[c]);
-    }
-    out << '\n';
-  }
+  for (const auto& row : rows) print_row(row, widths, room, out);
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) continue;
     out << '\n' << to_block(result);

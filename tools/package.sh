@@ -44,7 +44,8 @@ package_fill() {
   done <"$folder/libraries"
   rm "$folder/libraries"
   package_glibc "$folder"/bin/* "$folder"/lib/* >"$folder/glibc"
-  cp LICENSE README.md "$folder/"
+  cp LICENSE "$folder/"
+  cp tools/package-readme.md "$folder/README.md"
   find scenarios -name '*.yaml' ! -path 'scenarios/trainers/*' -exec cp --parents -t "$folder" {} +
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <set>
+
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "core/base/bytes.hpp"
 #include "core/ports/store_path.hpp"
@@ -48,6 +51,9 @@ reports::Submission read_submission(const std::string& argument, std::ostream& e
   reports::Submission submission{.file = argument};
   try {
     submission.report = read_report(argument, err).report;
+  } catch (const reports::NewerError& error) {
+    submission.unreadable = without_file(error.what(), argument);
+    submission.newer = true;
   } catch (const reports::ReadError& error) {
     submission.unreadable = without_file(error.what(), argument);
   } catch (const Error& error) {
@@ -56,6 +62,40 @@ reports::Submission read_submission(const std::string& argument, std::ostream& e
                                 : "can't be read: " + error.message();
   }
   return submission;
+}
+
+Error unreadable_report(const reports::Submission& submission) {
+  if (!submission.newer) {
+    return Error(Code::kTornFile, "the report " + submission.unreadable, {.file = submission.file});
+  }
+  return Error(Code::kUnsupported,
+               "the report's " + submission.unreadable + ": " + reports::kReadNewer,
+               {.file = submission.file});
+}
+
+std::vector<std::string> reports_named(const std::vector<std::string>& arguments,
+                                       const std::string& option) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> named;
+  for (const auto& argument : arguments) {
+    const bool folder = fs::is_directory(argument) && !fs::exists(argument + "/report.json");
+    if (!folder) {
+      named.push_back(argument);
+      continue;
+    }
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(argument)) {
+      if (fs::exists(entry.path() / "report.json")) found.insert(entry.path().string());
+    }
+    if (found.empty()) {
+      throw Error(
+          Code::kNotFound,
+          (option.empty() ? "" : option + ": ") + "there is no report.json, nor a folder with one",
+          {.file = argument});
+    }
+    named.insert(named.end(), found.begin(), found.end());
+  }
+  return named;
 }
 
 }  // namespace reprise::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/evidence.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::cli {
 
@@ -29,5 +30,14 @@ ReadReport read_report(const std::string& argument, std::ostream& err);
 /// Reads a report. If that fails, the submission has the reason in place of the report. Writes a
 /// warning to `err` for each field that this program does not know.
 reports::Submission read_submission(const std::string& argument, std::ostream& err);
+
+/// Returns the error for a report that can't be read: UNSUPPORTED if a newer program wrote it, and
+/// TORN_FILE otherwise.
+Error unreadable_report(const reports::Submission& submission);
+
+/// Returns the reports that the arguments name. A folder without a report.json stands for those of
+/// its subfolders. Throws NOT_FOUND, with the option if there is one, if there are none.
+std::vector<std::string> reports_named(const std::vector<std::string>& arguments,
+                                       const std::string& option = {});
 
 }  // namespace reprise::cli

@@ -164,6 +164,7 @@ void write_files_report(std::vector<reports::ScenarioResult> results, double sec
   report.planned = results.size();
   report.seconds = seconds;
   report.scenarios = std::move(results);
+  if (report.scenarios.size() == 1) report.scenarios[0].seconds = seconds;
   for (auto& result : report.scenarios) {
     reports::restate_failure(result);
     if (result.failure) result.failure->rank.reset();  // files have no ranks

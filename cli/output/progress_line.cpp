@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/output/table.hpp"
+#include "core/base/characters.hpp"
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
 
@@ -44,7 +45,7 @@ std::string progress_text(std::string_view verb, const ProgressState& state, Pro
   }
   const std::size_t room = kColumnsMax - std::min(kColumnsMax, text.size() + 2);
   const std::string name = shorten_middle(printable(state.what), std::max<std::size_t>(room, 5));
-  return name.size() <= room ? text + "  " + name : text;
+  return characters_in(name) <= room ? text + "  " + name : text;
 }
 
 ProgressLine::ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown,

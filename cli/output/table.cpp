@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/characters.hpp"
 #include "core/base/check.hpp"
 #include "core/base/printable.hpp"
 
@@ -11,9 +12,13 @@ namespace {
 
 constexpr std::string_view kGap = "  ";
 constexpr std::size_t kFlexibleMin = 16;
+/// Width of the first column at most, where no terminal limits it. One very long key shall not make
+/// every row as wide as itself.
+constexpr std::size_t kFirstMax = 120;
 
 std::string padded(const std::string& text, std::size_t width, Align align) {
-  const std::string space(width > text.size() ? width - text.size() : 0, ' ');
+  const std::size_t characters = characters_in(text);
+  const std::string space(width > characters ? width - characters : 0, ' ');
   return align == Align::kLeft ? text + space : space + text;
 }
 
@@ -24,7 +29,7 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
   std::size_t column = indent;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::size_t word = end - at;
+    const std::size_t word = characters_in(std::string_view(text).substr(at, end - at));
     if (column > indent && column + 1 + word > width) {
       lines += '\n' + std::string(indent, ' ');
       column = indent;
@@ -32,7 +37,7 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
       lines += ' ';
       ++column;
     }
-    lines += text.substr(at, word);
+    lines += text.substr(at, end - at);
     column += word;
     at = end + 1;
   }
@@ -42,10 +47,12 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
 }  // namespace
 
 std::string shorten_middle(const std::string& text, std::size_t width) {
-  if (text.size() <= width || text.size() <= 5) return text;
+  const std::size_t characters = characters_in(text);
+  if (characters <= width || characters <= 5) return text;
   const std::size_t kept = std::max<std::size_t>(width, 5) - 3;
   const std::size_t tail = kept - kept / 3;  // a key's end is more informative than its start
-  return text.substr(0, kept - tail) + "..." + text.substr(text.size() - tail);
+  return std::string(first_characters(text, kept - tail)) + "..." +
+         std::string(last_characters(text, tail));
 }
 
 void Table::add(std::vector<std::string> cells) {
@@ -78,7 +85,11 @@ void Table::print(const Console& console) const {
   std::size_t total = 0;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = columns_[c].title.size();
-    for (const auto& row : rows_) width = std::max(width, row[c].size());
+    for (const auto& row : rows_) {
+      const std::size_t characters = characters_in(row[c]);
+      const bool apart = c == 0 && console.out_width == 0 && characters > kFirstMax;
+      if (!apart) width = std::max(width, characters);
+    }
     widths.push_back(width);
     total += width + (c == 0 ? 0 : kGap.size());
   }
@@ -93,7 +104,7 @@ void Table::print(const Console& console) const {
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (c != 0) text += kGap;
       std::string cell = cell_of(c);
-      if (c == 0 && cell.size() > widths[0]) {  // a long key gets a line of its own
+      if (c == 0 && characters_in(cell) > widths[0]) {  // a long key gets a line of its own
         console.out << cell << '\n';
         cell.clear();
       }

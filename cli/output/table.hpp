@@ -1,7 +1,8 @@
 #pragma once
 // Prints a table to a terminal. If the terminal is too narrow, long cells of the first column get
 // lines of their own. If that is not enough, each cell gets a line of its own. No cell is ever cut.
-// In output to a file or a pipe, each row is one line.
+// In output to a file or a pipe, each row is one line, unless its first cell is longer than 120
+// characters. Widths are counted in characters, not in bytes.
 
 #include <cstdint>
 #include <string>

@@ -111,7 +111,8 @@ class Search {
     if (!anew && chance(random, kOfBranches)) from = rarest(tuples_);
     if (!anew && from == nullptr) from = rarest(marks_);
     if (from == nullptr) {
-      return {.recipe = {.seed = random.next() & kSeedMask, .choosing = choosing(random)}};
+      const std::uint64_t seed = seed_anew(random);
+      return {.recipe = {.seed = seed, .choosing = choosing(random)}};
     }
     ++from->branches;
     const Parent& parent = one_of(random, from->parents);
@@ -120,6 +121,14 @@ class Search {
     }
     const Split split = split_after(random, parent);
     return {.recipe = parent.recipe.branch(split), .from_life = split.life, .branch = true};
+  }
+
+  std::uint64_t seed_anew(Stream& random) const {
+    std::uint64_t seed = random.next() & kSeedMask;
+    while (!request_.subject.empty() && !is_about(seed, request_.subject)) {
+      seed = random.next() & kSeedMask;
+    }
+    return seed;
   }
 
   static sim::Choosing choosing(Stream& random) {

@@ -32,6 +32,7 @@ struct ExploreRequest {
   bool alone = false;       ///< true for seeds alone, without branches
   bool first_only = false;  ///< true to end the search with the first batch that has a failure
   std::string mutant = {};
+  std::string subject = {};  ///< what every job must be about (see is_about); empty for any job
   std::function<bool()> interrupted = [] { return false; };
   /// Called after each batch.
   std::function<void(std::uint64_t runs, double seconds)> progress = [](std::uint64_t, double) {};

@@ -50,7 +50,8 @@ void draw_checkpoint(Stream random, CheckpointPlan& plan) {
   draw_async(random, {.late_one_in = 3, .in_flight_most = 2, .small_one_in = 4}, plan);
 }
 
-Scenario job_of(Stream random, std::uint64_t seed) {
+Scenario job_of(std::uint64_t seed) {
+  Stream random = Stream(seed).split("job");
   Scenario scenario;
   scenario.name = "explored";
   scenario.proves = "A job goes on from a committed checkpoint, whatever goes wrong in its lives.";
@@ -294,8 +295,17 @@ void add(const std::vector<std::string>& names, std::size_t life, std::vector<Si
 
 }  // namespace
 
+std::vector<std::string> timeline_subjects() { return {"gpt-tiny", "moe-tiny", "damage", "rerun"}; }
+
+bool is_about(std::uint64_t seed, const std::string& subject) {
+  const Scenario job = job_of(seed);
+  if (subject == "damage") return may_be_lied_to(job);
+  if (subject == "rerun") return rerun_life(job).has_value();
+  return job.model == subject;
+}
+
 Scenario scenario_of(const Recipe& recipe) {
-  Scenario scenario = job_of(Stream(recipe.seed).split("job"), recipe.seed);
+  Scenario scenario = job_of(recipe.seed);
   for (std::size_t i = 0; i < kTimelineLives; ++i) {
     const Stream random = Stream(recipe.seed_of_life(i)).split("life").split(i);
     scenario.incarnations.push_back(life_of(random, scenario, i));

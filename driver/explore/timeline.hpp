@@ -24,6 +24,13 @@ inline constexpr std::size_t kTimelineLives = 6;
 /// the plans of the lives before it; the job depends only on the recipe's seed.
 Scenario scenario_of(const Recipe& recipe);
 
+/// Returns the subjects that a search may be limited to: the models of the jobs; `damage`, jobs
+/// whose store may lie and whose checkpoints may be damaged; `rerun`, jobs in which a device
+/// computes wrong results.
+std::vector<std::string> timeline_subjects();
+/// True if the job of the timelines with this seed has the subject.
+bool is_about(std::uint64_t seed, const std::string& subject);
+
 /// A mark or a tuple that was seen in a life.
 struct Sighting {
   std::string name;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ using reports::Verdict;
 struct Field {
   std::size_t scenario = 0;
   std::size_t row = 0;
+  bool tried = false;  ///< false if an interruption came first
   Cell cell = Cell::kNotAsked;
   std::set<std::string> codes = {};
 };
@@ -55,28 +57,48 @@ std::vector<std::string> codes_of_judges() {
   return names;
 }
 
-/// Runs the scenarios without a mutant, and drops those that can't judge one.
+/// Runs the scenarios without a mutant, and drops those that can't judge one or were not run.
 std::vector<RightRun> right_runs(std::vector<Scenario>& scenarios, const MatrixRequest& request,
-                                 ProgressTeller& progress, Matrix& matrix) {
-  std::vector<RightRun> runs(scenarios.size());
+                                 ProgressTeller& progress, MatrixRun& made) {
+  std::vector<std::optional<RightRun>> runs(scenarios.size());
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
+    if (request.interrupted()) return;
     progress.tell(i, scenarios.size(), scenarios[i].name);
     runs[i] = run_right(scenarios[i], request.options);
   });
   std::vector<Scenario> kept;
   std::vector<RightRun> kept_runs;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const auto& result = runs[i].run.result;
+    if (!runs[i]) {
+      ++made.untried;
+      continue;
+    }
+    const auto& result = runs[i]->run.result;
     if (result.verdict == Verdict::kPass) {
       kept.push_back(std::move(scenarios[i]));
-      kept_runs.push_back(std::move(runs[i]));
+      kept_runs.push_back(std::move(*runs[i]));
     } else {
-      matrix.left_out[result.name] =
+      made.matrix.left_out[result.name] =
           reports::name_of(result.verdict) + " without a mutant: " + result.reason;
     }
   }
   scenarios = std::move(kept);
   return kept_runs;
+}
+
+constexpr std::size_t kNoColumn = SIZE_MAX;
+
+/// Returns the column of each scenario in the matrix; kNoColumn if a field of it was not tried.
+std::vector<std::size_t> columns_of(std::size_t scenarios, const std::vector<Field>& fields) {
+  std::vector<std::size_t> columns(scenarios, 0);
+  for (const auto& field : fields) {
+    if (!field.tried) columns[field.scenario] = kNoColumn;
+  }
+  std::size_t next = 0;
+  for (auto& column : columns) {
+    if (column != kNoColumn) column = next++;
+  }
+  return columns;
 }
 
 }  // namespace
@@ -114,7 +136,7 @@ bool may_change(const sim::Mutant& mutant, const RightRun& right) {
   return (sim::seams_replaced_by(mutant) & right.asked).any();
 }
 
-Matrix run_matrix(const MatrixRequest& request, const Started& started) {
+MatrixRun run_matrix(const MatrixRequest& request, const Started& started) {
   const auto mutants = mutants_of(request.only);
   Selection selection = request.selection;
   if (!request.whole) selection.rows_max = 1;
@@ -122,9 +144,11 @@ Matrix run_matrix(const MatrixRequest& request, const Started& started) {
   require_known_mutants(scenarios);
 
   ProgressTeller progress(started);
-  Matrix matrix{
-      .whole = request.whole, .mutants = sim::mutants().size(), .codes = codes_of_judges()};
-  const auto right = right_runs(scenarios, request, progress, matrix);
+  MatrixRun made{.matrix = {.whole = request.whole,
+                            .mutants = sim::mutants().size(),
+                            .codes = codes_of_judges()}};
+  Matrix& matrix = made.matrix;
+  const auto right = right_runs(scenarios, request, progress, made);
 
   std::vector<Field> fields;
   for (std::size_t s = 0; s < scenarios.size(); ++s) {
@@ -133,7 +157,9 @@ Matrix run_matrix(const MatrixRequest& request, const Started& started) {
     }
   }
   run_jobs(fields.size(), request.jobs, [&](std::size_t i) {
+    if (request.interrupted()) return;
     Field& field = fields[i];
+    field.tried = true;
     const std::string mutant(mutants[field.row]->name);
     progress.tell(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
     LaneOptions options = request.options;
@@ -143,20 +169,25 @@ Matrix run_matrix(const MatrixRequest& request, const Started& started) {
     if (field.cell == Cell::kCaught) field.codes = new_codes(right[field.scenario].run, with);
   });
 
-  for (const auto& scenario : scenarios) matrix.scenarios.push_back(scenario.name);
+  const auto columns = columns_of(scenarios.size(), fields);
+  for (std::size_t s = 0; s < scenarios.size(); ++s) {
+    if (columns[s] != kNoColumn) matrix.scenarios.push_back(scenarios[s].name);
+  }
+  made.untried += scenarios.size() - matrix.scenarios.size();
   for (const auto* mutant : mutants) {
     matrix.rows.push_back(
         {.mutant = std::string(mutant->name),
-         .cells = std::string(scenarios.size(), static_cast<char>(Cell::kNotAsked))});
+         .cells = std::string(matrix.scenarios.size(), static_cast<char>(Cell::kNotAsked))});
   }
   for (auto& field : fields) {
+    if (columns[field.scenario] == kNoColumn) continue;
     auto& row = matrix.rows[field.row];
-    row.cells[field.scenario] = static_cast<char>(field.cell);
+    row.cells[columns[field.scenario]] = static_cast<char>(field.cell);
     if (field.cell == Cell::kCaught) {
       row.caught[scenarios[field.scenario].name] = std::move(field.codes);
     }
   }
-  return matrix;
+  return made;
 }
 
 }  // namespace reprise::driver

@@ -2,6 +2,7 @@
 // Runs every mutant in every scenario, whether it is declared there or not.
 
 #include <cstddef>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -34,10 +35,19 @@ struct MatrixRequest {
   std::string only;    ///< name of a mutant; if empty, all run
   LaneOptions options;
   std::size_t jobs = 1;
+  /// Asked before each run. If it returns true, no further run begins.
+  std::function<bool()> interrupted = [] { return false; };
+};
+
+struct MatrixRun {
+  reports::Matrix matrix;
+  /// Number of scenarios that an interruption kept from being tried with every mutant. The matrix
+  /// has no part of them.
+  std::size_t untried = 0;
 };
 
 /// Runs the matrix on the simulated lane. Scenarios that do not pass without a mutant, or that this
 /// lane can't run, are left out with their reasons.
-reports::Matrix run_matrix(const MatrixRequest& request, const Started& started);
+MatrixRun run_matrix(const MatrixRequest& request, const Started& started);
 
 }  // namespace reprise::driver

@@ -30,7 +30,7 @@ bool is_expected(const sim::Mutant& mutant, const std::string& code) {
 struct PlannedRun {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
-  ScenarioRun run = {};
+  std::optional<ScenarioRun> run = {};  ///< empty if an interruption came first
 };
 
 std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
@@ -53,6 +53,7 @@ void run_planned(const std::vector<Scenario>& scenarios, const MutantRequest& re
                  const Started& started, std::vector<PlannedRun>& runs) {
   std::mutex mutex;
   run_jobs(runs.size(), request.jobs, [&](std::size_t t) {
+    if (request.interrupted()) return;
     PlannedRun& planned = runs[t];
     const Scenario& scenario = scenarios[planned.scenario];
     LaneOptions options = request.options;
@@ -94,16 +95,21 @@ std::vector<Cases> cases_of(const MutantRequest& request) {
     }
     cases.without.resize(cases.scenarios.size());
     run_jobs(cases.scenarios.size(), request.jobs, [&](std::size_t i) {
+      if (request.interrupted()) return;
       cases.without[i] = run_watched(cases.scenarios[i], LaneKind::kSim, request.options);
     });
   }
   return all;
 }
 
-PropertyTrial try_cases(const sim::Mutant& mutant, const Cases& cases, LaneOptions options) {
+/// Returns nothing if an interruption came before the last case.
+std::optional<PropertyTrial> try_cases(const sim::Mutant& mutant, const Cases& cases,
+                                       const MutantRequest& request) {
   PropertyTrial result{.property = std::string(cases.property->name)};
+  LaneOptions options = request.options;
   options.mutant = mutant.name;
   for (std::size_t i = 0; i < cases.scenarios.size() && !result.caught; ++i) {
+    if (request.interrupted()) return std::nullopt;
     const auto run = run_watched(cases.scenarios[i], LaneKind::kSim, options);
     Trial trial = judge_trial(mutant, cases.without[i], run);
     ++result.cases;
@@ -118,17 +124,19 @@ void try_properties(const MutantRequest& request, const Started& started,
   const std::vector<Cases> all = cases_of(request);
   std::vector<MutantOutcome*> declared;
   for (auto& outcome : outcomes) {
-    if (!outcome.trials.empty()) declared.push_back(&outcome);
+    if (outcome.verdict() != "not declared") declared.push_back(&outcome);
   }
   std::mutex mutex;
   run_jobs(all.empty() ? 0 : declared.size(), request.jobs, [&](std::size_t i) {
     MutantOutcome& outcome = *declared[i];
-    {
+    if (!request.interrupted()) {
       const std::lock_guard lock(mutex);
       started(i, declared.size(), "random cases with " + std::string(outcome.mutant->name));
     }
     for (const auto& cases : all) {
-      outcome.properties.push_back(try_cases(*outcome.mutant, cases, request.options));
+      auto trial = try_cases(*outcome.mutant, cases, request);
+      if (trial) outcome.properties.push_back(std::move(*trial));
+      if (!trial) ++outcome.untried_properties;
     }
   });
 }
@@ -174,19 +182,19 @@ void require_known_mutants(const std::vector<Scenario>& scenarios) {
 }
 
 bool MutantOutcome::caught() const {
-  return !trials.empty() &&
+  return !trials.empty() && untried_scenarios == 0 &&
          std::all_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.caught; });
 }
 
 bool MutantOutcome::inconclusive() const {
-  return !caught() && !trials.empty() &&
+  return !caught() && (!trials.empty() || untried_scenarios > 0) &&
          std::all_of(trials.begin(), trials.end(),
                      [](const Trial& trial) { return trial.caught || !trial.asked; });
 }
 
 std::string_view MutantOutcome::verdict() const {
-  if (trials.empty()) return "not declared";
-  if (inconclusive()) return "not asked";
+  if (trials.empty() && untried_scenarios == 0) return "not declared";
+  if (inconclusive()) return untried_scenarios > 0 ? "not tried" : "not asked";
   return caught() ? "caught" : "survived";
 }
 
@@ -203,9 +211,12 @@ std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Start
     MutantOutcome outcome{.mutant = &mutant};
     const ScenarioRun* without = nullptr;
     for (const auto& planned : runs) {
-      if (planned.mutant == nullptr) without = &planned.run;
-      if (planned.mutant == &mutant) {
-        outcome.trials.push_back(judge_trial(mutant, *without, planned.run));
+      if (planned.mutant == nullptr) without = planned.run ? &*planned.run : nullptr;
+      if (planned.mutant != &mutant) continue;
+      if (without == nullptr || !planned.run) {
+        ++outcome.untried_scenarios;
+      } else {
+        outcome.trials.push_back(judge_trial(mutant, *without, *planned.run));
       }
     }
     outcomes.push_back(std::move(outcome));

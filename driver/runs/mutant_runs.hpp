@@ -2,6 +2,7 @@
 // Runs each mutant in the scenarios that declare it, and in random scenarios.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,12 +41,16 @@ struct MutantOutcome {
   const sim::Mutant* mutant = nullptr;
   std::vector<Trial> trials;  ///< in the order of the scenarios; empty if none declares the mutant
   std::vector<PropertyTrial> properties;  ///< reported, but without effect on the verdict
+  /// Numbers of scenarios and of properties that an interruption kept from being tried.
+  std::size_t untried_scenarios = 0;
+  std::size_t untried_properties = 0;
 
   /// True if at least one scenario declares the mutant, and every such scenario catches it.
   bool caught() const;
-  /// True if some scenario never called the mutant and all other scenarios caught it.
+  /// True if some scenario was not tried or never called the mutant, and all other scenarios caught
+  /// it.
   bool inconclusive() const;
-  /// Returns "caught", "survived", "not asked" or "not declared".
+  /// Returns "caught", "survived", "not tried", "not asked" or "not declared".
   std::string_view verdict() const;
 };
 
@@ -61,6 +66,8 @@ struct MutantRequest {
   /// mutant that some scenario declares, and for each property that judges a single run
   /// (continuity, survives). They depend on options.seed.
   std::uint64_t property_cases = 0;
+  /// Asked before each run. If it returns true, no further run begins.
+  std::function<bool()> interrupted = [] { return false; };
 };
 
 /// Runs one mutant, or all in registry order, on the simulated lane. Throws USAGE if a scenario

@@ -367,6 +367,7 @@ Counterexample shrink_and_keep(const Property& property, Scenario failing, const
                                const PropertyRequest& request) {
   Counterexample found{.failure = failure, .scenario = std::move(failing)};
   Shrunk shrunk = shrink(std::move(found.scenario), [&](const Scenario& variant) {
+    if (request.interrupted()) return false;
     const auto now = failure_of(property, variant, request.lane);
     if (!now || !now->like(failure)) return false;
     found.failure = *now;
@@ -395,6 +396,11 @@ PropertyRun run_property(const Property& property, const PropertyRequest& reques
   run.result.seed = request.seed;
   run.result.verdict = request.cases == 0 ? Verdict::kInconclusive : Verdict::kPass;
   for (std::uint64_t n = 0; n < request.cases && !run.counterexample; ++n) {
+    if (request.interrupted()) {
+      run.untried = request.cases - n;
+      run.result.verdict = Verdict::kInconclusive;
+      break;
+    }
     Scenario scenario = case_of(property, request.seed, n, request.limits);
     run.distribution.add(scenario);
     ++run.result.cases;

@@ -70,6 +70,9 @@ struct PropertyRequest {
   CaseLimits limits;
   LaneOptions lane;
   std::string out;  ///< directory for counterexamples; if empty, they are not written
+  /// Asked before each case and each smaller form of one that failed. If it returns true, no more
+  /// of them are run.
+  std::function<bool()> interrupted = [] { return false; };
 };
 
 /// Shrinks `failing`, keeping the verdict and code of `failure`, and writes the result as
@@ -81,13 +84,15 @@ struct PropertyRun {
   reports::PropertyResult result;
   CaseDistribution distribution;
   std::optional<Counterexample> counterexample;
+  std::uint64_t untried = 0;  ///< number of cases that an interruption kept from being run
 };
 
 /// Returns a case of the property. Each property draws different cases from the same seed.
 Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
                  const CaseLimits& limits);
 
-/// Runs case after case and stops at the first failure.
+/// Runs case after case and stops at the first failure. Without a failure, the verdict is
+/// inconclusive if an interruption kept cases from being run.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
 /// Returns a seed derived from a commit's hash, so that different commits try different cases, and

@@ -143,7 +143,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   }
   result = judge(scenario, {});
   result.verdict = Verdict::kNotRun;
-  result.reason = "the run was interrupted";
+  result.reason = reports::kNotRunInterrupted;
   result.replay = replay_line(scenario, request.lane, request.options);
   return result;
 }
@@ -425,11 +425,18 @@ reports::Report report_to_add_to(const std::string& directory, reports::ReportLa
 }
 
 void require_writable(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<fs::path> made;
+  for (fs::path at = fs::absolute(directory); !fs::exists(at, ignored); at = at.parent_path()) {
+    made.push_back(at);
+  }
   PosixStore store(directory);
   store.make_directory("");
   const std::string probe = ".reprise-writable";
   write_atomically(store, probe, {});
   store.remove(probe);
+  for (const auto& path : made) fs::remove(path, ignored);
 }
 
 void write_report(const reports::Report& report, const std::string& directory) {

@@ -92,7 +92,8 @@ reports::Report empty_report(reports::ReportLane lane);
 /// Returns a new report if there is none. Throws USAGE if the report is from another lane, commit
 /// or build, and ReadError if it can't be read.
 reports::Report report_to_add_to(const std::string& directory, reports::ReportLane lane);
-/// Creates the directory. Throws IO, naming the directory, if no file can be written there.
+/// Throws IO, naming the directory, if no file can be written there. If the directory was not
+/// there, it is made for the trial, and is gone afterwards.
 void require_writable(const std::string& directory);
 /// Creates the directory and writes report.json, junit.xml and the pages there. Lists in
 /// `not_claimed` the evidence that the report lacks.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/check.hpp"
+#include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/base/shell_word.hpp"
 #include "reports/evidence.hpp"
@@ -63,9 +64,14 @@ std::string by_verdict(const Report& report) {
   return text;
 }
 
+/// Returns "12 scenarios"; of stored checkpoints "2 results".
+std::string counted_results(const Report& report) {
+  return counted(report.scenarios.size(), is_of_files(report) ? "result" : "scenario");
+}
+
 std::string shown_of_scenarios(const Report& report) {
   if (report.scenarios.empty()) return "";
-  return counted(report.scenarios.size(), "scenario") + ": " + by_verdict(report);
+  return counted_results(report) + ": " + by_verdict(report);
 }
 
 std::string shown_of_doubled(const Report& report) {
@@ -138,9 +144,6 @@ constexpr std::array kKinds = {
 
 std::string absence_of(const Kind& kind, const Report& report) {
   const std::string command = "'" + std::string(kind.command) + "'";
-  if (report.lane == ReportLane::kFiles) {
-    return "not run: this report is about stored checkpoints, and no job ran";
-  }
   if (std::string_view(kind.name) == "trainers") {
     return "not run: " + command + " makes a report of their own";
   }
@@ -154,6 +157,12 @@ std::string absence_of(const Kind& kind, const Report& report) {
 
 }  // namespace
 
+bool is_of_files(const Report& report) { return report.lane == ReportLane::kFiles; }
+
+SideWords side_words(const Report& report) {
+  return is_of_files(report) ? SideWords{"in A", "in B"} : SideWords{"saved", "loaded"};
+}
+
 std::vector<Problem> problems_of(const Report& report) {
   std::vector<Problem> failed;
   std::vector<Problem> undecided;
@@ -162,6 +171,9 @@ std::vector<Problem> problems_of(const Report& report) {
     if (!is_problem(result)) continue;
     judged.insert(result.name);
     (result.verdict == Verdict::kFail ? failed : undecided).push_back(problem_of(result));
+  }
+  for (auto* list : {&failed, &undecided}) {
+    std::ranges::stable_sort(*list, in_natural_order, &Problem::subject);
   }
   std::vector<Problem> others;
   std::vector<Problem> summary;  // says only that there are problems
@@ -179,6 +191,7 @@ std::vector<Problem> problems_of(const Report& report) {
 }
 
 std::vector<Evidence> evidence_of(const Report& report) {
+  if (is_of_files(report)) return {{"results", shown_of_scenarios(report), "there are none"}};
   std::vector<Evidence> all;
   for (const auto& kind : kKinds) {
     Evidence evidence{kind.name, kind.shown(report), {}};
@@ -216,12 +229,9 @@ std::string verdict_word(const Report& report, const std::vector<Problem>& probl
 }
 
 std::string outline_of(const Report& report) {
-  const std::string subjects = report.lane == ReportLane::kFiles
-                                   ? counted(report.scenarios.size(), "result")
-                                   : counted(report.scenarios.size(), "scenario");
   const std::string verdicts = by_verdict(report);
-  return subjects + " on lane " + name_of(report.lane) + " in " + fixed(report.seconds, 1) + " s" +
-         (verdicts.empty() ? "" : ": " + verdicts);
+  return counted_results(report) + " on lane " + name_of(report.lane) + " in " +
+         fixed(report.seconds, 1) + " s" + (verdicts.empty() ? "" : ": " + verdicts);
 }
 
 std::string layouts_of(const ScenarioResult& result) { return join(result.layouts, " -> "); }

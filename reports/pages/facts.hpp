@@ -20,9 +20,10 @@ struct Problem {
   std::string fix = {};
   std::uint64_t line = 1;  ///< in the scenario's file, counted from 1
 };
-/// Returns all problems, the worst first: scenarios that failed, then whatever else contradicts a
-/// pass, then files that could not be read and scenarios that were inconclusive. Empty only for a
-/// report that supports a pass, apart from what was not run. The report must outlive the result.
+/// Returns all problems, the worst first, and equally bad scenarios in the natural order of names:
+/// scenarios that failed, then whatever else contradicts a pass, then files that could not be read
+/// and scenarios that were inconclusive. Empty only for a report that supports a pass, apart from
+/// what was not run. The report must outlive the result.
 std::vector<Problem> problems_of(const Report& report);
 
 /// A kind of evidence, whether or not the report has it.
@@ -31,7 +32,11 @@ struct Evidence {
   std::string shown;    ///< what the report has of it; empty if it has none
   std::string absence;  ///< if it has none: why, or how to add it
 };
-/// Returns every kind of evidence, in a fixed order.
+/// True if the report is about stored checkpoints. No job ran then, so nothing that a run shows can
+/// be there.
+bool is_of_files(const Report& report);
+
+/// Returns every kind of evidence that the lane can have, in a fixed order.
 std::vector<Evidence> evidence_of(const Report& report);
 /// Returns the evidence of that kind.
 Evidence evidence_named(const Report& report, std::string_view kind);
@@ -44,6 +49,14 @@ std::map<std::string, std::vector<std::string>> not_run_of(const Report& report)
 std::string verdict_word(const Report& report, const std::vector<Problem>& problems);
 /// Returns a sentence such as "12 scenarios on lane sim in 3.5 s: 11 pass, 1 fail".
 std::string outline_of(const Report& report);
+
+/// Returns the words for the two values of a difference: of a run "saved" and "loaded", and of two
+/// stored checkpoints "in A" and "in B".
+struct SideWords {
+  const char* left;
+  const char* right;
+};
+SideWords side_words(const Report& report);
 
 /// Returns "tp2 -> tp4".
 std::string layouts_of(const ScenarioResult& result);

@@ -81,8 +81,9 @@ void put_evidence(const Report& report, bool open, std::string& out) {
     if (evidence.shown.empty()) absent.push_back(evidence.kind);
   }
   out += "<section id=\"evidence\"><h2>What it shows, and what not</h2>\n<p>" +
-         std::string(absent.empty() ? "Every kind of evidence was run."
-                                    : "Not run: " + in_html(join(absent, ", ")) + ".") +
+         std::string(is_of_files(report) ? "It is about stored checkpoints: no job ran."
+                     : absent.empty()    ? "Every kind of evidence was run."
+                                         : "Not run: " + in_html(join(absent, ", ")) + ".") +
          "</p>\n<details" + (open ? " open" : "") +
          "><summary>Kinds of evidence</summary><dl class=\"prose\">\n";
   for (const auto& evidence : evidence_of(report)) {

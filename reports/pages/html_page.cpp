@@ -77,12 +77,25 @@ void put_verdict(const Report& report, const std::string& word, const std::strin
   out += "</dl>\n</header>\n";
 }
 
-constexpr const char* kContents =
-    "<nav aria-label=\"Sections\"><a href=\"#evidence\">What it shows</a><a "
-    "href=\"#problems\">What speaks against it</a><a href=\"#properties\">Properties</a><a "
-    "href=\"#pairs\">Pairs of layouts</a><a href=\"#mutants\">Mutants</a><a "
-    "href=\"#matrix\">Matrix</a><a href=\"#search\">Random timelines</a><a "
-    "href=\"#scenarios\">Scenarios</a>";
+void put_contents(const Report& report, bool history, std::string& out) {
+  struct Entry {
+    const char* id;
+    const char* title;
+    bool shown;
+  };
+  const bool ran = !is_of_files(report);
+  const Entry entries[] = {
+      {"evidence", "What it shows", true}, {"problems", "What speaks against it", true},
+      {"properties", "Properties", ran},   {"pairs", "Pairs of layouts", ran},
+      {"mutants", "Mutants", ran},         {"matrix", "Matrix", ran},
+      {"search", "Random timelines", ran}, {"scenarios", ran ? "Scenarios" : "Results", true},
+      {"history", "History", history}};
+  out += "<nav aria-label=\"Sections\">";
+  for (const auto& [id, title, shown] : entries) {
+    if (shown) out += std::string("<a href=\"#") + id + "\">" + title + "</a>";
+  }
+  out += "</nav>\n";
+}
 
 }  // namespace
 
@@ -129,17 +142,18 @@ std::string to_html(const Report& report, const std::string& report_sha256,
   const std::string word = verdict_word(report, problems);
   std::string body;
   put_verdict(report, word, report_sha256, body);
-  body += kContents;
-  if (standing.is_known()) body += "<a href=\"#history\">History</a>";
-  body += "</nav>\n<main>\n";
+  put_contents(report, standing.is_known(), body);
+  body += "<main>\n";
   put_evidence(report, problems.empty(), body);
   put_problems(report, problems, standing, body);
   put_history(standing, body);
-  put_properties(report, body);
-  put_pairs(report, body);
-  put_mutants(report, body);
-  put_matrix(report, body);
-  put_search(report, body);
+  if (!is_of_files(report)) {
+    put_properties(report, body);
+    put_pairs(report, body);
+    put_mutants(report, body);
+    put_matrix(report, body);
+    put_search(report, body);
+  }
   put_scenarios(report, body);
   body += "</main>\n<footer>Made from report.json (SHA-256 " + in_html(report_sha256) +
           ") by reprise.</footer>\n";

@@ -3,6 +3,7 @@
 #include "core/base/print.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/html_sections.hpp"
+#include "reports/pages/picture.hpp"
 #include "reports/pages/pictures.hpp"
 
 namespace reprise::reports {
@@ -11,27 +12,31 @@ namespace {
 /// Scenarios that get a block with pictures. Further ones get a line.
 constexpr std::size_t kBlocksMax = 60;
 
+/// Returns a row of facts; nothing if the value is empty.
 std::string fact(std::string_view name, std::string_view value) {
+  if (value.empty()) return "";
   return "<dt>" + in_html(name) + "</dt><dd>" + in_html(value) + "</dd>";
 }
 
 /// Writes where it failed, the values, and what follows from it.
-void put_failure(const Failure& failure, std::string& out) {
+void put_failure(const Failure& failure, SideWords words, std::string& out) {
   const auto fields = fields_of(failure);
   if (fields.empty()) return;
   out += "<h4>Where</h4><dl>";
-  for (const auto& [name, text] : fields) out += fact(name, text);
+  for (const auto& [name, text] : fields) {
+    out += fact(name == "saved" ? words.left : name == "loaded" ? words.right : name, text);
+  }
   out += "</dl>\n";
 }
 
 /// Keys that are wrong on some rank, with the kind of trouble and the ranks.
-void put_keys(const ScenarioResult& result, std::string& out) {
+void put_keys(const ScenarioResult& result, bool job, std::string& out) {
   constexpr std::size_t kKeysMax = 100;
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> ranks;
   for (const auto& rank : result.ranks) {
     const std::pair<const std::vector<std::string>&, const char*> lists[] = {
-        {rank.not_stored, "not stored"},
-        {rank.not_requested, "stored, not asked for"},
+        {rank.not_stored, job ? "not stored" : "only in B"},
+        {rank.not_requested, job ? "stored, not asked for" : "only in A"},
         {rank.shape_mismatches, "other shape"},
         {rank.dtype_mismatches, "other dtype"}};
     for (const auto& [keys, trouble] : lists) {
@@ -43,12 +48,13 @@ void put_keys(const ScenarioResult& result, std::string& out) {
   }
   if (ranks.empty()) return;
   out += "<details><summary>" + counted(ranks.size(), "wrong key") + "</summary>" +
-         table_head({"key", "trouble", "ranks"});
+         table_head(job ? std::vector<std::string>{"key", "trouble", "ranks"}
+                        : std::vector<std::string>{"key", "trouble"});
   std::size_t rows = 0;
   for (const auto& [what, on] : ranks) {
     if (++rows > kKeysMax) break;
-    out += "<tr>" + cell_html(what.first) + cell_html(what.second) + cell_html(join_first(on, 16)) +
-           "</tr>\n";
+    out += "<tr>" + cell_html(what.first) + cell_html(what.second) +
+           (job ? cell_html(join_first(on, 16)) : "") + "</tr>\n";
   }
   out += kTableEnd;
   if (ranks.size() > kKeysMax) {
@@ -82,7 +88,18 @@ void put_strip(const Standing& standing, const std::string& subject, std::string
   out += "<p>Oldest report to this one: " + strip_html(letters) + "</p>\n";
 }
 
-void put_block(const Problem& problem, const Standing& standing, std::string& out) {
+/// Writes what the ranks held and how the losses went. Without a job there is neither.
+void put_course(const ScenarioResult& result, std::string& out) {
+  out += lives_figure(result) + generations_figure(result) + ranks_figure(result) +
+         wrong_keys_figure(result) + spacetime_figure(result);
+  put_keys(result, true, out);
+  put_rank_table(result, out);
+  const std::string loss = loss_figure(result);
+  out += loss.empty() ? "<p class=\"quiet\">" + in_html(loss_sentence(result)) + "</p>\n" : loss;
+}
+
+void put_block(const Problem& problem, const Report& report, const Standing& standing,
+               std::string& out) {
   ScenarioResult result = *problem.scenario;
   restate_failure(result);  // older reports have none
   out += "<article class=\"" + name_of(result.verdict) + "\"><h3>" +
@@ -93,19 +110,20 @@ void put_block(const Problem& problem, const Standing& standing, std::string& ou
   put_replay(problem.fix, out);
   put_strip(standing, problem.subject, out);
   if (result.failure) {
-    put_failure(*result.failure, out);
+    put_failure(*result.failure, side_words(report), out);
     out += placement_figures(*result.failure);
   }
-  out += lives_figure(result) + generations_figure(result) + ranks_figure(result) +
-         wrong_keys_figure(result) + spacetime_figure(result);
-  put_keys(result, out);
-  put_rank_table(result, out);
-  const std::string loss = loss_figure(result);
-  out += loss.empty() ? "<p class=\"quiet\">" + in_html(loss_sentence(result)) + "</p>\n" : loss;
-  out += "<details><summary>More about this scenario</summary><dl>" +
+  if (is_of_files(report)) {
+    put_keys(result, false, out);
+  } else {
+    put_course(result, out);
+  }
+  out += "<details><summary>More about this " +
+         std::string(is_of_files(report) ? "result" : "scenario") + "</summary><dl>" +
          fact("proves", result.proves) + fact("file", result.file) +
-         fact("layouts", layouts_of(result)) + fact("world", std::to_string(result.world)) +
-         fact("seconds", std::to_string(result.seconds)) + fact("diagnosis", result.diagnosis) +
+         fact("layouts", layouts_of(result)) +
+         fact("world", result.world == 0 ? "" : std::to_string(result.world)) +
+         fact("seconds", fixed(result.seconds, 3)) + fact("diagnosis", result.diagnosis) +
          fact("event hash", result.event_hash) + fact("content digest", result.content_digest) +
          "</dl></details>\n</article>\n";
 }
@@ -162,7 +180,7 @@ void put_problems(const Report& report, const std::vector<Problem>& problems,
       further.push_back(&problem);
     } else {
       ++blocks;
-      put_block(problem, standing, out);
+      put_block(problem, report, standing, out);
     }
   }
   put_further(further, standing, out);

@@ -43,7 +43,13 @@ std::string lives_of(const ScenarioResult& result) {
   return text;
 }
 
-void put_row(const ScenarioResult& result, std::string& out) {
+/// The columns that only a job has.
+std::string job_cells(const ScenarioResult& result) {
+  return cell_html(layouts_of(result)) + cell_html(lives_of(result)) +
+         cell_html(generations_text(result));
+}
+
+void put_row(const ScenarioResult& result, bool job, std::string& out) {
   const Compared compared = compared_of(result);
   std::uint64_t mismatches = 0;
   for (const auto& rank : result.ranks) {
@@ -51,13 +57,12 @@ void put_row(const ScenarioResult& result, std::string& out) {
   }
   out += "<tr data-s=\"" + fixed(result.seconds, 4) + "\">" + cell_html(result.name) + "<td>" +
          verdict_html(name_of(result.verdict)) + "</td>" + cell_html(result.code) +
-         cell_html(layouts_of(result)) + cell_html(lives_of(result)) +
-         cell_html(generations_text(result)) + count_html(with_commas(compared.leaves)) +
+         (job ? job_cells(result) : "") + count_html(with_commas(compared.leaves)) +
          count_html(with_commas(compared.elements)) + count_html(with_commas(mismatches)) +
          count_html(fixed(result.seconds, 2)) + "</tr>\n";
 }
 
-void put_file(const File& file, std::string& out) {
+void put_file(const File& file, bool job, std::string& out) {
   std::map<Verdict, std::size_t> verdicts;
   for (const auto* result : file.results) ++verdicts[result->verdict];
   const bool passed = verdicts.size() == 1 && verdicts.begin()->first == Verdict::kPass;
@@ -67,18 +72,20 @@ void put_file(const File& file, std::string& out) {
   for (const auto& [verdict, count] : verdicts) {
     out += verdict_html(name_of(verdict) + " " + with_commas(count)) + " ";
   }
-  out += "<span class=\"quiet\">" + fixed(seconds, 2) + " s</span></summary>" +
-         table_head({"scenario", "verdict", "code", "layouts", "lives", "checkpoints", "leaves",
-                     "elements", "other bits", "s"});
-  for (const auto* result : file.results) put_row(*result, out);
+  std::vector<std::string> columns = {job ? "scenario" : "result", "verdict", "code"};
+  if (job) columns.insert(columns.end(), {"layouts", "lives", "checkpoints"});
+  columns.insert(columns.end(), {"leaves", "elements", "other bits", "s"});
+  out += "<span class=\"quiet\">" + fixed(seconds, 2) + " s</span></summary>" + table_head(columns);
+  for (const auto* result : file.results) put_row(*result, job, out);
   out += std::string(kTableEnd) + "</details>\n";
 }
 
 }  // namespace
 
 void put_scenarios(const Report& report, std::string& out) {
-  out +=
-      "<section id=\"scenarios\"><h2>Scenarios</h2>\n<p>" + in_html(outline_of(report)) + ".</p>\n";
+  const bool job = !is_of_files(report);
+  out += std::string("<section id=\"scenarios\"><h2>") + (job ? "Scenarios" : "Results") +
+         "</h2>\n<p>" + in_html(outline_of(report)) + ".</p>\n";
   if (!report.scenarios.empty()) {
     out +=
         "<p class=\"tools scripted\" hidden><label>Filter <input type=\"search\" id=\"filter\" "
@@ -88,7 +95,7 @@ void put_scenarios(const Report& report, std::string& out) {
         "for=\"filter\"></output></p>\n";
   }
   out += "<div id=\"files\">\n";
-  for (const auto& file : files_of(report)) put_file(file, out);
+  for (const auto& file : files_of(report)) put_file(file, job, out);
   out += "</div></section>\n";
 }
 

@@ -140,7 +140,8 @@ footer { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: .5rem
   td { max-width: 16rem; } figure { padding-right: 0; } }
 @media print { :root { --page: #fff; --card: #fff; --ink: #000; --quiet: #444; --rule: #999; --good: #00543e;
     --bad: #a02000; --unsure: #5c4200; } body { max-width: none; font-size: 10pt; }
-  nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; } }
+  nav, .scripted { display: none !important; } figure, tr { break-inside: avoid; } .scroll { overflow: visible; }
+  details::details-content { content-visibility: visible; } }
 )css";
 }
 

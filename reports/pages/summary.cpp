@@ -72,7 +72,9 @@ void add_head(const Report& report, const std::vector<Problem>& problems, const 
   out.add(text + "\n");
 }
 
-void add_problems(const std::vector<Problem>& problems, const Standing& standing, Bounded& out) {
+void add_problems(const Report& report, const std::vector<Problem>& problems,
+                  const Standing& standing, Bounded& out) {
+  const auto [left, right] = side_words(report);
   std::vector<std::string> rows;
   for (const auto& problem : problems) {
     const auto status = standing.status_of(problem.subject);
@@ -85,10 +87,11 @@ void add_problems(const std::vector<Problem>& problems, const Standing& standing
     }
     if (problem.scenario != nullptr && problem.scenario->first_difference) {
       const auto& first = *problem.scenario->first_difference;
-      row += "First difference: rank " + std::to_string(first.rank) + ", key " +
-             monospaced(first.key) + " at " + said("[" + join(first.index, ", ") + "]") +
-             ": saved " + monospaced(first.saved) + ", loaded " + monospaced(first.loaded) + ". " +
-             said(first.comes_from) + "\n\n";
+      row += "First difference: " +
+             (is_of_files(report) ? "" : "rank " + std::to_string(first.rank) + ", ") + "key " +
+             monospaced(first.key) + " at " + said("[" + join(first.index, ", ") + "]") + ": " +
+             left + " " + monospaced(first.saved) + ", " + right + " " + monospaced(first.loaded) +
+             ". " + said(first.comes_from) + "\n\n";
     }
     if (!problem.fix.empty()) {
       row += (problem.scenario == nullptr ? "Fix: " + said(problem.fix)
@@ -154,16 +157,19 @@ void add_parts(const Report& report, Bounded& out) {
 }
 
 void add_scenarios(const Report& report, Bounded& out) {
+  const bool job = !is_of_files(report);
   std::vector<std::string> rows;
   for (const auto& result : report.scenarios) {
     const Compared compared = compared_of(result);
-    rows.push_back("| " + said(result.name) + " | " + said(layouts_of(result)) + " | " +
-                   name_of(result.verdict) + " | " + with_commas(compared.leaves) + " | " +
-                   with_commas(compared.elements) + " | " + fixed(result.seconds, 2) + " |\n");
+    rows.push_back("| " + said(result.name) + " | " +
+                   (job ? said(layouts_of(result)) + " | " : "") + name_of(result.verdict) + " | " +
+                   with_commas(compared.leaves) + " | " + with_commas(compared.elements) + " | " +
+                   fixed(result.seconds, 2) + " |\n");
   }
-  out.add_rows(folded_head("Scenarios: " + counted(rows.size(), "row")) +
-                   "| scenario | layouts | verdict | leaves | elements | s |\n"
-                   "|---|---|---|--:|--:|--:|\n",
+  out.add_rows(folded_head((job ? "Scenarios: " : "Results: ") + counted(rows.size(), "row")) +
+                   (job ? "| scenario | layouts " : "| result ") +
+                   "| verdict | leaves | elements | s |\n" + (job ? "|---" : "") +
+                   "|---|---|--:|--:|--:|\n",
                rows, kFoldedTail);
 }
 
@@ -175,7 +181,7 @@ std::string to_summary(const Report& report, const std::string& report_sha256,
   const auto problems = problems_of(report);
   Bounded out(bytes_max);
   add_head(report, problems, report_sha256, out);
-  add_problems(problems, standing, out);
+  add_problems(report, problems, standing, out);
   add_resolved(standing, out);
   add_evidence(report, out);
   add_parts(report, out);

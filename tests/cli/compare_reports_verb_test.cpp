@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -114,13 +115,31 @@ TEST_F(CompareReportsVerb, more_than_two_are_a_history_by_their_start) {
   EXPECT_TRUE(json["worse"].empty()) << json;
 }
 
+TEST_F(CompareReportsVerb, one_folder_of_reports_is_a_history) {
+  for (const char* night : {"1", "2", "3"}) {
+    std::filesystem::create_directories(path("nights/" + std::string(night)));
+    write("nights/" + std::string(night) + "/report.json", [&](Json& document) {
+      document["started"] = "2026-01-0" + std::string(night) + "T00:00:00Z";
+      if (*night == '2') fail(document);
+    });
+  }
+  expect_said(compare({"nights"}), 0, "placements/ep2  PFP\n");
+  std::filesystem::remove_all(path("nights/3"));
+  expect_said(compare({"nights"}), 1, "placements/ep2  PF\n");
+  std::filesystem::remove_all(path("nights/2"));
+  expect_said(compare({"nights"}), 2, "or a folder of reports, for a history");
+}
+
 TEST_F(CompareReportsVerb, what_is_unreadable_or_of_two_lanes_is_exit_code_2) {
   write("mpi.json", [](Json& d) { d["lane"] = "mpi"; });
   write("newer.json", [](Json& d) { d["schema_version"] = 9; });
   std::ofstream(path("cut.json")) << real_.dump().substr(0, 100);
   expect_said(compare({"old.json", "nowhere.json"}), 2, "the report is absent");
   expect_said(compare({"cut.json", "old.json"}), 2, "is cut off");
-  expect_said(compare({"old.json", "newer.json"}), 2, "a newer reprise wrote the report");
+  expect_said(compare({"old.json", "newer.json"}), 2,
+              "UNSUPPORTED: the report's schema_version: is 9; this program reads 1 and 2; a newer "
+              "reprise wrote the report: read it with that one, or run the lane again with this "
+              "one");
   expect_said(compare({"old.json", "mpi.json"}), 2,
               "reports of two lanes are not comparable: sim and mpi");
   expect_said(compare({"old.json"}), 2, "name two reports to compare");

@@ -1,9 +1,12 @@
 // Tests that `properties` and `mutants` add evidence to a run's report, and that the gate refuses a
 // report without this evidence.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -23,6 +26,29 @@ using Json = nlohmann::json;
 
 const std::string kEvidenceScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
+
+// The signal comes when the report's directory is tried, so before the first case.
+TEST(Interrupted, each_verb_that_adds_evidence_says_what_was_not_tried_and_leaves_the_report) {
+  if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{"properties", "continuity", "--cases", "7"}, "interrupted: 7 cases not tried\n"},
+      {{"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk"},
+       "interrupted: mutants not tried in every scenario that declares them: 1 of 1; not in every "
+       "random case: 1\n"},
+      {{"mutants", kEvidenceScenario, "--matrix", "--only", "floor-vs-ceil-chunk"},
+       "interrupted: not tried with every mutant, and left out: 1 scenario\n"},
+      {{"exhaust", "--max-world", "2"}, "interrupted: the other pairs were not run\n"},
+      {{"explore", "--runs", "3"}, "interrupted: the search is not whole\n"}};
+  for (auto [words, says] : rows) {
+    const TemporaryDirectory out;
+    words.insert(words.end(), {"--report", out.path()});
+    const auto result = run_program(words, {.tripwire = Tripwire{out.path(), DN_CREATE, SIGINT}});
+    EXPECT_EQ(result.exit_code, 3) << words[0] << result.all();
+    EXPECT_THAT(result.out,
+                HasSubstr(says + out.path() + " was not changed, because this run is not whole\n"));
+    EXPECT_TRUE(std::filesystem::is_empty(out.path())) << words[0];
+  }
+}
 
 /// Creates complete evidence for one scenario and a baseline that the program writes from this
 /// evidence.

@@ -78,6 +78,25 @@ TEST(ExploreVerb, findings_are_compared_with_an_earlier_report) {
   EXPECT_EQ(report_in(now.path())["coverage"]["findings"][0]["status"], "resolved");
 }
 
+TEST(ExploreVerb, takes_cases_seconds_a_subject_and_a_place_for_failures) {
+  const TemporaryDirectory out;
+  const auto result = run_program({"explore", "--cases", "10", "--seconds", "60", "--seed", "3",
+                                   "--subject", "rerun", "--out", out.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("seed 3: 10 timelines, "));
+  const auto broken = run_program({"explore", "--cases", "400", "--seed", "1", "-q", "--mutant",
+                                   "tracker-before-payload/at-schedule", "--subject", "gpt-tiny",
+                                   "--out", out.path() + "/found"});
+  EXPECT_EQ(broken.exit_code, 1) << broken.all();
+  const auto at = broken.out.find("  to " + out.path() + "/found/explored-");
+  const bool shrunk = broken.out.find("shrunk: ") != std::string::npos;
+  EXPECT_EQ(at != std::string::npos, shrunk) << broken.all();
+  const auto unknown = run_program({"explore", "--subject", "none"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there are: gpt-tiny, moe-tiny, damage, rerun"));
+  EXPECT_EQ(run_program({"explore", "--subject", "rerun", "--report", out.path()}).exit_code, 2);
+}
+
 TEST(ExploreVerb, refuses_what_makes_no_sense) {
   const TemporaryDirectory out;
   EXPECT_EQ(run_program({"explore", "--recipe", "x"}).exit_code, 2);

@@ -279,9 +279,8 @@ TEST_F(GateVerb, an_unreadable_report_is_exactly_one_reason) {
       {"nowhere.json", "is absent"},
       {"cut.json", "is cut off after 1000 bytes"},
       {"newer.json",
-       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the report: read "
-       "it "
-       "with that one, or run the lane again with this one"},
+       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the "
+       "report; fix: read it with that one, or run the lane again with this one\n"},
   };
   for (const auto& [name, words] : rows) {
     const auto result = gate(name, {"--policy", path("policy.yaml")});

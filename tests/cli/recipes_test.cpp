@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -156,6 +157,26 @@ TEST(Package, works_only_if_its_program_says_that_two_checkpoints_differ) {
   }
 }
 
+TEST(Package, its_readme_names_only_what_is_in_it) {
+  const std::string text = text_of(kTree / "tools/package-readme.md");
+  EXPECT_NE(text_of(kTree / "tools/package.sh").find("cp tools/package-readme.md"),
+            std::string::npos);
+  for (const char* absent : {"build/release", "./dev", "tests/data", "](", "ci/"}) {
+    EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+  }
+  static const std::regex kCommand("\n    reprise ([a-z]+)([^\n#]*)");
+  std::size_t commands = 0;
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), kCommand);
+       at != std::sregex_iterator(); ++at, ++commands) {
+    EXPECT_EQ(run_program({at->str(1), "--help"}).exit_code, 0) << at->str();
+    std::istringstream words(at->str(2));
+    for (std::string word; words >> word;) {
+      if (word.starts_with("scenarios")) EXPECT_TRUE(fs::exists(kTree / word)) << word;
+    }
+  }
+  EXPECT_GT(commands, 6U);
+}
+
 TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {
   for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
     const auto lines = lines_of(recipe);
@@ -231,6 +252,23 @@ TEST_F(Recipes, a_package_that_cannot_be_installed_ends_it) {
     EXPECT_EQ(said.exit_code, 1) << package << said.text;
     EXPECT_EQ(said.text.find("==> "), said.text.rfind("==> ")) << "nothing runs: " << said.text;
   }
+}
+
+TEST_F(Recipes, with_a_history_the_page_tells_of_earlier_reports_and_ten_are_kept) {
+  fs::remove_all(at("build"));
+  const std::string line = "ci/gate.sh --history build/history";
+  const std::string heading = "<section id=\"history\">";
+  EXPECT_EQ(shell(line).exit_code, 0);
+  EXPECT_EQ(text_of(at("build/report/report.html")).find(heading), std::string::npos);
+  EXPECT_EQ(shell("sleep 1; for i in 1 2 3 4 5 6 7 8 9 10; do cp -r build/history/reprise-2* "
+                  "build/history/reprise-1000010$i; done; mkdir build/history/other")
+                .exit_code,
+            0);
+  const Said said = shell(line);
+  EXPECT_EQ(said.exit_code, 0) << said.text;
+  EXPECT_NE(text_of(at("build/report/report.html")).find(heading), std::string::npos) << said.text;
+  const auto kept = std::distance(fs::directory_iterator(at("build/history")), {});
+  EXPECT_EQ(kept, 11) << "ten reports, and what the script did not make";
 }
 
 TEST_F(Recipes, what_is_refused_is_red_and_has_its_summary) {

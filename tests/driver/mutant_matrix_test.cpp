@@ -40,10 +40,12 @@ TEST(MutantMatrix, a_mutant_that_may_not_change_a_run_is_not_called_in_it_and_ch
 }
 
 TEST(MutantMatrix, a_scenario_is_run_with_each_mutant_and_the_codes_that_it_found_are_kept) {
-  const auto matrix = run_matrix(
-      {.selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml"}},
-       .only = "floor-vs-ceil-chunk"},
-      [](auto, auto, const auto&) {});
+  const auto matrix =
+      run_matrix(
+          {.selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml"}},
+           .only = "floor-vs-ceil-chunk"},
+          [](auto, auto, const auto&) {})
+          .matrix;
   ASSERT_EQ(matrix.rows.size(), 1U);
   EXPECT_EQ(matrix.rows[0].cells, "C");
   EXPECT_EQ(matrix.mutants, sim::mutants().size());
@@ -57,11 +59,28 @@ TEST(MutantMatrix, a_scenario_is_run_with_each_mutant_and_the_codes_that_it_foun
 TEST(MutantMatrix, a_scenario_that_does_not_pass_without_a_mutant_is_left_out_with_the_reason) {
   const auto matrix = run_matrix({.selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/gpu"}},
                                   .only = "floor-vs-ceil-chunk"},
-                                 [](auto, auto, const auto&) {});
+                                 [](auto, auto, const auto&) {})
+                          .matrix;
   for (const auto& [scenario, reason] : matrix.left_out) {
     EXPECT_THAT(reason, HasSubstr("without a mutant: "));
     EXPECT_THAT(matrix.scenarios, testing::Not(testing::Contains(scenario)));
   }
+}
+
+TEST(MutantMatrix, an_interruption_leaves_out_each_scenario_that_was_not_tried_with_every_mutant) {
+  MatrixRequest request{
+      .selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml",
+                              REPRISE_SOURCE_DIR "/scenarios/placements/uneven-dims.yaml"}},
+      .only = "floor-vs-ceil-chunk"};
+  std::size_t asked = 0;
+  request.interrupted = [&asked] { return ++asked > 3; };  // both without a mutant, one with
+  const auto part = run_matrix(request, [](auto...) {});
+  EXPECT_EQ(part.untried, 1U);
+  EXPECT_EQ(part.matrix.scenarios.size(), 1U);
+  EXPECT_EQ(part.matrix.rows.at(0).cells.size(), 1U);
+  const auto nothing = run_matrix(request, [](auto...) {});
+  EXPECT_EQ(nothing.untried, 2U);
+  EXPECT_EQ(nothing.matrix.scenarios.size(), 0U);
 }
 
 ScenarioRun ended(Verdict verdict, std::string code = {}) {

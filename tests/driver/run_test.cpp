@@ -100,6 +100,35 @@ TEST(Run, a_mutant_of_which_nothing_is_asked_shows_nothing) {
   EXPECT_EQ(asked.result.verdict, Verdict::kFail);
 }
 
+TEST(Run, an_interruption_leaves_mutants_untried_and_no_verdict_on_them) {
+  MutantRequest request;
+  request.selection.paths = {kSkeleton};
+  request.property_cases = 1;
+  std::size_t asked = 0;
+  request.interrupted = [&asked] { return ++asked > 2; };  // without a mutant, and with the first
+  std::size_t tried = 0;
+  std::size_t untried = 0;
+  for (const auto& outcome : run_mutants(request, [](auto...) {})) {
+    tried += outcome.trials.size();
+    untried += outcome.untried_scenarios;
+    EXPECT_TRUE(outcome.properties.empty());
+    if (outcome.untried_scenarios == 0) continue;
+    EXPECT_EQ(outcome.verdict(), "not tried");
+    EXPECT_TRUE(outcome.inconclusive());
+    EXPECT_FALSE(outcome.caught());
+  }
+  EXPECT_EQ(tried, 1U);
+  EXPECT_EQ(untried, read_scenario(kSkeleton).caught.size() - 1);
+}
+
+TEST(Run, a_directory_that_was_made_to_try_it_is_gone_afterwards) {
+  const contracts::TemporaryDirectory place;
+  require_writable(place.path() + "/a/b/");
+  EXPECT_TRUE(std::filesystem::is_empty(place.path()));
+  require_writable(place.path());
+  EXPECT_TRUE(std::filesystem::exists(place.path()));
+}
+
 TEST(Run, every_mutant_that_the_skeleton_names_is_caught) {
   MutantRequest request;
   request.selection.paths = {kSkeleton};

@@ -5,6 +5,7 @@
 Each folder of DIRECTORY has a report.html; the folders `pass` and `fail` must be there. A server on the loopback hands
 them out and notes every request. With SHOTS, screenshots are left there.
 """
+import base64
 import functools
 import http.server
 import json
@@ -15,6 +16,7 @@ import tempfile
 import threading
 
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
@@ -50,6 +52,14 @@ SMALL = """
 return [...document.querySelectorAll('svg text')].filter((e) => { const box = e.getBoundingClientRect();
     return box.width > 0 && Math.max(box.width, box.height) > 0 && Math.min(box.width, box.height) < 8
         && e.textContent.trim().length > 1; }).map((e) => e.textContent);
+"""
+
+
+# Returns what is folded away, and then what only a screen has use for.
+FOLDED = """
+const folded = [...document.querySelectorAll('details:not([open]) > :not(summary)')];
+return [folded.length, folded.filter((e) => !e.checkVisibility()).map((e) => e.outerHTML.slice(0, 80)),
+        [...document.querySelectorAll('.scripted')].filter((e) => e.checkVisibility()).map((e) => e.outerHTML.slice(0, 80))];
 """
 
 
@@ -167,6 +177,23 @@ class Checks:
         self.expect(files and all(e.is_displayed() for e in files), f"{name}: without a script the scenarios are gone")
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
+    def prints(self, name):
+        """On paper everything stands open, and nothing stands there that only a screen has use for."""
+        self.open(name)
+        folded, closed, tools = self.script(FOLDED)
+        self.expect(folded and len(closed) == folded and tools, f"{name}: on a screen {folded} parts are folded, "
+                    f"{len(closed)} of them closed, with {len(tools)} tools")
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        folded, closed, tools = self.script(FOLDED)
+        self.expect(not closed, f"{name}: on paper {len(closed)} of {folded} parts are closed: {closed[:5]}")
+        self.expect(not tools, f"{name}: on paper there are tools: {tools[:5]}")
+        try:
+            pdf = base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+        except WebDriverException as error:
+            pdf = str(error).encode()
+        self.expect(pdf.startswith(b"%PDF-") and b"%%EOF" in pdf[-16:], f"{name}: it is not printed: {pdf[:80]}")
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
     def quiet(self, names):
         """The pages were asked for, and nothing else."""
         asked = {path for path in Site.asked} - {f"/{name}/report.html" for name in names}
@@ -206,6 +233,7 @@ def main(directory, shots=""):
             for name in names:
                 checks.looks(name)
                 checks.works(name)
+                checks.prints(name)
             checks.copies("fail")
             checks.unscripted("pass")
             checks.unscripted("fail")

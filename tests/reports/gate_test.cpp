@@ -196,6 +196,55 @@ TEST(Gate, a_run_with_a_mutant_and_one_that_was_interrupted_show_nothing) {
   });
 }
 
+TEST(Gate, one_reason_stands_for_all_that_an_interrupted_run_did_not_run) {
+  Report report = sample_report();
+  report.interrupted = true;
+  report.verdict = Verdict::kInconclusive;
+  report.runs_doubled = 0;
+  report.properties.clear();
+  for (std::size_t i = 0; i < 3; ++i) {
+    report.scenarios[i].verdict = Verdict::kNotRun;
+    report.scenarios[i].reason = kNotRunInterrupted;
+    report.skipped.push_back({report.scenarios[i].name, kNotRunInterrupted});
+  }
+  report.scenarios.push_back(sample_scenario("later"));
+  report.scenarios.back().verdict = Verdict::kNotRun;
+  report.skipped.push_back({"later", kNotRunInterrupted});
+  report.planned = 5;
+  const GateRuling ruling = rule({{.file = "out/report.json", .report = report}}, sample_baseline(),
+                                 {.commit = kSampleCommit, .program = "reprise"});
+  EXPECT_EQ(text_of(ruling),
+            "out/report.json: interrupted: the run was interrupted: 4 scenarios were not run: one, "
+            "two, cut-short and 1 more\n");
+  ASSERT_EQ(ruling.refusals.size(), 1U);
+  EXPECT_EQ(ruling.refusals[0].fix,
+            "run the lane to its end: reprise run scenarios --double --report out && reprise "
+            "properties --report out && reprise mutants scenarios --report out");
+}
+
+TEST(Gate, what_failed_before_an_interruption_is_told_too) {
+  Report report = sample_report();
+  report.interrupted = true;
+  report.verdict = Verdict::kFail;
+  first(report).verdict = Verdict::kFail;
+  first(report).code = "ZERO_FILL";
+  EXPECT_EQ(text_of(rule(report)),
+            "r.json: : the verdict is fail\n"
+            "r.json: interrupted: the run was interrupted\n"
+            "r.json: one: fail: ZERO_FILL: \n");
+}
+
+TEST(Gate, that_a_mutant_was_on_is_reason_enough) {
+  Report report = sample_report();
+  report.mutant = "stale-plan";
+  report.verdict = Verdict::kFail;
+  first(report).verdict = Verdict::kFail;
+  first(report).content_digest = "another";
+  rank(report).elements = 1;
+  EXPECT_EQ(text_of(rule(report)),
+            "r.json: mutant: the run was made with the mutant stale-plan switched on\n");
+}
+
 TEST(Gate, a_report_whose_verdict_is_no_pass) {
   using enum Verdict;
   expect_all_refused({

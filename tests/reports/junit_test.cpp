@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <pugixml.hpp>
+#include <set>
+#include <string_view>
 
 #include "reports/report.hpp"
 #include "tests/reports/sample_report.hpp"
@@ -140,6 +144,142 @@ TEST(Junit, every_case_has_a_time_and_every_failure_a_type) {
     }
   }
   EXPECT_EQ(explained, 8);
+}
+
+/// What the schema of Jenkins' JUnit files allows of an element, as far as reports use it.
+struct ElementRule {
+  std::set<std::string> required;
+  std::set<std::string> allowed;  ///< besides the required attributes
+  std::set<std::string> children;
+  bool text = false;
+};
+
+const std::map<std::string, ElementRule>& rules_of_jenkins() {
+  static const std::map<std::string, ElementRule> rules = {
+      {"testsuites",
+       {{}, {"name", "time", "tests", "failures", "errors", "disabled"}, {"testsuite"}}},
+      {"testsuite",
+       {{"name", "tests"},
+        {"failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id",
+         "package"},
+        {"properties", "testcase", "system-out", "system-err"}}},
+      {"properties", {{}, {}, {"property"}}},
+      {"property", {{"name", "value"}, {}, {}}},
+      {"testcase",
+       {{"name", "time"},
+        {"classname", "assertions", "status"},
+        {"skipped", "error", "failure", "system-out", "system-err"}}},
+      {"skipped", {{}, {"message", "type"}, {}, true}},
+      {"error", {{"type"}, {"message"}, {}, true}},
+      {"failure", {{"type"}, {"message"}, {}, true}},
+      {"system-out", {{}, {}, {}, true}},
+      {"system-err", {{}, {}, {}, true}}};
+  return rules;
+}
+
+bool is_time(const std::string& text) {
+  const auto point = text.find('.');
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return point != std::string::npos && digits(text.substr(0, point)) &&
+         digits(text.substr(point + 1)) && text.size() - point - 1 <= 3;
+}
+
+void expect_rules_hold(pugi::xml_node node) {
+  const std::string name = node.name();
+  ASSERT_TRUE(rules_of_jenkins().contains(name)) << name;
+  const ElementRule& rule = rules_of_jenkins().at(name);
+  for (const auto& attribute : rule.required) {
+    EXPECT_TRUE(node.attribute(attribute.c_str())) << name << " lacks " << attribute;
+  }
+  for (const auto attribute : node.attributes()) {
+    const std::string which = attribute.name();
+    EXPECT_TRUE(rule.required.contains(which) || rule.allowed.contains(which)) << name << which;
+    if (which == "time") EXPECT_TRUE(is_time(attribute.as_string())) << attribute.as_string();
+    if (which == "type") EXPECT_STRNE(attribute.as_string(), "") << name;
+    for (const char* count : {"tests", "failures", "errors", "skipped"}) {
+      if (which == count) EXPECT_EQ(std::to_string(attribute.as_uint()), attribute.as_string());
+    }
+  }
+  for (const auto child : node.children()) {
+    if (child.type() == pugi::node_pcdata) {
+      EXPECT_TRUE(rule.text) << name << " has text";
+      continue;
+    }
+    EXPECT_TRUE(rule.children.contains(child.name())) << name << " has a " << child.name();
+    expect_rules_hold(child);
+  }
+}
+
+TEST(Junit, keeps_the_rules_of_jenkins) {
+  Report red = sample_report();
+  red.scenarios[0].verdict = Verdict::kFail;
+  red.scenarios[1].verdict = Verdict::kInconclusive;
+  red.scenarios[1].seconds = 123456.789;
+  red.scenarios[2].verdict = Verdict::kNotRun;
+  red.scenarios[2].code = "USAGE";
+  red.properties[0].verdict = Verdict::kFail;
+  red.mutants[0].caught = false;
+  red.matrix->rows[0] = {.mutant = "m", .cells = "pp"};
+  red.exhaustive[0].parts[0].wrong = 1;
+  red.coverage->findings[0].status = "new";
+  red.determinism_mismatches = 1;
+  red.interrupted = true;
+  for (const auto& report : {Report{}, sample_report(), red}) {
+    pugi::xml_document document;
+    const auto suite = suite_of(document, to_junit(report, "abc"));
+    expect_rules_hold(document.child("testsuites"));
+    const auto properties = suite.child("properties").children("property");
+    EXPECT_LE(std::distance(properties.begin(), properties.end()), 10);
+  }
+}
+
+TEST(Junit, of_two_checkpoints_that_differ_has_a_type_that_says_so) {
+  Report report{.lane = ReportLane::kFiles};
+  report.scenarios = {scenario("diff a b", Verdict::kFail)};
+  pugi::xml_document document;
+  const auto test = suite_of(document, to_junit(report, "")).child("testcase");
+  EXPECT_STREQ(test.child("failure").attribute("type").as_string(), "different");
+}
+
+TEST(Junit, of_10000_long_failures_is_below_30_mb_and_says_what_is_cut) {
+  Report report;
+  for (int i = 0; i < 10'000; ++i) {
+    report.scenarios.push_back(scenario("table[k=" + std::to_string(i) + "]", Verdict::kFail));
+    auto& result = report.scenarios.back();
+    for (int line = 0; line < 50; ++line) {
+      result.reason += "<rank 3> holds \"\xc3\xa4\" & not what was saved\n";
+      result.replay += "reprise run 'a & b' --seed 1 ";
+    }
+  }
+  const std::string text = to_junit(report, "abc");
+  EXPECT_LT(text.size(), 30'000'000U);
+  EXPECT_GT(text.size(), 20'000'000U) << "more was cut than had to be";
+  pugi::xml_document document;
+  const auto suite = suite_of(document, text);
+  EXPECT_EQ(suite.attribute("tests").as_int(), 10'000);
+  const std::string message = suite.child("testcase").child("failure").attribute("message").value();
+  EXPECT_EQ(message.find("<rank 3> holds \"\xc3\xa4\" & not what was saved\n"), 0U) << message;
+  const std::string note = "... (cut; the whole text is in report.json)";
+  EXPECT_EQ(message.substr(message.size() - note.size()), note);
+}
+
+TEST(Junit, is_cut_between_characters_and_only_as_far_as_it_must) {
+  Report report;
+  report.scenarios = {scenario("a", Verdict::kFail)};
+  const std::string whole = to_junit(report, "");
+  EXPECT_EQ(to_junit(report, "", 10), to_junit(report, "", 0)) << "names are never cut";
+  for (int i = 0; i < 200; ++i) report.scenarios[0].reason += "\xc3\xa4";
+  for (std::size_t most = whole.size() + 100; most < whole.size() + 600; ++most) {
+    const std::string text = to_junit(report, "", most);
+    EXPECT_LE(text.size(), most);
+    pugi::xml_document document;
+    const std::string message =
+        suite_of(document, text).child("testcase").child("failure").attribute("message").value();
+    EXPECT_EQ(message.find("\\x"), std::string::npos);
+    EXPECT_EQ(message.find("\xc3."), std::string::npos) << "a half character";
+  }
 }
 
 TEST(Junit, a_report_that_is_red_for_chance_or_a_signal_alone_is_red) {

@@ -233,7 +233,7 @@ TEST(KnownFailures, hide_nothing_else_of_the_same_report) {
       {"r.json: matrix: it does not show that floor-vs-ceil-chunk is caught",
        [](Report& r) { r.matrix.reset(); }},
       {"r.json: mutant: the run was made with the mutant x", [](Report& r) { r.mutant = "x"; }},
-      {"the verdict is inconclusive", [](Report& r) { r.interrupted = true; }},
+      {"interrupted: the run was interrupted", [](Report& r) { r.interrupted = true; }},
   };
   for (const auto& row : rows) {
     Report report = failing_report();

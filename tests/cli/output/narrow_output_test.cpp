@@ -56,6 +56,29 @@ TEST(NarrowOutput, a_word_longer_than_the_line_is_not_broken) {
               HasSubstr("  A | B    sha256\n           " + digest + "\n"));
 }
 
+TEST(NarrowOutput, a_very_long_key_makes_no_other_row_wide_in_a_pipe) {
+  const std::string key(300, 'k');
+  Table table({{"tensor"}, {"verdict"}});
+  table.add({"short", "same"});
+  table.add({key, "different"});
+  EXPECT_EQ(printed(table, 0),
+            "tensor  verdict\n"
+            "short   same\n" +
+                key + "\n        different\n");
+}
+
+TEST(NarrowOutput, characters_are_counted_and_not_bytes) {
+  Table table({{"tensor"}, {"verdict"}});
+  table.add({"\xc3\xa4\xc3\xb6\xc3\xbc\xe2\x86\x92\xe2\x86\x92\xe2\x86\x92", "same"});
+  table.add({"seven77", "same"});
+  EXPECT_EQ(printed(table, 80),
+            "tensor   verdict\n"
+            "\xc3\xa4\xc3\xb6\xc3\xbc\xe2\x86\x92\xe2\x86\x92\xe2\x86\x92   same\n"
+            "seven77  same\n");
+  EXPECT_EQ(shorten_middle("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 5),
+            "...\xc3\xa4\xc3\xa4");
+}
+
 TEST(NarrowOutput, progress_has_rate_and_time_left_and_fits) {
   struct Row {
     ProgressState state;

@@ -160,6 +160,18 @@ TEST(Explore, alone_it_never_branches_and_a_signal_ends_it) {
   EXPECT_EQ(result.coverage.runs, 0U);
 }
 
+TEST(Explore, every_timeline_is_about_the_subject) {
+  for (const auto& subject : timeline_subjects()) {
+    ExploreRequest request = toy_request(3);
+    request.runs_max = 200;
+    request.subject = subject;
+    request.taken = [&](const Recipe& recipe, const TimelineResult&) {
+      EXPECT_TRUE(is_about(recipe.seed, subject)) << to_string(recipe);
+    };
+    EXPECT_EQ(explore(request).coverage.runs, 200U);
+  }
+}
+
 TEST(Finding, a_signature_has_no_numbers_and_no_tokens) {
   EXPECT_EQ(signature_of("TORN_FILE", "rank 3: iter_0000010.saving-0123ab/__0_1.distcp is cut"),
             "TORN_FILE: rank #: iter_#.saving-#/__#_#.distcp is cut");

@@ -320,5 +320,15 @@ TEST(Property, without_cases_nothing_was_shown) {
             Verdict::kInconclusive);
 }
 
+TEST(Property, an_interruption_leaves_cases_untried_and_no_verdict) {
+  PropertyRequest request{.cases = 5};
+  std::size_t asked = 0;
+  request.interrupted = [&asked] { return ++asked > 2; };
+  const PropertyRun run = run_property(property_named("continuity"), request);
+  EXPECT_EQ(run.result.cases, 2U);
+  EXPECT_EQ(run.untried, 3U);
+  EXPECT_EQ(run.result.verdict, Verdict::kInconclusive);
+}
+
 }  // namespace
 }  // namespace reprise::driver

@@ -57,6 +57,73 @@ TEST(HtmlPage, asks_for_nothing_and_lets_only_its_own_script_run) {
   EXPECT_THAT(page, Not(HasSubstr("unsafe")));
 }
 
+/// A report of two stored checkpoints that differ.
+Report report_of_files() {
+  ScenarioResult result{.name = "diff a b",
+                        .file = "b",
+                        .proves = "The checkpoints hold the same content.",
+                        .verdict = Verdict::kFail,
+                        .code = {},
+                        .reason = "w: different"};
+  result.first_difference = FirstDifference{.key = "w", .index = {1}, .saved = "1", .loaded = "2"};
+  result.ranks = {{.compared = 2, .elements = 8, .bit_mismatches = 1}};
+  result.ranks[0].not_stored = {"only"};
+  restate_failure(result);
+  result.failure->rank.reset();
+  return {.lane = ReportLane::kFiles,
+          .verdict = Verdict::kFail,
+          .scenarios = {result},
+          .planned = 1,
+          .skipped = {},
+          .mutants = {}};
+}
+
+TEST(HtmlPage, of_stored_checkpoints_has_no_word_of_a_job) {
+  const std::string page = to_html(report_of_files(), "abc");
+  for (const char* word :
+       {"<dt>saved", "<dt>loaded", "loaded step", "uninterrupted", "id=\"properties\"",
+        "id=\"pairs\"", "id=\"mutants\"", "id=\"matrix\"", "id=\"search\"", "not run", "Scenarios",
+        "lives", "<dt>layouts", "<dt>world", "not stored"}) {
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  }
+  EXPECT_THAT(page, HasSubstr("<dt>in A</dt><dd>1</dd><dt>in B</dt><dd>2</dd>"));
+  EXPECT_THAT(page, HasSubstr("only in B"));
+  EXPECT_THAT(page, HasSubstr("It is about stored checkpoints: no job ran."));
+  const std::string summary = to_summary(report_of_files(), "abc");
+  for (const char* word : {"saved", "loaded", "rank 0", "layouts", "not run"}) {
+    EXPECT_THAT(summary, Not(HasSubstr(word)));
+  }
+}
+
+TEST(HtmlPage, leaves_out_facts_that_are_empty) {
+  Report report = sample_report();
+  report.scenarios[0].verdict = Verdict::kFail;
+  report.scenarios[0].diagnosis.clear();
+  report.scenarios[0].content_digest.clear();
+  report.scenarios[0].layouts.clear();
+  const std::string page = to_html(report, "abc");
+  for (const char* name : {"diagnosis", "content digest", "layouts"}) {
+    EXPECT_THAT(page, Not(HasSubstr("<dt>" + std::string(name) + "</dt>")));
+  }
+  EXPECT_THAT(page, HasSubstr("<dt>event hash</dt>"));
+}
+
+TEST(Annotations, stand_in_the_natural_order_of_names) {
+  Report report{.lane = ReportLane::kSim,
+                .verdict = Verdict::kFail,
+                .scenarios = {},
+                .skipped = {},
+                .mutants = {}};
+  for (const char* name : {"x10", "x2", "x1"}) {
+    report.scenarios.push_back({.name = name, .verdict = Verdict::kFail, .code = "HANG"});
+  }
+  const auto lines = annotations_of(report);
+  ASSERT_GE(lines.size(), 3U);
+  EXPECT_THAT(lines[0], HasSubstr("x1::"));
+  EXPECT_THAT(lines[1], HasSubstr("x2::"));
+  EXPECT_THAT(lines[2], HasSubstr("x10::"));
+}
+
 TEST(HtmlPage, names_verdict_commit_lane_machine_and_its_report) {
   const std::string page = to_html(sample_report(), "abc123");
   for (const char* text :
