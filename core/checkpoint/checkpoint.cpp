@@ -140,12 +140,12 @@ std::unique_ptr<ReadFile> Checkpoint::open_noted(const std::string& path) {
   return file;
 }
 
-ReadFile& Checkpoint::file(FileIndex index) {
+std::shared_ptr<ReadFile> Checkpoint::shared_file(FileIndex index) {
   const auto found = std::find_if(open_.begin(), open_.end(),
                                   [index](const OpenFile& open) { return open.index == index; });
   if (found != open_.end()) {
     std::rotate(found, found + 1, open_.end());
-    return *open_.back().file;
+    return open_.back().file;
   }
   if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
   auto file = open_noted(path_of(index));
@@ -153,7 +153,7 @@ ReadFile& Checkpoint::file(FileIndex index) {
     file = std::make_unique<HalfReadFile>(std::move(file), index, *at_hand_);
   }
   open_.push_back({index, std::move(file)});
-  return *open_.back().file;
+  return open_.back().file;
 }
 
 void Checkpoint::look_first_in(const BytesAtHand* at_hand) {

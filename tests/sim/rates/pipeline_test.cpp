@@ -20,7 +20,7 @@ constexpr double kTolerance = 1.05;
 /// fail as soon as a load is faster than its parts in turn.
 struct Overlap {
   bool read_and_copy = true;    ///< the next bytes are read while copies pass the bus
-  bool reads = false;           ///< several reads are on their way, so their latency is hidden
+  bool reads = true;            ///< several reads are on their way, so their latency is hidden
   bool read_and_fetch = false;  ///< of Reads::kOncePerJob: a round is read while one is exchanged
 };
 constexpr Overlap kLoads = {};
