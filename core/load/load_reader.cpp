@@ -114,7 +114,7 @@ Value ShareReader::object(const StoredObject& stored) {
 
 void ShareReader::poison(const LoadPlan& plan) {
   try {
-    settle();                        // so that no copy comes after the poison
+    ring_->settle();                 // so that no copy comes after the poison
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the load has failed before
   }
   std::set<std::size_t> leaves;

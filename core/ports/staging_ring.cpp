@@ -46,9 +46,14 @@ StagingRing::Extent StagingRing::take(std::size_t bytes) {
 void StagingRing::use_oldest() {
   const Reading oldest = std::move(reading_.front());
   reading_.pop_front();
-  oldest.task->wait();
-  in_use_ = oldest.part;
-  oldest.use(memory(oldest.part));
+  try {
+    oldest.task->wait();
+    in_use_ = oldest.part;
+    oldest.use(memory(oldest.part));
+  } catch (...) {
+    reading_.clear();  // waits for the reads
+    throw;
+  }
 }
 
 void StagingRing::scatter(std::span<const ScatterCopy> copies) {
@@ -63,7 +68,6 @@ void StagingRing::catch_up() {
 void StagingRing::settle() {
   FirstFailure failure;
   failure.attempt([this] { catch_up(); });
-  reading_.clear();  // waits for the reads
   // Earlier copies may run even if later ones can't be queued, or if a wait fails.
   if (!copying_.empty()) failure.attempt([this] { device_.publish(); });
   for (const Copying& copy : std::exchange(copying_, {})) {

@@ -45,15 +45,15 @@ class StagingRing {
   /// may call scatter(). First waits for the copies that still read the part. Each `read` may run
   /// in another thread, beside others. `use` runs in this thread, for one part after another in the
   /// order of the calls, in this call or in a later one of any function of the ring. What a `read`
-  /// or `use` throws comes out of the call in which its turn is.
+  /// or `use` throws comes out of the call in which its turn is, and parts that come after it are
+  /// not used.
   template <class Read, class Use>
   void read(std::size_t bytes, Read read, Use use);
   /// Starts copies from the part that is in use, and does not wait for them.
   void scatter(std::span<const ScatterCopy> copies);
   /// Waits until all parts have been used.
   void catch_up();
-  /// Waits for all parts and copies even if one fails, and then throws the first error. Parts that
-  /// come after a failed one are not used.
+  /// Waits for all parts and copies even if one fails, and then throws the first error.
   void settle();
 
  private:
