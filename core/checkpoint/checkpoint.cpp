@@ -41,7 +41,7 @@ class FileSlice final : public ItemSource {
 /// A file of which some bytes are already in memory.
 class HalfReadFile final : public ReadFile {
  public:
-  HalfReadFile(std::unique_ptr<ReadFile> inner, FileIndex index, const BytesAtHand& at_hand)
+  HalfReadFile(std::shared_ptr<ReadFile> inner, FileIndex index, const BytesAtHand& at_hand)
       : inner_(std::move(inner)), index_(index), at_hand_(at_hand) {}
 
   std::uint64_t size() const override { return inner_->size(); }
@@ -58,7 +58,7 @@ class HalfReadFile final : public ReadFile {
   }
 
  private:
-  std::unique_ptr<ReadFile> inner_;
+  std::shared_ptr<ReadFile> inner_;
   FileIndex index_;
   const BytesAtHand& at_hand_;
 };
@@ -140,20 +140,19 @@ std::unique_ptr<ReadFile> Checkpoint::open_noted(const std::string& path) {
   return file;
 }
 
-ReadFile& Checkpoint::file(FileIndex index) {
+const Checkpoint::OpenFile& Checkpoint::opened(FileIndex index) {
   const auto found = std::find_if(open_.begin(), open_.end(),
                                   [index](const OpenFile& open) { return open.index == index; });
   if (found != open_.end()) {
     std::rotate(found, found + 1, open_.end());
-    return *open_.back().file;
+    return open_.back();
   }
   if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
-  auto file = open_noted(path_of(index));
-  if (at_hand_ != nullptr) {
-    file = std::make_unique<HalfReadFile>(std::move(file), index, *at_hand_);
-  }
-  open_.push_back({index, std::move(file)});
-  return *open_.back().file;
+  const std::shared_ptr<ReadFile> plain = open_noted(path_of(index));
+  std::shared_ptr<ReadFile> file = plain;
+  if (at_hand_ != nullptr) file = std::make_shared<HalfReadFile>(plain, index, *at_hand_);
+  open_.push_back({index, plain, std::move(file)});
+  return open_.back();
 }
 
 void Checkpoint::look_first_in(const BytesAtHand* at_hand) {

@@ -58,7 +58,11 @@ class Checkpoint {
   std::string display(FileIndex file) const;
   /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
   /// the file's name.
-  ReadFile& file(FileIndex file);
+  ReadFile& file(FileIndex file) { return *shared_file(file); }
+  /// The same file, which stays open for as long as it is shared.
+  std::shared_ptr<ReadFile> shared_file(FileIndex file) { return opened(file).file; }
+  /// The same, but reads never look anywhere else, so they may run beside others.
+  std::shared_ptr<ReadFile> plain_file(FileIndex file) { return opened(file).plain; }
 
   /// From now on, reads take bytes from `at_hand` if it has them, and otherwise from the file. If
   /// `at_hand` is null, reads use only the files. `at_hand` is borrowed. Files that file() returned
@@ -124,8 +128,10 @@ class Checkpoint {
 
   struct OpenFile {
     FileIndex index = kNoFile;
-    std::unique_ptr<ReadFile> file;
+    std::shared_ptr<ReadFile> plain;
+    std::shared_ptr<ReadFile> file;  ///< looks in at_hand_ first, if that is set
   };
+  const OpenFile& opened(FileIndex file);
 
   Store* store_;
   Location location_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/format/zip/crc32.hpp"
@@ -39,142 +41,265 @@ bool could_hold(ByteRange range, const Dims& extent, DType dtype) {
          static_cast<std::uint64_t>(*elements) < range.size / size_of(dtype);
 }
 
+/// Runs `work`, and adds the chunk's place to its errors.
+template <class Work>
+void in_place(const Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
+              const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
+  }
+}
+
 }  // namespace
 
-std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
-                                std::span<const RegionTarget> targets) {
-  if (const TensorFrame* frame = frame_of(tensor, chunk)) {
-    try {
-      ReadFile& file = checkpoint_.file(chunk.file);
-      if (chunk.range.fits(file.size())) {
-        const auto bytes = read_framed({tensor, chunk, *frame, file}, targets);
-        misses_ = bytes ? 0 : misses_ + 1;
-        if (bytes) return *bytes;
-      }
-    } catch (const Error& error) {
-      throw error.within({.key = tensor.key, .file = checkpoint_.display(chunk.file)});
+/// An item that should have this frame, while it is read.
+struct ChunkReader::Framed {
+  const Checkpoint* checkpoint = nullptr;
+  const StoredTensor* tensor = nullptr;
+  const StoredChunk* chunk = nullptr;
+  std::shared_ptr<const TensorFrame> frame = {};
+  std::shared_ptr<ReadFile> file = {};
+  std::vector<RegionTarget> targets = {};
+  Bytes head = {};
+  Bytes tail = {};
+  std::optional<TensorItem> item = {};  ///< empty until head and tail have matched
+  Crc32 crc = {};                       ///< checksum of the elements that have arrived
+  std::uint64_t bytes_read = 0;
+  std::vector<ScatterCopy> copies = {};
+
+  std::uint64_t elements_at() const { return chunk->range.offset + frame->head_bytes(); }
+  /// True if the targets' regions have as many elements as the chunk.
+  bool wants_all() const {
+    std::int64_t elements = 0;
+    for (const auto& target : targets) elements += target.region.elements();
+    return elements >= chunk->box.elements();
+  }
+  template <class Work>
+  void here(const Work& work) const {
+    in_place(*checkpoint, *tensor, *chunk, work);
+  }
+  void read_ends() {
+    file->read_at(chunk->range.offset, head);
+    file->read_at(elements_at() + frame->data_bytes(), tail);
+  }
+  void scatter(ByteSpan block, std::int64_t begin, std::int64_t end, StagingRing& ring);
+};
+
+/// Starts the copies of the wanted ones among the elements [begin, end) of the chunk.
+void ChunkReader::Framed::scatter(ByteSpan block, std::int64_t begin, std::int64_t end,
+                                  StagingRing& ring) {
+  const auto width = static_cast<std::int64_t>(size_of(frame->dtype()));
+  const Piece payload = contiguous_piece(chunk->box);
+  copies.clear();
+  for (const Box& part : boxes_of_range(chunk->box, begin, end)) {
+    for (const RegionTarget& wanted : targets) {
+      const auto common = intersect(part, wanted.region);
+      if (!common) continue;
+      const Piece target{wanted.region, 0, wanted.target.strides};
+      const std::int64_t from = local_offset(payload, common->offset) - begin;
+      const std::int64_t to = local_offset(target, common->offset);
+      copies.push_back({.host = {block.data() + from * width, payload.strides},
+                        .device = {wanted.target.data + to * width, target.strides},
+                        .extents = common->extent,
+                        .element_bytes = static_cast<std::size_t>(width)});
     }
   }
-  return read_parsed(tensor, chunk, targets);
+  ring.scatter(copies);
+}
+
+void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
+                       std::span<const RegionTarget> targets) {
+  if (!others_.empty()) catch_up();
+  if (auto frame = frame_of(tensor, chunk)) {
+    std::shared_ptr<ReadFile> file;
+    in_place(checkpoint_, tensor, chunk, [&] { file = checkpoint_.shared_file(chunk.file); });
+    if (chunk.range.fits(file->size())) {
+      const FramedItem item = unused_item();
+      item->checkpoint = &checkpoint_;
+      item->tensor = &tensor;
+      item->chunk = &chunk;
+      item->frame = std::move(frame);
+      item->file = std::move(file);
+      item->targets.assign(targets.begin(), targets.end());
+      item->head.resize(item->frame->head_bytes());
+      item->tail.resize(item->frame->tail_bytes());
+      item->item.reset();
+      item->crc = {};
+      item->bytes_read = 0;
+      item->here([&] { read_framed(item); });
+      bytes_read_ += item->bytes_read;
+      if (!ring_.reads_ahead() && !others_.empty()) catch_up();
+      return;
+    }
+  }
+  catch_up();  // what follows is read at once, and errors come in the order of the items
+  read_parsed(tensor, chunk, targets);
+}
+
+void ChunkReader::catch_up() {
+  ring_.catch_up();
+  for (const auto& item : std::exchange(others_, {})) {
+    bytes_read_ -= item->bytes_read;
+    read_parsed(*item->tensor, *item->chunk, item->targets);
+  }
+  ring_.catch_up();
+}
+
+ChunkReader::FramedItem ChunkReader::unused_item() {
+  const auto unused = std::find_if(items_.begin(), items_.end(),
+                                   [](const auto& item) { return item.use_count() == 1; });
+  if (unused != items_.end()) return *unused;
+  return items_.emplace_back(std::make_shared<Framed>());
 }
 
 /// Returns the frame (TensorFrame) that items of chunks with this shape usually have; null if this
 /// chunk's item must be parsed. An item with a frame is read only once, so its bytes cannot change
 /// between check and delivery.
-const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
+std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& tensor,
+                                                         const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
     return nullptr;
   }
-  auto found = std::find_if(frames_.begin(), frames_.end(), [&](const TensorFrame& frame) {
-    return frame.dtype() == tensor.dtype && frame.size() == chunk.box.extent;
+  auto found = std::find_if(frames_.begin(), frames_.end(), [&](const auto& frame) {
+    return frame->dtype() == tensor.dtype && frame->size() == chunk.box.extent;
   });
   if (found == frames_.end()) {
     if (frames_.size() == kFramesMax) frames_.pop_back();
-    frames_.emplace_front(tensor.dtype, chunk.box.extent);
+    frames_.push_front(std::make_shared<const TensorFrame>(tensor.dtype, chunk.box.extent));
     found = frames_.begin();
   }
-  if (found->length() == chunk.range.size) return &*found;
+  if ((*found)->length() == chunk.range.size) return *found;
   ++misses_;
   return nullptr;
 }
 
-std::optional<TensorItem> ChunkReader::match(const TensorFrame& frame) {
-  return frame.match(head_, tail_);
+/// Takes in head and tail. If they are not those of the frame, the item is read later in another
+/// way; then the targets may already have been written.
+void ChunkReader::match(const FramedItem& item) {
+  item->item = item->frame->match(item->head, item->tail);
+  misses_ = item->item ? 0 : misses_ + 1;
+  if (!item->item) others_.push_back(item);
 }
 
-/// Reads an item that should have the given frame. Returns nothing if the item has another frame;
-/// in that case the targets may already have been written.
-std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
-                                                      std::span<const RegionTarget> targets) {
-  const TensorFrame& frame = framed.frame;
-  head_.resize(frame.head_bytes());
-  tail_.resize(frame.tail_bytes());
-  std::byte* const whole =
-      ring_.device().host_memory() ? whole_target(framed.chunk, targets) : nullptr;
-  const bool together = whole != nullptr && frame.data_bytes() <= kReadStep;
-  if (together) {
-    const std::array<MutableByteSpan, 3> parts = {head_, {whole, frame.data_bytes()}, tail_};
-    framed.file.read_parts(framed.chunk.range.offset, parts);
+void ChunkReader::read_framed(const FramedItem& item) {
+  const bool on_host = ring_.device().host_memory();
+  if (std::byte* const whole = on_host ? whole_target(*item->chunk, item->targets) : nullptr) {
+    read_directly(item, whole);
+  } else if (!on_host && item->frame->data_bytes() <= ring_.room() &&
+             (checksums_ != nullptr || item->wants_all())) {
+    read_in_one(item);
   } else {
-    framed.file.read_at(framed.chunk.range.offset, head_);
-    framed.file.read_at(framed.elements_at() + frame.data_bytes(), tail_);
+    read_in_parts(item);
   }
-  const auto item = match(frame);
-  if (!item) return std::nullopt;
-  if (checksums_ == nullptr) {
-    if (together) return frame.data_bytes();
-    return read_regions(checkpoint_, framed.tensor, framed.chunk, *item, targets, ring_);
-  }
-  const std::uint32_t crc = together           ? crc32_of({whole, frame.data_bytes()})
-                            : whole != nullptr ? read_whole(framed, whole)
-                                               : read_checked(framed, targets);
-  count(framed, item->crc, crc);
-  return frame.data_bytes();
 }
 
-/// Reads all elements directly into `out` and returns their checksum.
-std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
-  Crc32 crc;
-  for (std::uint64_t done = 0; done < item.frame.data_bytes();) {
-    const MutableByteSpan part(out + done, std::min(item.frame.data_bytes() - done, kReadStep));
-    item.file.read_at(item.elements_at() + done, part);
-    crc.update(part);
+/// Reads all elements into their target, which is in host memory.
+void ChunkReader::read_directly(const FramedItem& item, std::byte* whole) {
+  const std::uint64_t bytes = item->frame->data_bytes();
+  const bool together = bytes <= kReadStep;
+  if (together) {
+    const std::array<MutableByteSpan, 3> parts = {item->head, {whole, bytes}, item->tail};
+    item->file->read_parts(item->chunk->range.offset, parts);
+  } else {
+    item->read_ends();
+  }
+  match(item);
+  if (!item->item) return;
+  item->bytes_read = bytes;
+  if (!together && checksums_ == nullptr) {
+    item->bytes_read =
+        read_regions(checkpoint_, *item->tensor, *item->chunk, *item->item, item->targets, ring_);
+    return;
+  }
+  for (std::uint64_t done = 0; done < bytes && !together;) {
+    const MutableByteSpan part(whole + done, std::min(bytes - done, kReadStep));
+    item->file->read_at(item->elements_at() + done, part);
+    item->crc.update(part);
     done += part.size();
   }
-  return crc.value();
+  if (checksums_ == nullptr) return;
+  if (together) item->crc.update({whole, bytes});
+  count(*item);
 }
 
-/// Reads all elements, delivers the requested ones and returns the checksum of all elements.
-std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const RegionTarget> targets) {
-  const auto width = static_cast<std::int64_t>(size_of(item.frame.dtype()));
+/// Reads the item, whose elements fit into one part of the ring.
+void ChunkReader::read_in_one(const FramedItem& item) {
+  item->bytes_read = item->frame->data_bytes();
+  ring_.read(
+      item->bytes_read,
+      [item](MutableByteSpan block) {
+        const std::array<MutableByteSpan, 3> parts = {item->head, block, item->tail};
+        item->here([&] { item->file->read_parts(item->chunk->range.offset, parts); });
+      },
+      [this, item](MutableByteSpan block) {
+        match(item);
+        if (!item->item) return;
+        item->here([&] {
+          if (checksums_ != nullptr) item->crc.update(block);
+          item->scatter(block, 0, item->chunk->box.elements(), ring_);
+          if (checksums_ != nullptr) count(*item);
+        });
+      });
+}
+
+/// Reads both ends of the item, and then its wanted elements, or all of them if there are
+/// checksums.
+void ChunkReader::read_in_parts(const FramedItem& item) {
+  ring_.read(
+      0, [item](MutableByteSpan /*none*/) { item->here([&] { item->read_ends(); }); },
+      [this, item](MutableByteSpan /*none*/) { match(item); });
+  const auto is_other = [&] { return !ring_.reads_ahead() && !item->item; };
+  if (is_other()) return;
+  if (checksums_ == nullptr) {
+    item->bytes_read = read_regions(checkpoint_, *item->tensor, *item->chunk,
+                                    item->frame->unchecked(), item->targets, ring_);
+    return;
+  }
+  item->bytes_read = item->frame->data_bytes();
+  const auto width = static_cast<std::int64_t>(size_of(item->frame->dtype()));
   const auto room = static_cast<std::int64_t>(ring_.room()) / width;
-  const Box& box = item.chunk.box;
-  const std::int64_t elements = box.elements();
-  const Piece payload = contiguous_piece(box);
+  const std::int64_t elements = item->chunk->box.elements();
   CHECK(room > 0, ring_.room(), width);
-  Crc32 crc;
   for (std::int64_t begin = 0; begin < elements; begin += room) {
     const std::int64_t end = std::min(begin + room, elements);
-    const MutableByteSpan block = ring_.take(static_cast<std::size_t>((end - begin) * width));
-    item.file.read_at(item.elements_at() + static_cast<std::uint64_t>(begin * width), block);
-    crc.update(block);
-    copies_.clear();
-    for (const Box& part : boxes_of_range(box, begin, end)) {
-      for (const RegionTarget& wanted : targets) {
-        const auto common = intersect(part, wanted.region);
-        if (!common) continue;
-        const Piece target{wanted.region, 0, wanted.target.strides};
-        const std::int64_t from = local_offset(payload, common->offset) - begin;
-        const std::int64_t to = local_offset(target, common->offset);
-        copies_.push_back({.host = {block.data() + from * width, payload.strides},
-                           .device = {wanted.target.data + to * width, target.strides},
-                           .extents = common->extent,
-                           .element_bytes = static_cast<std::size_t>(width)});
-      }
-    }
-    ring_.scatter(copies_);
+    const std::uint64_t offset = item->elements_at() + static_cast<std::uint64_t>(begin * width);
+    ring_.read(
+        static_cast<std::size_t>((end - begin) * width),
+        [item, offset](MutableByteSpan block) {
+          item->here([&] { item->file->read_at(offset, block); });
+        },
+        [this, item, begin, end](MutableByteSpan block) {
+          if (!item->item) return;
+          item->here([&] {
+            item->crc.update(block);
+            item->scatter(block, begin, end, ring_);
+            if (end == item->chunk->box.elements()) count(*item);
+          });
+        });
   }
-  return crc.value();
 }
 
-void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t found) {
+void ChunkReader::count(const Framed& item) {
   ChecksumTally& tally = *checksums_;
-  const std::string file = checkpoint_.display(item.chunk.file);
+  const std::string file = checkpoint_.display(item.chunk->file);
   const auto place = [&item, &file](std::uint64_t offset) {
-    return ErrorPlace{.key = item.tensor.key, .file = file, .offset = offset};
+    return ErrorPlace{.key = item.tensor->key, .file = file, .offset = offset};
   };
+  const TensorFrame& frame = *item.frame;
   tally.add_matching(file, TensorFrame::kRecords - 2);
-  tally.add(file, {.name = "data/0", .size = item.frame.data_bytes(), .crc = stored},
-            stored == found, [&] { return place(item.elements_at()); });
-  const std::uint64_t tail = item.elements_at() + item.frame.data_bytes();
-  tally.add(file, {.name = ".data/serialization_id", .size = 40, .crc = item.frame.id_crc(tail_)},
-            item.frame.id_is_whole(tail_), [&] { return place(tail); });
+  tally.add(file, {.name = "data/0", .size = frame.data_bytes(), .crc = item.item->crc},
+            item.item->crc == item.crc.value(), [&] { return place(item.elements_at()); });
+  const std::uint64_t tail = item.elements_at() + frame.data_bytes();
+  tally.add(file, {.name = ".data/serialization_id", .size = 40, .crc = frame.id_crc(item.tail)},
+            frame.id_is_whole(item.tail), [&] { return place(tail); });
   tally.require_no_damage();
 }
 
-std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
-                                       std::span<const RegionTarget> targets) {
+void ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
+                              std::span<const RegionTarget> targets) {
   // The checksum is verified before parsing: if a changed byte makes parsing fail, the checksum
   // error gives the cause.
   if (checksums_ != nullptr) {
@@ -183,7 +308,7 @@ std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredC
     checksums_->require_no_damage();
   }
   const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
-  return read_regions(checkpoint_, tensor, chunk, item, targets, ring_);
+  bytes_read_ += read_regions(checkpoint_, tensor, chunk, item, targets, ring_);
 }
 
 }  // namespace reprise

@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
@@ -30,47 +31,46 @@ class ChunkReader {
   ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums)
       : checkpoint_(checkpoint), ring_(ring), checksums_(checksums) {}
 
-  /// Reads the targets' elements as read_regions() does, so they are there when the ring has
-  /// settled, and returns the number of element bytes
-  /// read. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a wrong
-  /// checksum in the tally, and also throws it as an Error unless the file's checksums may be
-  /// switched off.
+  /// Reads the targets' elements as read_regions() does: they are there after catch_up(), once the
+  /// ring has settled. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
+  /// wrong checksum in the tally, and also throws it as an Error unless the file's checksums may be
+  /// switched off. If the ring reads ahead, errors may come out of a later call. `tensor` and
+  /// `chunk` must outlive the reader.
   ///
   /// Items in the usual frame (TensorFrame) are not parsed: the needed range is read once, and
   /// checksums are computed from the same bytes that are delivered. Other items need an extra read
   /// of about 4 KiB at each end, or of the whole item if checksums are wanted.
-  std::uint64_t read(const StoredTensor& tensor, const StoredChunk& chunk,
-                     std::span<const RegionTarget> targets);
+  void read(const StoredTensor& tensor, const StoredChunk& chunk,
+            std::span<const RegionTarget> targets);
+  /// Waits until all that was asked for has been read and passed to the ring.
+  void catch_up();
+  /// Returns the number of element bytes read.
+  std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  /// A chunk whose item should have the usual frame, together with this frame and the open file.
-  struct Framed {
-    const StoredTensor& tensor;
-    const StoredChunk& chunk;
-    const TensorFrame& frame;
-    ReadFile& file;
+  struct Framed;
+  using FramedItem = std::shared_ptr<Framed>;
 
-    std::uint64_t elements_at() const { return chunk.range.offset + frame.head_bytes(); }
-  };
-
-  const TensorFrame* frame_of(const StoredTensor& tensor, const StoredChunk& chunk);
-  std::optional<std::uint64_t> read_framed(const Framed& item,
-                                           std::span<const RegionTarget> targets);
-  std::optional<TensorItem> match(const TensorFrame& frame);
-  std::uint32_t read_whole(const Framed& item, std::byte* out);
-  std::uint32_t read_checked(const Framed& item, std::span<const RegionTarget> targets);
-  void count(const Framed& item, std::uint32_t stored, std::uint32_t found);
-  std::uint64_t read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
-                            std::span<const RegionTarget> targets);
+  std::shared_ptr<const TensorFrame> frame_of(const StoredTensor& tensor, const StoredChunk& chunk);
+  FramedItem unused_item();
+  void read_framed(const FramedItem& item);
+  void read_directly(const FramedItem& item, std::byte* whole);
+  void read_in_one(const FramedItem& item);
+  void read_in_parts(const FramedItem& item);
+  void match(const FramedItem& item);
+  void count(const Framed& item);
+  void read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
+                   std::span<const RegionTarget> targets);
 
   Checkpoint& checkpoint_;
   StagingRing& ring_;
   ChecksumTally* checksums_;
-  std::deque<TensorFrame> frames_;  ///< frames of the most recent shapes
+  /// Frames of the most recent shapes.
+  std::deque<std::shared_ptr<const TensorFrame>> frames_;
   int misses_ = 0;                  ///< consecutive items whose frame was not the usual one
-  Bytes head_;
-  Bytes tail_;
-  std::vector<ScatterCopy> copies_;
+  std::vector<FramedItem> items_;   ///< those that are being read, and others to be used again
+  std::vector<FramedItem> others_;  ///< items with another frame, which are still to be read
+  std::uint64_t bytes_read_ = 0;
 };
 
 }  // namespace reprise

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "core/base/check.hpp"
 
@@ -123,27 +125,100 @@ std::int64_t offset_of(const Dims& at, const Dims& strides) {
   return offset;
 }
 
+/// Returns the longest run that has no gaps, neither in the file nor in the target.
+Block direct_run(const Dims& strides, const Dims& target, const Dims& extents, const Order& order) {
+  Block run{.extents = Dims::filled(extents.size(), 1)};
+  for (std::size_t i = 0; i < order.size; ++i) {
+    const std::size_t d = order.dims[i];
+    if (strides[d] != run.elements || target[d] != run.elements) break;
+    run.extents[d] = extents[d];
+    run.elements *= extents[d];
+  }
+  run.span = run.elements;
+  return run;
+}
+
+struct Target {
+  std::byte* data;
+  Dims strides;
+};
+
+/// Serves the parts of one item, which may arrive after all of them have been asked for.
+struct Delivery {
+  const Checkpoint& checkpoint;
+  const StoredTensor& tensor;
+  const StoredChunk& chunk;
+  std::shared_ptr<ReadFile> file;
+  DType dtype;
+  bool byteswap;
+  SignFlips flips;
+  StagingRing& ring;
+  ScatteredCrc32* seen;
+  std::vector<ScatterCopy> copies = {};
+
+  std::int64_t width() const { return static_cast<std::int64_t>(size_of(dtype)); }
+  template <class Work>
+  void in_place(const Work& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
+    }
+  }
+};
+
+/// Part of a region, in elements of the item's storage.
+struct Wanted {
+  std::int64_t first;
+  Dims strides;
+  Dims at;
+  Dims extents;
+};
+
+/// Passes the wanted elements of the block to `seen`, run by run.
+void see(const Wanted& wanted, ByteSpan block, std::int64_t width, ScatteredCrc32& seen) {
+  const Order order(wanted.strides, wanted.extents);
+  const Block run = direct_run(wanted.strides, wanted.strides, wanted.extents, order);
+  const auto bytes = static_cast<std::size_t>(run.elements * width);
+  each_block(wanted.extents, run.extents, order, [&](const Dims& at, const Dims&) {
+    const std::int64_t element = offset_of(at, wanted.strides);
+    seen.add(static_cast<std::uint64_t>((wanted.first + element) * width),
+             block.subspan(static_cast<std::size_t>(element * width), bytes));
+  });
+}
+
+void deliver(Delivery& to, const Wanted& wanted, const std::vector<Target>& targets,
+             MutableByteSpan block) {
+  const std::int64_t width = to.width();
+  if (to.seen != nullptr) see(wanted, block, width, *to.seen);
+  if (to.byteswap) swap_bytes(to.dtype, block);
+  if (to.flips.any()) flip_signs(to.dtype, block, to.flips);
+  to.copies.clear();
+  for (const auto& target : targets) {
+    to.copies.push_back(
+        {.host = {block.data(), wanted.strides},
+         .device = {target.data + offset_of(wanted.at, target.strides) * width, target.strides},
+         .extents = wanted.extents,
+         .element_bytes = static_cast<std::size_t>(width)});
+  }
+  to.ring.scatter(to.copies);
+}
+
 /// Reads the regions of one item in order.
 class AtomReader {
  public:
-  struct Target {
-    std::byte* data;
-    Dims strides;
-  };
-
-  AtomReader(ReadFile& file, std::uint64_t storage_offset, const TensorItem& item,
-             StagingRing& ring, ScatteredCrc32* seen)
-      : file_(file),
+  AtomReader(std::shared_ptr<Delivery> delivery, std::uint64_t storage_offset)
+      : delivery_(std::move(delivery)),
+        file_(*delivery_->file),
         storage_offset_(storage_offset),
-        item_(item),
-        width_(static_cast<std::int64_t>(size_of(item.dtype))),
-        ring_(ring),
-        seen_(seen),
-        direct_(ring.device().host_memory() && !item.byteswap && !item.flips.any()) {}
+        width_(delivery_->width()),
+        ring_(delivery_->ring),
+        seen_(delivery_->seen),
+        direct_(ring_.device().host_memory() && !delivery_->byteswap && !delivery_->flips.any()) {}
 
   /// `first` and `strides` are counted in elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
-            const std::vector<Target>& targets) {
+            std::vector<Target> targets) {
     const Order order(strides, extents);
     const Block block = staged_block(strides, extents, order);
     if (direct_ && targets.size() == 1) {
@@ -152,8 +227,9 @@ class AtomReader {
         return read_directly(first, strides, extents, order, run, targets.front());
       }
     }
+    const auto shared = std::make_shared<const std::vector<Target>>(std::move(targets));
     each_block(extents, block.extents, order, [&](const Dims& at, const Dims& part) {
-      read_staged(first + offset_of(at, strides), strides, at, part, targets);
+      read_staged({first + offset_of(at, strides), strides, at, part}, shared);
     });
   }
 
@@ -182,20 +258,6 @@ class AtomReader {
     return block;
   }
 
-  /// Returns the longest run that has no gaps, neither in the file nor in the target.
-  static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
-                          const Order& order) {
-    Block run{.extents = Dims::filled(extents.size(), 1)};
-    for (std::size_t i = 0; i < order.size; ++i) {
-      const std::size_t d = order.dims[i];
-      if (strides[d] != run.elements || target[d] != run.elements) break;
-      run.extents[d] = extents[d];
-      run.elements *= extents[d];
-    }
-    run.span = run.elements;
-    return run;
-  }
-
   void read_directly(std::int64_t first, const Dims& strides, const Dims& extents,
                      const Order& order, const Block& run, const Target& target) {
     const auto bytes = static_cast<std::size_t>(run.elements * width_);
@@ -220,52 +282,38 @@ class AtomReader {
     flush();
   }
 
-  void read_staged(std::int64_t first, const Dims& strides, const Dims& at, const Dims& part,
-                   const std::vector<Target>& targets) {
+  void read_staged(const Wanted& wanted,
+                   const std::shared_ptr<const std::vector<Target>>& targets) {
     std::int64_t span = 1;
-    for (std::size_t d = 0; d < part.size(); ++d) span += (part[d] - 1) * strides[d];
-    const MutableByteSpan block = ring_.take(static_cast<std::size_t>(span * width_));
-    file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
-    bytes_read_ += block.size();
-    if (seen_ != nullptr) see(first, strides, part, block);
-    if (item_.byteswap) swap_bytes(item_.dtype, block);
-    if (item_.flips.any()) flip_signs(item_.dtype, block, item_.flips);
-    copies_.clear();
-    for (const auto& target : targets) {
-      copies_.push_back(
-          {.host = {block.data(), strides},
-           .device = {target.data + offset_of(at, target.strides) * width_, target.strides},
-           .extents = part,
-           .element_bytes = static_cast<std::size_t>(width_)});
+    for (std::size_t d = 0; d < wanted.extents.size(); ++d) {
+      span += (wanted.extents[d] - 1) * wanted.strides[d];
     }
-    ring_.scatter(copies_);
+    const auto bytes = static_cast<std::size_t>(span * width_);
+    const std::uint64_t offset =
+        storage_offset_ + static_cast<std::uint64_t>(wanted.first * width_);
+    bytes_read_ += bytes;
+    ring_.read(
+        bytes,
+        [delivery = delivery_, offset](MutableByteSpan block) {
+          delivery->in_place([&] { delivery->file->read_at(offset, block); });
+        },
+        [delivery = delivery_, wanted, targets](MutableByteSpan block) {
+          delivery->in_place([&] { deliver(*delivery, wanted, *targets, block); });
+        });
   }
 
-  /// Passes the wanted elements of the block to `seen_`, run by run.
-  void see(std::int64_t first, const Dims& strides, const Dims& part, ByteSpan block) {
-    const Order order(strides, part);
-    const Block run = direct_run(strides, strides, part, order);
-    const auto bytes = static_cast<std::size_t>(run.elements * width_);
-    each_block(part, run.extents, order, [&](const Dims& at, const Dims&) {
-      const std::int64_t element = offset_of(at, strides);
-      seen_->add(static_cast<std::uint64_t>((first + element) * width_),
-                 block.subspan(static_cast<std::size_t>(element * width_), bytes));
-    });
-  }
-
+  std::shared_ptr<Delivery> delivery_;
   ReadFile& file_;
   std::uint64_t storage_offset_;
-  const TensorItem& item_;
   std::int64_t width_;
   StagingRing& ring_;
   ScatteredCrc32* seen_;
   bool direct_;
-  std::vector<ScatterCopy> copies_;
   std::uint64_t bytes_read_ = 0;
 };
 
 /// Returns the part of a target that is in `region`, which must be inside the target's region.
-AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
+Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
   const Piece view{target.region, 0, target.target.strides};
   const auto width = static_cast<std::int64_t>(size_of(dtype));
   return {target.target.data + local_offset(view, region.offset) * width, target.target.strides};
@@ -279,17 +327,19 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            ScatteredCrc32* seen) {
   try {
     const auto pieces = pieces_of(tensor, chunk);
-    AtomReader reader(checkpoint.file(chunk.file), chunk.range.offset + item.data_offset, item,
-                      ring, seen);
+    const auto delivery = std::make_shared<Delivery>(
+        Delivery{checkpoint, tensor, chunk, checkpoint.shared_file(chunk.file), item.dtype,
+                 item.byteswap, item.flips, ring, seen});
+    AtomReader reader(delivery, chunk.range.offset + item.data_offset);
     for (const Atom& atom : atoms_of(targets)) {
       const Piece source = in_storage(tensor, item, pieces.at(atom.source));
       CHECK(contains(source.box, atom.region), source.box, atom.region);
-      std::vector<AtomReader::Target> goes_to;
+      std::vector<Target> goes_to;
       for (const auto t : atom.targets) {
         goes_to.push_back(part_of(targets[t], atom.region, item.dtype));
       }
       reader.read(local_offset(source, atom.region.offset), source.strides, atom.region.extent,
-                  goes_to);
+                  std::move(goes_to));
     }
     return reader.bytes_read();
   } catch (const Error& error) {

@@ -23,6 +23,8 @@ class TensorFrame {
   std::uint64_t data_bytes() const { return item_.data_bytes; }
   std::uint64_t tail_bytes() const { return layout_.tail_bytes(); }
   static constexpr std::uint64_t kRecords = 7;  ///< number of records in the item
+  /// Returns the item that match() returns, but for the checksum of its elements.
+  const TensorItem& unchecked() const { return item_; }
 
   /// Compares an item's first head_bytes() bytes and last tail_bytes() bytes with this frame.
   /// Returns the item if they match; nothing if the item must be parsed. A match also shows that

@@ -298,7 +298,7 @@ class Loading {
     std::optional<ShareFill> filling;
     const auto make_ready = [&] {
       filling.emplace(share.plan, checkpoint.catalog(),
-                      ShareReader(checkpoint, ports_.device, into, share.staging,
+                      ShareReader(checkpoint, ports_.device, ports_.tasks, into, share.staging,
                                   verifies() ? &share.tally : nullptr));
     };
     const auto exchange = exchange_of(checkpoint, report, [&] {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/seams/load_seams.hpp"
 
@@ -17,6 +18,16 @@ constexpr std::byte kPoison{0xBD};
 /// Upper limit on the size of staging if the CPU makes the copies. With a larger size, staging
 /// would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
+
+/// Number of reads that may be on their way at once, as many as StagingNeed::reads leaves room for
+/// beside copies.
+constexpr std::size_t kReaders = 4;
+
+/// Reads into host memory are copies already.
+Readers readers_of(const Device& device, Tasks& tasks) {
+  if (device.host_memory()) return {};
+  return {.tasks = &tasks, .most = kReaders};
+}
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   std::uint64_t largest = 0;
@@ -51,18 +62,25 @@ std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) 
   return kEmptyRankBytes + largest_object(plan, catalog);
 }
 
-ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into,
+ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, StateDict& into,
                          const Staging& staging, ChecksumTally* checksums)
     : checkpoint_(checkpoint),
       device_(device),
       into_(into),
       staging_(device.staging(staging.bytes)),
       ring_(std::make_unique<StagingRing>(MutableByteSpan(staging_.get(), staging.bytes),
-                                          staging.room, device)),
+                                          staging.room, device, readers_of(device, tasks))),
       checksums_(checksums),
-      chunks_(checkpoint, *ring_, checksums) {}
+      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums)) {}
 
-std::uint64_t ShareReader::read(const ChunkRead& read) {
+void ShareReader::settle() {
+  FirstFailure failure;
+  failure.attempt([this] { catch_up(); });
+  failure.attempt([this] { ring_->settle(); });
+  failure.rethrow();
+}
+
+void ShareReader::read(const ChunkRead& read) {
   const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
   targets_.clear();
   for (const auto& target : read.targets) {
@@ -72,8 +90,7 @@ std::uint64_t ShareReader::read(const ChunkRead& read) {
     targets_.push_back(
         {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
   }
-  const StoredChunk& chunk = tensor.chunks[read.chunk];
-  return chunks_.read(tensor, chunk, targets_);
+  chunks_->read(tensor, tensor.chunks[read.chunk], targets_);
 }
 
 Value ShareReader::object(const StoredObject& stored) {
@@ -97,7 +114,7 @@ Value ShareReader::object(const StoredObject& stored) {
 
 void ShareReader::poison(const LoadPlan& plan) {
   try {
-    settle();                        // so that no copy comes after the poison
+    ring_->settle();                 // so that no copy comes after the poison
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the load has failed before
   }
   std::set<std::size_t> leaves;

@@ -32,17 +32,21 @@ struct Staging {
 /// Reads into the leaves of `into`. The constructor's arguments must outlive the reader.
 class ShareReader {
  public:
-  /// If `checksums` is null, stored checksums are not checked.
-  ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
-              ChecksumTally* checksums);
+  /// If `checksums` is null, stored checksums are not checked. Several reads may run in `tasks`.
+  ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, StateDict& into,
+              const Staging& staging, ChecksumTally* checksums);
 
-  /// Performs one read. Returns the number of element bytes read.
-  std::uint64_t read(const ChunkRead& read);
+  /// Performs one read, or starts it. Errors may come out of a later call.
+  void read(const ChunkRead& read);
+  /// Waits until everything has been read. It may still be copied.
+  void catch_up() { chunks_->catch_up(); }
+  /// Returns the number of element bytes read.
+  std::uint64_t bytes_read() const { return chunks_->bytes_read(); }
   /// Returns the value of a stored object. If the value is stored in a list of one element, returns
   /// that element.
   Value object(const StoredObject& stored);
   /// Waits until everything read so far is in the leaves.
-  void settle() { ring_->settle(); }
+  void settle();
   /// Fills every target of the plan with 0xBD.
   void poison(const LoadPlan& plan);
 
@@ -55,7 +59,7 @@ class ShareReader {
   StagingMemory staging_;
   std::unique_ptr<StagingRing> ring_;
   ChecksumTally* checksums_;
-  ChunkReader chunks_;
+  std::unique_ptr<ChunkReader> chunks_;  ///< stays where it is, since reads refer to it
   std::vector<RegionTarget> targets_;
 };
 

@@ -86,7 +86,7 @@ Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>&
 RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoint& checkpoint,
                                const std::function<std::vector<StoredRecord>()>& wanted,
                                ShareReads share, std::uint64_t room)
-    : checkpoint_(checkpoint) {
+    : tasks_(ports.tasks), checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
   // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
@@ -120,16 +120,19 @@ RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group
 
 RecordExchange::~RecordExchange() = default;
 
-/// Returns the memory for a whole round: what this rank reads and sends, plus what it receives.
+/// Returns the memory for a whole round: what this rank reads and sends, what it receives, and what
+/// it reads for the next round meanwhile.
 std::uint64_t RecordExchange::bound() const {
   std::uint64_t most = 0;
+  std::uint64_t largest_share = 0;
   for (const auto& round : plan_.rounds) {
     if (!circles_.contains(round.group)) continue;
     const std::uint64_t members = plan_.groups[round.group].size();
     const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
+    largest_share = std::max(largest_share, share);
     most = std::max(most, share + round.bytes);
   }
-  return most;
+  return most + largest_share;
 }
 
 void RecordExchange::note(const std::optional<Error>& error) {
@@ -137,14 +140,23 @@ void RecordExchange::note(const std::optional<Error>& error) {
 }
 
 void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)>& use) {
+  std::vector<OwnRound> rounds;
   for (const auto& round : plan_.rounds) {
     const auto circle = circles_.find(round.group);
-    if (circle == circles_.end()) continue;
-    if (!take(round, circle->second)) break;
+    if (circle != circles_.end()) rounds.push_back({&round, &circle->second});
+  }
+  std::unique_ptr<Share> next;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    Contribution mine{.bytes = {}, .error = failed_};
+    if (!failed_) mine = share_of(rounds[i], std::move(next));
+    next.reset();
+    if (!mine.error && i + 1 < rounds.size()) next = start_share(rounds[i + 1]);
+    ahead_ = next ? next->bytes.capacity() : 0;
+    if (!take(*rounds[i].ranks, std::move(mine))) break;
     if (failed_) continue;
     const Contribution used = contribution_of([&] {
-      lay_out(round);
-      use(round.records);
+      lay_out(*rounds[i].round);
+      use(rounds[i].round->records);
       return Bytes{};
     });
     at_hand_ = nullptr;
@@ -156,10 +168,8 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
 
 /// Receives the shares of a whole round from `ranks`. If a rank has failed, it says so, and no
 /// shares are sent. Returns false if a rank is lost.
-bool RecordExchange::take(const SharedRound& round, Circle& ranks) {
+bool RecordExchange::take(Circle& ranks, Contribution mine) {
   shares_.clear();
-  Contribution mine{.bytes = {}, .error = failed_};
-  if (!failed_) mine = contribution_of([&] { return read_share(round, *ranks.control); });
   Contribution told{.bytes = {}, .error = mine.error};
   const Contribution called = contribution_of([&] {
     for (const auto& heard : hear(*ranks.control, std::move(told))) note(heard.error);
@@ -177,7 +187,7 @@ bool RecordExchange::take(const SharedRound& round, Circle& ranks) {
 }
 
 void RecordExchange::gather_shares(Communicator& ranks, const Bytes& mine) {
-  std::uint64_t held = mine.capacity();
+  std::uint64_t held = mine.capacity() + ahead_;
   shares_ = ranks.all_gather(mine);
   for (const auto& share : shares_) held += share.capacity();
   peak_ = std::max(peak_, held);
@@ -192,35 +202,59 @@ void RecordExchange::lay_out(const SharedRound& round) {
   at_hand_ = &round;
 }
 
-Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& ranks) {
-  const ByteRange own = share_of_round(round.bytes, static_cast<std::size_t>(ranks.group().size()),
-                                       static_cast<std::size_t>(ranks.rank().value));
+/// Returns the share, or why it can't be read.
+Contribution RecordExchange::share_of(const OwnRound& own, std::unique_ptr<Share> begun) {
+  return contribution_of([&] {
+    if (!begun) begun = start_share(own);
+    begun->reading->wait();
+    bytes_read_ += begun->bytes.size();
+    return std::move(begun->bytes);
+  });
+}
+
+/// Starts to read this rank's share of a round. An error comes out of the task.
+std::unique_ptr<RecordExchange::Share> RecordExchange::start_share(const OwnRound& own) {
   struct Part {
-    const StoredRecord* record;
-    ByteRange range;  ///< range within the file
+    std::shared_ptr<ReadFile> file;
+    std::uint64_t offset;
+    MutableByteSpan out;
   };
+  const SharedRound& round = *own.round;
+  const Communicator& ranks = *own.ranks->control;
+  const ByteRange range =
+      share_of_round(round.bytes, static_cast<std::size_t>(ranks.group().size()),
+                     static_cast<std::size_t>(ranks.rank().value));
+  auto share = std::make_unique<Share>();
   std::vector<Part> parts;
-  std::uint64_t begin = 0;
-  for (const auto& record : round.records) {
-    const std::uint64_t from = std::max(begin, own.offset);
-    const std::uint64_t to = std::min(begin + record.range.size, own.offset + own.size);
-    if (from < to) {
-      parts.push_back({&record, {record.range.offset + (from - begin), to - from}});
+  const auto prepare = [&] {
+    std::uint64_t begin = 0;
+    std::vector<ByteRange> places;
+    for (const auto& record : round.records) {
+      const std::uint64_t from = std::max(begin, range.offset);
+      const std::uint64_t to = std::min(begin + record.range.size, range.offset + range.size);
+      if (from < to) {
+        const ByteRange stored{record.range.offset + (from - begin), to - from};
+        auto file = checkpoint_.plain_file(record.file);
+        if (!stored.fits(file->size())) {  // checked before as much is allocated as is claimed
+          throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
+                      {.file = checkpoint_.display(record.file), .offset = stored.offset});
+        }
+        parts.push_back({std::move(file), stored.offset, {}});
+        places.push_back({from - range.offset, stored.size});
+      }
+      begin += record.range.size;
     }
-    begin += record.range.size;
-  }
-  for (const auto& part : parts) {  // check before allocating as much as the metadata claims
-    if (part.range.fits(checkpoint_.file(part.record->file).size())) continue;
-    throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
-                {.file = checkpoint_.display(part.record->file), .offset = part.range.offset});
-  }
-  Bytes share(own.size);
-  MutableByteSpan rest(share);
-  for (const auto& part : parts) {
-    checkpoint_.file(part.record->file).read_at(part.range.offset, rest.first(part.range.size));
-    rest = rest.subspan(part.range.size);
-  }
-  bytes_read_ += own.size;
+    share->bytes.resize(range.size);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].out = MutableByteSpan(share->bytes).subspan(places[i].offset, places[i].size);
+    }
+    return Bytes{};
+  };
+  const std::optional<Error> unprepared = contribution_of(prepare).error;
+  share->reading = tasks_.start([parts = std::move(parts), unprepared] {
+    if (unprepared) throw Error(*unprepared);
+    for (const auto& part : parts) part.file->read_at(part.offset, part.out);
+  });
   return share;
 }
 

@@ -33,7 +33,8 @@ class RecordExchange final : public BytesAtHand {
   RecordExchange(const RecordExchange&) = delete;
   RecordExchange& operator=(const RecordExchange&) = delete;
 
-  /// Runs all rounds. In each round, calls `use(records)` while those records are in memory. Every
+  /// Runs all rounds, and reads the share of a round while the one before is exchanged and used. In
+  /// each round, calls `use(records)` while those records are in memory. Every
   /// rank of `group` must call run(). If a rank fails, it keeps taking part, so that nobody waits
   /// for it, and throws at the end. The ranks that need its shares throw at the end too. The same
   /// holds if the data fabric fails. If the other fabric fails because another rank is lost, this
@@ -57,15 +58,27 @@ class RecordExchange final : public BytesAtHand {
     std::shared_ptr<Communicator> data;
   };
 
+  /// This rank's share of a round, which a task may still be reading.
+  struct Share {
+    Bytes bytes;
+    std::unique_ptr<Task> reading;
+  };
+  struct OwnRound {
+    const SharedRound* round = nullptr;
+    Circle* ranks = nullptr;
+  };
+
   Circle circle_of(const Ports& ports, const Group& members);
   void note(const std::optional<Error>& error);
-  Bytes read_share(const SharedRound& round, const Communicator& ranks);
-  bool take(const SharedRound& round, Circle& ranks);
+  std::unique_ptr<Share> start_share(const OwnRound& own);
+  Contribution share_of(const OwnRound& own, std::unique_ptr<Share> begun);
+  bool take(Circle& ranks, Contribution mine);
   void gather_shares(Communicator& ranks, const Bytes& mine);
   void lay_out(const SharedRound& round);
   std::optional<std::uint64_t> place_of(FileIndex file, std::uint64_t offset,
                                         std::uint64_t bytes) const;
 
+  Tasks& tasks_;
   Checkpoint& checkpoint_;
   SharedReads plan_;
   /// Communicators of the groups this rank belongs to, by group number.
@@ -74,6 +87,7 @@ class RecordExchange final : public BytesAtHand {
   const SharedRound* at_hand_ = nullptr;
   std::vector<std::uint64_t> begins_;  ///< where each record begins among the round's bytes
   std::vector<Bytes> shares_;          ///< shares of the current round, in order
+  std::uint64_t ahead_ = 0;            ///< bytes of the share that is read for the next round
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;
 };

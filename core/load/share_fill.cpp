@@ -46,6 +46,7 @@ void ShareFill::read(std::span<const StoredRecord> records) {
     for (const std::size_t i : needs.tensors) read_tensor(i);
     for (const std::size_t i : needs.objects) read_object(i);
   }
+  reader_.catch_up();
 }
 
 void ShareFill::read_tensors() {
@@ -61,7 +62,7 @@ void ShareFill::read_objects() {
 }
 
 void ShareFill::read_tensor(std::size_t i) {
-  bytes_read_ += reader_.read(plan_.reads[i]);
+  reader_.read(plan_.reads[i]);
   has_tensor_[i] = true;
 }
 void ShareFill::read_object(std::size_t i) {

@@ -25,7 +25,7 @@ class ShareFill {
   void read_objects();
   void poison() { reader_.poison(plan_); }
 
-  std::uint64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t bytes_read() const { return reader_.bytes_read(); }
   /// Returns the objects' values in the order of plan.objects; they must have been read before.
   std::vector<Value>& objects() { return objects_; }
 
@@ -46,7 +46,6 @@ class ShareFill {
   std::vector<bool> has_tensor_;
   std::vector<bool> has_object_;
   std::vector<Value> objects_;
-  std::uint64_t bytes_read_ = 0;
 };
 
 }  // namespace reprise

@@ -10,8 +10,8 @@ struct StagingNeed {
   std::uint64_t largest = 0;  ///< bytes needed to read the largest item whole
   std::uint64_t all = 0;      ///< total size of all reads
   std::uint64_t most = 0;     ///< upper limit given by the caller
-  /// Number of reads whose bytes may be in staging at once: one is read while others are copied.
-  std::uint64_t reads = 4;
+  /// Number of reads whose bytes may be in staging at once: half are read while others are copied.
+  std::uint64_t reads = 8;
 };
 
 /// One read may use at least this many bytes, if the caller's limit allows.

@@ -26,7 +26,7 @@ class Task {
   virtual void wait() = 0;
 };
 
-/// Runs background work of one rank. That work stages and writes; it never communicates.
+/// Runs background work of one rank. That work stages, writes and reads; it never communicates.
 class Tasks {
  public:
   virtual ~Tasks() = default;

@@ -18,6 +18,13 @@ class RankReadFile final : public ReadFile {
     life_.step_in_store(reading_, "read", path_, {offset, out.size()}, out.size());
     file_->read_at(offset, out);
   }
+  /// One call, as on a real file system.
+  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+    std::uint64_t bytes = 0;
+    for (const auto& part : parts) bytes += part.size();
+    life_.step_in_store(reading_, "read", path_, {offset, bytes}, bytes);
+    file_->read_parts(offset, parts);
+  }
 
  private:
   RankLife& life_;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/geometry/piece.hpp"
@@ -40,6 +43,50 @@ class LateDevice final : public Device {
   std::map<std::uint64_t, std::vector<ScatterCopy>> queued_;
 };
 
+/// Runs a task when somebody waits for it, or runs the latest ones first.
+class LateTasks final : public Tasks {
+ public:
+  explicit LateTasks(bool backwards) : backwards_(backwards) {}
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    open_.push_back(std::make_shared<std::packaged_task<void()>>(std::move(work)));
+    most = std::max(most, open_.size());
+    return std::make_unique<Late>(*this, open_.back());
+  }
+  std::size_t most = 0;
+
+ private:
+  using Work = std::shared_ptr<std::packaged_task<void()>>;
+  struct Late final : Task {
+    Late(LateTasks& all, Work own) : tasks(all), work(std::move(own)), over(work->get_future()) {}
+    ~Late() override {
+      if (over.valid()) tasks.run(work);
+    }
+    Late(const Late&) = delete;
+    Late& operator=(const Late&) = delete;
+    bool done() override { return false; }
+    void wait() override {
+      tasks.run(work);
+      over.get();
+    }
+    LateTasks& tasks;
+    Work work;
+    std::future<void> over;
+  };
+
+  void run(const Work& wanted) {
+    if (std::find(open_.begin(), open_.end(), wanted) == open_.end()) return;
+    if (backwards_) {
+      for (auto all = std::exchange(open_, {}); !all.empty(); all.pop_back()) (*all.back())();
+    } else {
+      (*wanted)();
+      std::erase(open_, wanted);
+    }
+  }
+
+  bool backwards_;
+  std::vector<Work> open_;
+};
+
 /// Passes parts of these sizes through the ring, part i filled with i + 1. Returns the target.
 Bytes passed(StagingRing& ring, const std::vector<std::size_t>& sizes) {
   std::size_t all = 0;
@@ -47,11 +94,16 @@ Bytes passed(StagingRing& ring, const std::vector<std::size_t>& sizes) {
   Bytes target(all);
   std::size_t at = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const MutableByteSpan part = ring.take(sizes[i]);
-    std::fill(part.begin(), part.end(), static_cast<std::byte>(i + 1));
-    const ScatterCopy copy{
-        {part.data(), {1}}, {target.data() + at, {1}}, {static_cast<std::int64_t>(sizes[i])}, 1};
-    ring.scatter({&copy, 1});
+    ring.read(
+        sizes[i],
+        [i](MutableByteSpan part) {
+          std::fill(part.begin(), part.end(), static_cast<std::byte>(i + 1));
+        },
+        [&ring, to = target.data() + at](MutableByteSpan part) {
+          const ScatterCopy copy{
+              {part.data(), {1}}, {to, {1}}, {static_cast<std::int64_t>(part.size())}, 1};
+          ring.scatter({&copy, 1});
+        });
     at += sizes[i];
   }
   ring.settle();
@@ -70,14 +122,19 @@ TEST(StagingRing, waits_only_for_copies_from_the_part_that_it_gives_again) {
   LateDevice device;
   Bytes staging(16);
   StagingRing ring(staging, 4, device);
-  for (int i = 0; i < 4; ++i) {
-    const ScatterCopy copy{{ring.take(4).data(), {1}}, {staging.data(), {1}}, {0}, 1};
-    ring.scatter({&copy, 1});
-  }
+  const auto take = [&ring](std::size_t bytes, bool scatters) {
+    ring.read(
+        bytes, [](MutableByteSpan) {},
+        [&](MutableByteSpan part) {
+          const ScatterCopy copy{{part.data(), {1}}, {part.data(), {1}}, {0}, 1};
+          if (scatters) ring.scatter({&copy, 1});
+        });
+  };
+  for (int i = 0; i < 4; ++i) take(4, true);
   EXPECT_TRUE(device.waited.empty());
-  ring.take(3);
+  take(3, false);
   EXPECT_EQ(device.waited, std::vector<std::uint64_t>{1});
-  ring.take(2);
+  take(2, false);
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2}));
   ring.settle();
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2, 3, 4}));
@@ -92,8 +149,18 @@ TEST(StagingRing, loses_no_byte_whatever_the_sizes_are) {
                               {3, 3, 3, 3, 3, 3, 3}}) {
       LateDevice device;
       Bytes staging(bytes);
-      StagingRing ring(staging, 5, device);
-      EXPECT_EQ(passed(ring, sizes), wanted(sizes)) << bytes;
+      {
+        StagingRing ring(staging, 5, device);
+        EXPECT_EQ(passed(ring, sizes), wanted(sizes)) << bytes;
+      }
+      for (const bool backwards : {false, true}) {
+        for (const std::size_t most : {1U, 2U, 3U}) {
+          LateTasks tasks(backwards);
+          StagingRing ring(staging, 5, device, {.tasks = &tasks, .most = most});
+          EXPECT_EQ(passed(ring, sizes), wanted(sizes)) << bytes << " bytes, " << most << " reads";
+          EXPECT_LE(tasks.most, most);
+        }
+      }
     }
   }
 }
@@ -105,6 +172,66 @@ TEST(StagingRing, waits_for_all_copies_even_if_one_fails_and_then_tells_it) {
   StagingRing ring(staging, 4, device);
   EXPECT_THROW(passed(ring, {4, 4, 4}), Error);
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST(StagingRing, has_as_many_reads_on_their_way_as_it_may_and_uses_them_in_order) {
+  LateDevice device;
+  LateTasks tasks(true);
+  Bytes staging(16);
+  StagingRing ring(staging, 4, device, {.tasks = &tasks, .most = 3});
+  std::vector<int> used;
+  for (int i = 0; i < 5; ++i) {
+    ring.read(
+        4, [](MutableByteSpan) {}, [&used, i](MutableByteSpan) { used.push_back(i); });
+    EXPECT_EQ(used.size(), i < 3 ? 0U : static_cast<std::size_t>(i - 2));
+  }
+  EXPECT_EQ(tasks.most, 3U);
+  ring.catch_up();
+  EXPECT_EQ(used, (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(device.waited.empty());
+}
+
+TEST(StagingRing, tells_a_failed_read_in_its_turn_and_uses_nothing_that_follows) {
+  LateDevice device;
+  LateTasks tasks(true);
+  Bytes staging(16);
+  std::vector<int> used;
+  int read = 0;
+  StagingRing ring(staging, 4, device, {.tasks = &tasks, .most = 4});
+  for (int i = 0; i < 4; ++i) {
+    ring.read(
+        4,
+        [&read, i](MutableByteSpan) {
+          ++read;
+          if (i == 1) throw Error(Code::kIo, "a read failed");
+        },
+        [&, i](MutableByteSpan part) {
+          used.push_back(i);
+          const ScatterCopy copy{{part.data(), {1}}, {part.data(), {1}}, {4}, 1};
+          ring.scatter({&copy, 1});
+        });
+  }
+  EXPECT_THROW(ring.settle(), Error);
+  EXPECT_EQ(used, std::vector<int>{0});
+  EXPECT_EQ(read, 4) << "reads into staging must be over";
+  EXPECT_EQ(device.waited, std::vector<std::uint64_t>{1});
+  EXPECT_NO_THROW(ring.settle());
+}
+
+TEST(StagingRing, waits_for_its_reads_before_it_goes) {
+  LateDevice device;
+  LateTasks tasks(false);
+  Bytes staging(8);
+  int read = 0;
+  {
+    StagingRing ring(staging, 4, device, {.tasks = &tasks, .most = 2});
+    for (int i = 0; i < 2; ++i) {
+      ring.read(
+          4, [&read](MutableByteSpan) { ++read; },
+          [](MutableByteSpan) { FAIL() << "used, though nobody asked for it"; });
+    }
+  }
+  EXPECT_EQ(read, 2);
 }
 
 }  // namespace
