@@ -133,6 +133,8 @@ class RunVerb final : public Verb {
     for (const auto& directory : {report_, record_, keep_, save_}) {
       if (!directory.empty()) driver::require_writable(directory);
     }
+    // A run writes its report in any case, and its trace and its logs may stand beside it.
+    if (!report_.empty()) std::filesystem::create_directories(report_);
     std::optional<driver::TraceFile> trace;
     if (!trace_.empty()) request.trace = &trace.emplace(trace_);
     request.interrupted = [&interrupts] { return interrupts.came(); };

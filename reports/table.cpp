@@ -22,7 +22,7 @@ constexpr std::size_t kNameLeast = 16;
 
 /// Columns that may be left out where there is no room: first those that a reader needs least.
 constexpr std::array<std::string_view, 6> kDispensable = {
-    "replans", "leaves", "bit_mismatches", "max_delta", "diagnosis", "elements"};
+    "replans", "leaves", "bit_mismatches", "diagnosis", "max_delta", "elements"};
 
 /// Number of leading columns that are kept even if they are empty.
 constexpr std::size_t kAlways = 7;

@@ -231,7 +231,7 @@ TEST(Gate, what_failed_before_an_interruption_is_told_too) {
   EXPECT_EQ(text_of(rule(report)),
             "r.json: : the verdict is fail\n"
             "r.json: interrupted: the run was interrupted\n"
-            "r.json: one: fail: ZERO_FILL: \n");
+            "r.json: one: fail: ZERO_FILL\n");
 }
 
 TEST(Gate, that_a_mutant_was_on_is_reason_enough) {

@@ -196,11 +196,11 @@ void expect_rules_hold(pugi::xml_node node) {
   for (const auto attribute : node.attributes()) {
     const std::string which = attribute.name();
     EXPECT_TRUE(rule.required.contains(which) || rule.allowed.contains(which)) << name << which;
-    if (which == "time") EXPECT_TRUE(is_time(attribute.as_string())) << attribute.as_string();
-    if (which == "type") EXPECT_STRNE(attribute.as_string(), "") << name;
-    for (const char* count : {"tests", "failures", "errors", "skipped"}) {
-      if (which == count) EXPECT_EQ(std::to_string(attribute.as_uint()), attribute.as_string());
-    }
+    const std::string value = attribute.as_string();
+    EXPECT_TRUE(which != "time" || is_time(value)) << name << ": " << value;
+    EXPECT_TRUE(which != "type" || !value.empty()) << name;
+    static const std::set<std::string> kCounts = {"tests", "failures", "errors", "skipped"};
+    EXPECT_TRUE(!kCounts.contains(which) || value == std::to_string(attribute.as_uint())) << value;
   }
   for (const auto child : node.children()) {
     if (child.type() == pugi::node_pcdata) {

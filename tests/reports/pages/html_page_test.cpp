@@ -161,7 +161,7 @@ TEST(HtmlPage, says_of_each_kind_of_evidence_that_it_was_not_run) {
     EXPECT_THAT(page, HasSubstr(command));
   }
   report.lane = ReportLane::kFiles;
-  EXPECT_THAT(to_html(report, ""), HasSubstr("this report is about stored checkpoints"));
+  EXPECT_THAT(to_html(report, ""), HasSubstr("It is about stored checkpoints: no job ran."));
 }
 
 TEST(HtmlPage, failures_come_first_the_worst_before_the_others) {
