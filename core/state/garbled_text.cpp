@@ -52,8 +52,10 @@ Garbled garbled_in(const Dict& dict) {
 
 Garbled garbled_in(const Object& object) {
   if (auto found = garbled_in(object.type)) return found;
-  for (const List* items : {&object.args, &object.list_items, &object.state}) {
-    if (auto found = garbled_in(*items)) return found;
+  if (const auto found = garbled_in(object.args)) return reached_by(".args", found);
+  if (auto found = garbled_in(object.list_items)) return found;
+  if (!object.state.empty()) {
+    if (auto found = garbled_in(object.state.front())) return found;
   }
   return garbled_in(object.dict_items);
 }

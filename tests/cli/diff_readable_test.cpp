@@ -78,7 +78,7 @@ TEST(DiffReadable, two_thousand_rows_begin_with_counts_and_are_cut_in_one_line) 
   EXPECT_THAT(result.out, HasSubstr("value differs    2,400\n"));
   EXPECT_THAT(result.out, HasSubstr("only in A            1\n"));
   EXPECT_THAT(result.out, HasSubstr("2,361 of 2,401 rows are not shown: --limit 0 shows all"));
-  EXPECT_THAT(lines.back(), StartsWith("different: 2401 differ; "));
+  EXPECT_THAT(lines.back(), StartsWith("different: 2,401 differ; "));
   // Layer 2 comes before layer 10.
   EXPECT_LT(result.out.find("layers.2.fc1"), result.out.find("layers.10.fc1"));
   EXPECT_EQ(result.out.find("layers.100.fc1"), std::string::npos);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/base/print.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -131,7 +132,7 @@ TEST_F(GateVerb, refuses_what_is_absent_cut_off_or_no_report) {
                                  text.size() - 2};
   for (const std::size_t bytes : lengths) {
     write("cut.json", text.substr(0, bytes));
-    refused("cut.json", bytes == 0 ? "is empty" : "is cut off after " + std::to_string(bytes));
+    refused("cut.json", bytes == 0 ? "is empty" : "is cut off after " + with_commas(bytes));
   }
   std::string torn = text;
   for (std::size_t at = text.size() / 2; at < torn.size(); ++at) torn[at] = '\0';
@@ -277,7 +278,7 @@ TEST_F(GateVerb, an_unreadable_report_is_exactly_one_reason) {
                                    "2999-01-01}\n"));
   const std::pair<std::string, std::string> rows[] = {
       {"nowhere.json", "is absent"},
-      {"cut.json", "is cut off after 1000 bytes"},
+      {"cut.json", "is cut off after 1,000 bytes"},
       {"newer.json",
        "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the "
        "report; fix: read it with that one, or run the lane again with this one\n"},

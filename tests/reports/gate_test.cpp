@@ -541,7 +541,7 @@ TEST(Gate, a_search_that_does_not_show_that_nothing_fails) {
       {"coverage: 1 marks were never reached: load: refused",
        [](Report& r) { r.coverage->marks[1].count = 0; }},
       {"coverage: it has no marks", [](Report& r) { r.coverage->marks.clear(); }},
-      {"coverage: 18446744073709551615 timelines are more than any run tries",
+      {"coverage: 18,446,744,073,709,551,615 timelines are more than any run tries",
        [](Report& r) { r.coverage->runs = std::numeric_limits<std::uint64_t>::max(); }},
       {"coverage: it has more branches than timelines",
        [](Report& r) { r.coverage->branches = 101; }},

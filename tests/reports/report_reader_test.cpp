@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/print.hpp"
 #include "reports/evidence.hpp"
 #include "reports/read_error.hpp"
 #include "tests/reports/sample_report.hpp"
@@ -183,7 +184,7 @@ TEST(ReportReader, every_prefix_is_refused) {
     ASSERT_NE(complaint(text.substr(0, bytes)), "") << bytes;
   }
   const std::string half = complaint(text.substr(0, text.size() / 2));
-  EXPECT_NE(half.find("is cut off after " + std::to_string(text.size() / 2)), std::string::npos);
+  EXPECT_NE(half.find("is cut off after " + with_commas(text.size() / 2)), std::string::npos);
   EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole except for its last newline";
 }
 

@@ -34,9 +34,10 @@ std::vector<GarbledRow> garbled_rows(const std::string& text) {
       {"['a'][1] is 'a\\xff.yaml'", in_object(Dict{{"a", List{1, text}}})},
       {"['a'].keys() is ", in_object(Dict{{"a", Dict{{text, 1}}}})},
       {"[0] is ", in_object(Tuple{{Set{{text}}}})},
-      {"is 'a\\xff.yaml'", in_object(Name{"torch", text})},
+      {"hold: 'a\\xff.yaml'", in_object(Name{"torch", text})},
       {"['x'][0] is ", in_object(Object{.type = {"m", "n"}, .dict_items = {{"x", List{text}}}})},
-      {"[0] is ", in_object(Object{.type = {"m", "n"}, .state = {text}})},
+      {"['s'] is ", in_object(Object{.type = {"m", "n"}, .state = {Dict{{"s", text}}}})},
+      {": .args[0] is ", in_object(Object{.type = {"m", "n"}, .args = {text}})},
       {"the key is not UTF-8",
        [text](Kit& kit) {
          if (kit.rank() == 1) kit.tensor(kit.own()).key = text;
