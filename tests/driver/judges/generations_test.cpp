@@ -67,6 +67,21 @@ TEST(GenerationsOf, a_save_that_a_fault_ended_is_unfinished) {
             "3 by 0: unfinished\n");
 }
 
+TEST(GenerationsOf, DEBUG_after) {
+  FaultAction crash;
+  crash.kind = sim::FaultKind::kCrash;
+  crash.phase = "commit";
+  crash.step = "tracker";
+  crash.moment = sim::FaultMoment::kAfter;
+  Rig rig(scenario_of({{"tp2", {TrainAction{2}, SaveAction{}, TrainAction{2}, crash, SaveAction{}}},
+                       {"tp2", {TrainAction{1}}}}));
+  auto lives = rig.run_all();
+  const auto j = judge(rig.scenario(), lives);
+  printf("DBG %s | %zu lives loads %zu launch %s\n", j.reason.c_str(), lives.size(),
+         lives[1].ranks[0].loads.size(), lives[1].launch_error.c_str());
+  for (auto& r : lives[1].ranks) printf("DBG %s %s\n", r.message.c_str(), "");
+}
+
 TEST(GenerationsOf, a_whole_checkpoint_that_the_tracker_does_not_name_is_unfinished) {
   FaultAction crash;
   crash.kind = sim::FaultKind::kCrash;
