@@ -169,8 +169,8 @@ std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex 
   try {
     const std::uint64_t size = file(index).size();
     if (!range.fits(size)) {
-      throw Error(Code::kTornFile, "the metadata claims " + with_commas(range.size) +
-                                       " bytes here, and the file ends at " + with_commas(size));
+      throw Error(Code::kTornFile, "the metadata claims " + std::to_string(range.size) +
+                                       " bytes here, and the file ends at " + std::to_string(size));
     }
   } catch (const Error& error) {
     throw error.within(place);

@@ -27,7 +27,8 @@ bool comes_first(const fs::path& file) {
 }
 
 void add_files(const std::string& path, std::vector<std::string>& files) {
-  if (!fs::is_directory(path)) {
+  std::error_code unknown;  // what is wrong with a path is told when it is read
+  if (!fs::is_directory(path, unknown)) {
     files.push_back(path);
     return;
   }

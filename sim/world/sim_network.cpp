@@ -16,13 +16,6 @@ std::string place(const Channel& channel, std::uint64_t sequence) {
   return text.str();
 }
 
-/// Returns the text of a rank's error for a message that names this rank already.
-std::string told_by(GlobalRank rank, const Error& error) {
-  ErrorPlace rest = error.place();
-  if (rest.rank == rank) rest.rank.reset();
-  return Error(error.code(), error.message(), std::move(rest)).what();
-}
-
 Error mismatch(const Channel& channel, std::uint64_t sequence, const Rendezvous& met,
                const CollectiveCall& call, GlobalRank rank) {
   return {Code::kCollectiveMismatch,
@@ -133,7 +126,7 @@ void SimNetwork::break_if_member_gone(Channel& channel, std::uint64_t sequence) 
     if (found == gone_.end()) continue;
     break_channel(channel, Error(Code::kPeerFailed,
                                  place(channel, sequence) + ": rank " + std::to_string(rank.value) +
-                                     ": " + told_by(rank, found->second),
+                                     ": " + found->second.what(),
                                  {.rank = rank}));
     return;
   }

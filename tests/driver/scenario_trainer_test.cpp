@@ -145,7 +145,8 @@ TEST(ScenarioOfATrainer, HasTables) {
 }
 
 TEST(ScenarioOfATrainer, RefusesWhatTheTrainerDoesNotKnow) {
-  EXPECT_THAT(refusal(text_with("layout: {pp: 2}", kSteps)), HasSubstr("axis 'pp'"));
+  EXPECT_THAT(refusal(text_with("layout: {pp: 2}", kSteps)),
+              HasSubstr("layout has the unknown key 'pp'"));
   EXPECT_THAT(refusal(text_with("layout: {pp: 2}", kSteps)), HasSubstr("t.yaml:2"));
   EXPECT_THAT(refusal(text_with("layout: dp8", kSteps)), HasSubstr("at most 4"));
   EXPECT_EQ(refusal(text_with("layout: dp4 ep2", kSteps)), "") << "ep is inside dp";

@@ -308,9 +308,7 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
     const auto comm = ports.fabric.communicator(Group::world(2));
     EXPECT_EQ(comm->all_gather(as_bytes("x")).size(), 2U);
     if (rank.value == 1) world.kill(rank);
-    const auto error = contracts::error_of([&] { comm->barrier(); });
-    EXPECT_EQ(error->code(), Code::kPeerFailed);
-    EXPECT_THAT(error->what(), testing::EndsWith("rank 1: PEER_FAILED: it died [rank 1]"));
+    EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);
     // A broken communicator stays broken.
     EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);
   });
