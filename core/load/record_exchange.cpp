@@ -121,18 +121,18 @@ RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group
 RecordExchange::~RecordExchange() = default;
 
 /// Returns the memory for a whole round: what this rank reads and sends, what it receives, and what
-/// it reads for the next round meanwhile.
+/// it reads for its next round meanwhile.
 std::uint64_t RecordExchange::bound() const {
   std::uint64_t most = 0;
-  std::uint64_t largest_share = 0;
+  std::uint64_t round_and_share = 0;  // of the round before
   for (const auto& round : plan_.rounds) {
     if (!circles_.contains(round.group)) continue;
     const std::uint64_t members = plan_.groups[round.group].size();
     const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
-    largest_share = std::max(largest_share, share);
-    most = std::max(most, share + round.bytes);
+    most = std::max(most, round_and_share + share);
+    round_and_share = share + round.bytes;
   }
-  return most + largest_share;
+  return std::max(most, round_and_share);
 }
 
 void RecordExchange::note(const std::optional<Error>& error) {
