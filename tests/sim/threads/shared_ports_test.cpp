@@ -3,6 +3,9 @@
 // ThreadSanitizer checks these tests.
 #include <gtest/gtest.h>
 
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/load/load.hpp"
 #include "core/save/save_queue.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"
@@ -96,6 +99,60 @@ TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_on
       EXPECT_EQ(rank.stood, kSaves - 1);
     });
     EXPECT_TRUE(book.states().front().fired);
+  }
+}
+
+/// Memory of the host that a load must not read into directly, as if it were a GPU's.
+class FarDevice final : public Device {
+ public:
+  std::string name() const override { return host_.name(); }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override { return host_.gather(copies); }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    return host_.scatter(copies);
+  }
+  void wait(DeviceEvent event) override { host_.wait(event); }
+
+ private:
+  HostDevice host_{"far", 0};
+};
+
+TEST(SharedPorts, a_load_reads_in_several_threads_and_ahead_of_its_rounds__2_ranks) {
+  const TemporaryDirectory directory;
+  const auto job_on = [](const Ports& ports) {
+    return std::make_unique<testing_job::RankState>(
+        std::vector<testing_job::TensorSpec>{
+            {"large", DType::kFloat32, {90, 700}, Placement({{"dp", 0}})},
+            {"rows", DType::kFloat32, {90, 7}, Placement({{"dp", 0}})},
+            {"whole", DType::kInt64, {7000}, {}},
+            {"small", DType::kInt64, {30}, {}}},
+        testing_job::mesh_of({{"dp", kRanks}}), ports.fabric.rank());
+  };
+  const auto target = CommitTarget::iteration("run", Step{1});
+  run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+    const auto job = job_on(ports);
+    testing_job::fill(job->state);
+    job->state.common = Dict{{"iteration", Value(std::int64_t{1})}};
+    const auto group = ports.fabric.communicator(Group::world(kRanks));
+    Save::begin(ports, group, job->state, {.target = target}).finish();
+  });
+  for (const Reads reads : {Reads::kByEach, Reads::kOncePerJob}) {
+    for (const LoadChecksums checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
+      FaultBook book({});
+      run_ranks(kRanks, directory.path(), [&](const Ports& host) {
+        FarDevice device;
+        ThreadTasks tasks(4);
+        const Ports far{host.store, host.fabric, device, tasks, host.trace};
+        FaultyPorts faulty(far, book, {.die = give_no_life, .sleep = [](std::uint64_t) {}});
+        MemoryMeter meter(faulty.ports());
+        const auto job = job_on(host);
+        const auto group = host.fabric.communicator(Group::world(kRanks));
+        const LoadReport report =
+            load(meter.ports(), *group, job->state,
+                 {.path = "run", .staging_bytes = 32768, .checksums = checksums, .reads = reads});
+        EXPECT_EQ(testing_job::wrong_elements(job->state), 0U);
+        EXPECT_LE(meter.peaks().load, report.bound_staging);
+      });
+    }
   }
 }
 
