@@ -245,8 +245,9 @@ TEST(RunVerb, where_no_report_can_be_written_is_said_before_anything_runs) {
 TEST(RunVerb, a_trace_may_stand_in_the_new_folder_of_the_report) {
   const TemporaryDirectory out;
   const std::string report = out.path() + "/new";
-  const auto result = run_program({"run", REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml",
-                                   "--report", report, "--trace", report + "/t.pftrace"});
+  const std::string file = std::string(REPRISE_SOURCE_DIR) + "/scenarios/placements/ep2.yaml";
+  const auto result =
+      run_program({"run", file, "--report", report, "--trace", report + "/t.pftrace"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_NE(text_of(report + "/t.pftrace"), "");
 }
