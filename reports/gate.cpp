@@ -296,7 +296,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
     return;
   }
   const LaneFloor shown = floor_of(report);
-  // What a mutant changed, or what was not run to its end, falls short of the floor in many places.
+  // A run with a mutant, or one that was interrupted, falls short of the floor in many places.
   if (report.mutant.empty() && !report.interrupted) {
     const LeftOut lacks = left_out(shown, floor->second);
     check_full(submission, lacks, floor->second, options.program, refusals);

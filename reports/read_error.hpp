@@ -17,7 +17,7 @@ class NewerError : public ReadError {
   using ReadError::ReadError;
 };
 
-/// What to do with a report that a newer program wrote.
+/// Says what to do with a report that a newer program wrote.
 inline constexpr const char* kReadNewer =
     "read it with that one, or run the lane again with this one";
 

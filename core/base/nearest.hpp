@@ -13,8 +13,8 @@ namespace reprise {
 std::vector<std::string> nearest(std::string_view word, std::vector<std::string> candidates,
                                  std::size_t most);
 
-/// As nearest(), but leaves out candidates that are not like `word`: half of its letters or more
-/// would have to be changed.
+/// Returns what nearest() does, without the candidates that are not like `word`: half of its
+/// letters or more would have to be changed.
 std::vector<std::string> similar(std::string_view word, std::vector<std::string> candidates,
                                  std::size_t most);
 

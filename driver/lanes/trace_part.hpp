@@ -1,7 +1,7 @@
 #pragma once
-// What a rank of a lane with real processes leaves for the trace of its life: a file with a line
-// for each thing that it began, if that goes on for a while, and for each thing that is over. So if
-// the rank is killed or hangs, its file tells in what.
+// Writes and reads the file that a rank of a lane with real processes leaves for the trace of its
+// life. It has a line for each thing that the rank began, if that goes on for a while, and for each
+// thing that is over. So if the rank is killed or hangs, its file tells in what.
 
 #include <cstdint>
 #include <fstream>

@@ -120,7 +120,7 @@ ShrunkFile shrink_file(const Scenario& scenario, const LaneOptions& lane, std::s
   shrunk.tries += found.tries;
   Scenario small = found.scenario == from ? from : *expecting_like(from, std::move(found.scenario));
   shrunk.simpler = !(small == scenario);
-  // What the scenario claims, and by what it is selected and known, says nothing of a smaller one.
+  // The claim, the tags and the known codes are about the larger scenario.
   small.caught.clear();
   if (shrunk.simpler) {
     small.proves =

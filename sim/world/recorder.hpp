@@ -29,7 +29,7 @@ void put_in_order(std::vector<Slice>& slices);
 /// call it. Of a rank that is dead, nothing is recorded.
 class Recorder {
  public:
-  /// What a recorder asks the lane on which the life runs.
+  /// Answers what a recorder asks of the lane on which the life runs.
   struct Lane {
     std::function<std::uint64_t()> now_ns;
     /// Returns the number of the fiber or thread that calls; see Slice::fiber.

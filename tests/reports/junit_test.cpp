@@ -146,7 +146,7 @@ TEST(Junit, every_case_has_a_time_and_every_failure_a_type) {
   EXPECT_EQ(explained, 8);
 }
 
-/// What the schema of Jenkins' JUnit files allows of an element, as far as reports use it.
+/// Says what the schema of Jenkins' JUnit files allows of an element, as far as reports use it.
 struct ElementRule {
   std::set<std::string> required;
   std::set<std::string> allowed;  ///< besides the required attributes
