@@ -41,17 +41,6 @@ bool could_hold(ByteRange range, const Dims& extent, DType dtype) {
          static_cast<std::uint64_t>(*elements) < range.size / size_of(dtype);
 }
 
-/// Runs `work`, and adds the chunk's place to its errors.
-template <class Work>
-void in_place(const Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
-              const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
-  }
-}
-
 }  // namespace
 
 /// An item that should have this frame, while it is read.
@@ -113,8 +102,8 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
                        std::span<const RegionTarget> targets) {
   if (!others_.empty()) catch_up();
   if (auto frame = frame_of(tensor, chunk)) {
-    std::shared_ptr<ReadFile> file;
-    in_place(checkpoint_, tensor, chunk, [&] { file = checkpoint_.shared_file(chunk.file); });
+    auto file =
+        in_place(checkpoint_, tensor, chunk, [&] { return checkpoint_.shared_file(chunk.file); });
     if (chunk.range.fits(file->size())) {
       const FramedItem item = unused_item();
       item->checkpoint = &checkpoint_;
@@ -209,19 +198,22 @@ void ChunkReader::read_directly(const FramedItem& item, std::byte* whole) {
   match(item);
   if (!item->item) return;
   item->bytes_read = bytes;
-  if (!together && checksums_ == nullptr) {
+  if (checksums_ == nullptr) {
+    if (together) return;
     item->bytes_read =
         read_regions(checkpoint_, *item->tensor, *item->chunk, *item->item, item->targets, ring_);
     return;
   }
-  for (std::uint64_t done = 0; done < bytes && !together;) {
-    const MutableByteSpan part(whole + done, std::min(bytes - done, kReadStep));
-    item->file->read_at(item->elements_at() + done, part);
-    item->crc.update(part);
-    done += part.size();
+  if (together) {
+    item->crc.update({whole, bytes});
+  } else {
+    for (std::uint64_t done = 0; done < bytes;) {
+      const MutableByteSpan part(whole + done, std::min(bytes - done, kReadStep));
+      item->file->read_at(item->elements_at() + done, part);
+      item->crc.update(part);
+      done += part.size();
+    }
   }
-  if (checksums_ == nullptr) return;
-  if (together) item->crc.update({whole, bytes});
   count(*item);
 }
 

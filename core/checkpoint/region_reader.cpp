@@ -158,12 +158,8 @@ struct Delivery {
 
   std::int64_t width() const { return static_cast<std::int64_t>(size_of(dtype)); }
   template <class Work>
-  void in_place(const Work& work) const {
-    try {
-      work();
-    } catch (const Error& error) {
-      throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
-    }
+  void here(const Work& work) const {
+    in_place(checkpoint, tensor, chunk, work);
   }
 };
 
@@ -295,10 +291,10 @@ class AtomReader {
     ring_.read(
         bytes,
         [delivery = delivery_, offset](MutableByteSpan block) {
-          delivery->in_place([&] { delivery->file->read_at(offset, block); });
+          delivery->here([&] { delivery->file->read_at(offset, block); });
         },
         [delivery = delivery_, wanted, targets](MutableByteSpan block) {
-          delivery->in_place([&] { deliver(*delivery, wanted, *targets, block); });
+          delivery->here([&] { deliver(*delivery, wanted, *targets, block); });
         });
   }
 
@@ -325,7 +321,7 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, StagingRing& ring,
                            ScatteredCrc32* seen) {
-  try {
+  return in_place(checkpoint, tensor, chunk, [&] {
     const auto pieces = pieces_of(tensor, chunk);
     const auto delivery = std::make_shared<Delivery>(
         Delivery{checkpoint, tensor, chunk, checkpoint.shared_file(chunk.file), item.dtype,
@@ -342,9 +338,7 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                   std::move(goes_to));
     }
     return reader.bytes_read();
-  } catch (const Error& error) {
-    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
-  }
+  });
 }
 
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,

@@ -25,6 +25,17 @@ struct RegionTarget {
   StridedView target;
 };
 
+/// Runs `work`, and adds the chunk's key and file to its errors.
+template <class Work>
+auto in_place(const Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
+              const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
+  }
+}
+
 /// Reads the regions' bytes and scatters them through the ring's device. The device must have
 /// finished using the targets. When the ring has settled, the targets are filled, in host byte
 /// order. Returns the number of bytes read from the file. If `seen` is given, it receives the
