@@ -35,6 +35,13 @@ class BytesAtHand {
   /// If all of these bytes are in memory, copies them to `out` and returns true; otherwise leaves
   /// `out` unchanged.
   virtual bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const = 0;
+  /// If all of these bytes are in the memory of the device, returns where they begin; otherwise
+  /// null. Copies from there must be done when the bytes are no longer at hand.
+  virtual const std::byte* on_device(FileIndex file, ByteRange bytes) const {
+    static_cast<void>(file);
+    static_cast<void>(bytes);
+    return nullptr;
+  }
 };
 
 class Checkpoint {
@@ -68,6 +75,11 @@ class Checkpoint {
   /// `at_hand` is null, reads use only the files. `at_hand` is borrowed. Files that file() returned
   /// earlier must not be used any more.
   void look_first_in(const BytesAtHand* at_hand);
+  /// Returns where these bytes begin in the memory of the device, if they are there; otherwise
+  /// null.
+  const std::byte* on_device(FileIndex file, ByteRange bytes) const {
+    return at_hand_ == nullptr ? nullptr : at_hand_->on_device(file, bytes);
+  }
 
   /// Returns the item's bytes as a slice of its file, valid until the checkpoint is destroyed.
   /// Throws TORN_FILE if the range exceeds the file, and COVERAGE_GAP if the metadata gives no

@@ -175,6 +175,10 @@ void ChunkReader::match(const FramedItem& item) {
 
 void ChunkReader::read_framed(const FramedItem& item) {
   const bool on_host = ring_.device().host_memory();
+  const ByteRange elements{item->elements_at(), item->frame->data_bytes()};
+  const std::byte* const there =
+      checksums_ == nullptr ? checkpoint_.on_device(item->chunk->file, elements) : nullptr;
+  if (there != nullptr) return read_on_device(item, there);
   if (std::byte* const whole = on_host ? whole_target(*item->chunk, item->targets) : nullptr) {
     read_directly(item, whole);
   } else if (!on_host && item->frame->data_bytes() <= ring_.room() &&
@@ -233,6 +237,24 @@ void ChunkReader::read_in_one(const FramedItem& item) {
           if (checksums_ != nullptr) item->crc.update(block);
           item->scatter(block, 0, item->chunk->box.elements(), ring_);
           if (checksums_ != nullptr) count(*item);
+        });
+      });
+}
+
+/// Copies the wanted elements within the device, once both ends of the item have been read.
+void ChunkReader::read_on_device(const FramedItem& item, const std::byte* elements) {
+  for (const auto& target : item->targets) {
+    item->bytes_read +=
+        static_cast<std::uint64_t>(target.region.elements()) * size_of(item->frame->dtype());
+  }
+  ring_.read(
+      0, [item](MutableByteSpan /*none*/) { item->here([&] { item->read_ends(); }); },
+      [this, item, elements](MutableByteSpan /*none*/) {
+        match(item);
+        if (!item->item) return;
+        item->here([&] {
+          item->scatter({elements, item->frame->data_bytes()}, 0, item->chunk->box.elements(),
+                        ring_);
         });
       });
 }

@@ -37,6 +37,9 @@ class ChunkReader {
   /// switched off. If the ring reads ahead, errors may come out of a later call. `tensor` and
   /// `chunk` must outlive the reader.
   ///
+  /// Elements that are in the memory of the device (Checkpoint::on_device) are copied there, unless
+  /// checksums are wanted.
+  ///
   /// Items in the usual frame (TensorFrame) are not parsed: the needed range is read once, and
   /// checksums are computed from the same bytes that are delivered. Other items need an extra read
   /// of about 4 KiB at each end, or of the whole item if checksums are wanted.
@@ -56,6 +59,7 @@ class ChunkReader {
   void read_framed(const FramedItem& item);
   void read_directly(const FramedItem& item, std::byte* whole);
   void read_in_one(const FramedItem& item);
+  void read_on_device(const FramedItem& item, const std::byte* elements);
   void read_in_parts(const FramedItem& item);
   void match(const FramedItem& item);
   void count(const Framed& item);

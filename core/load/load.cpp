@@ -367,8 +367,10 @@ class Loading {
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
+    // Checksums are computed by the CPU, so then all bytes must pass through its memory.
+    const AtHand may_be = verifies() ? AtHand::kOnHost : AtHand::kOnDevice;
     auto exchange = std::make_unique<RecordExchange>(ports_, group_, checkpoint, wanted,
-                                                     seams_.share, options_.staging_bytes);
+                                                     seams_.share, options_.staging_bytes, may_be);
     report.bound_staging += exchange->bound();
     report.bound_empty += exchange->bound();
     return exchange;
@@ -381,7 +383,9 @@ class Loading {
     begin_phase(ports_.trace, phase::kRead);
     if (exchange != nullptr) {
       const LookFirst looking(checkpoint, *exchange);
-      exchange->run([&](std::span<const StoredRecord> records) { filling.read(records); });
+      exchange->run([&](std::span<const StoredRecord> records, AtHand at_hand) {
+        filling.read(records, at_hand);
+      });
       report.bytes_for_all = exchange->bytes_read();
       report.peak_staging += exchange->peak();
     }

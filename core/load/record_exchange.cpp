@@ -11,6 +11,21 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kRecordBytes = 20;
+constexpr std::byte kYes{1};
+
+/// Number of bytes at each end of a record that are fetched from the device with those of all other
+/// records: more than a tensor's item usually has around its elements.
+constexpr std::uint64_t kEndBytes = 2048;
+
+std::uint64_t end_bytes(const StoredRecord& record) {
+  return std::min(record.range.size, 2 * kEndBytes);
+}
+
+/// A copy of contiguous bytes from the device.
+GatherCopy bytes_copy(const std::byte* device, std::byte* host, std::uint64_t bytes) {
+  return {
+      .device = {device, {1}}, .host = {host, {1}}, .extents = {static_cast<std::int64_t>(bytes)}};
+}
 
 Bytes encode(const std::vector<StoredRecord>& records) {
   Bytes wire;
@@ -85,13 +100,13 @@ Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>&
 
 RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoint& checkpoint,
                                const std::function<std::vector<StoredRecord>()>& wanted,
-                               ShareReads share, std::uint64_t room)
-    : tasks_(ports.tasks), checkpoint_(checkpoint) {
+                               ShareReads share, std::uint64_t room, AtHand may_be)
+    : tasks_(ports.tasks), device_(ports.device), checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
   // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
   // smaller group for a member that has failed.
-  agree_on(group, [&] {
+  const auto ready = agree_on(group, [&] {
     plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
@@ -100,8 +115,10 @@ RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoi
       for (const auto rank : ranks) members.push_back(group.group().member(rank));
       own.emplace(g, Group(std::move(members)));
     }
-    return Bytes{};
+    const bool can = may_be == AtHand::kOnDevice && ports.data != nullptr && !device_.host_memory();
+    return can ? Bytes{kYes} : Bytes{};
   });
+  on_device_ = std::ranges::all_of(ready, [](const Bytes& can) { return can == Bytes{kYes}; });
   for (const auto& [number, members] : own) circles_[number] = circle_of(ports, members);
 }
 
@@ -131,6 +148,8 @@ std::uint64_t RecordExchange::bound() const {
     const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
     most = std::max(most, round_and_share + share);
     round_and_share = share + round.bytes;
+    if (!on_device_) continue;
+    for (const auto& record : round.records) round_and_share += end_bytes(record);
   }
   return std::max(most, round_and_share);
 }
@@ -139,7 +158,7 @@ void RecordExchange::note(const std::optional<Error>& error) {
   if (error) keep_cause(failed_, *error);
 }
 
-void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)>& use) {
+void RecordExchange::run(const std::function<void(std::span<const StoredRecord>, AtHand)>& use) {
   std::vector<OwnRound> rounds;
   for (const auto& round : plan_.rounds) {
     const auto circle = circles_.find(round.group);
@@ -152,24 +171,32 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
     next.reset();
     if (!mine.error && i + 1 < rounds.size()) next = start_share(rounds[i + 1]);
     ahead_ = next ? next->bytes.capacity() : 0;
-    if (!take(*rounds[i].ranks, std::move(mine))) break;
+    if (!take(rounds[i], std::move(mine))) break;
     if (failed_) continue;
     const Contribution used = contribution_of([&] {
       lay_out(*rounds[i].round);
-      use(rounds[i].round->records);
+      use(rounds[i].round->records, device_bytes_ != nullptr ? AtHand::kOnDevice : AtHand::kOnHost);
       return Bytes{};
     });
     at_hand_ = nullptr;
     note(used.error);
   }
-  shares_.clear();
+  forget_round();
   if (failed_) throw Error(*failed_);
 }
 
-/// Receives the shares of a whole round from `ranks`. If a rank has failed, it says so, and no
-/// shares are sent. Returns false if a rank is lost.
-bool RecordExchange::take(Circle& ranks, Contribution mine) {
+void RecordExchange::forget_round() {
   shares_.clear();
+  ends_.clear();
+  fetched_.reset();
+  device_bytes_ = nullptr;
+}
+
+/// Receives the shares of a whole round. If a rank has failed, it says so, and no shares are sent.
+/// Returns false if a rank is lost.
+bool RecordExchange::take(const OwnRound& own, Contribution mine) {
+  const Circle& ranks = *own.ranks;
+  forget_round();
   Contribution told{.bytes = {}, .error = mine.error};
   const Contribution called = contribution_of([&] {
     for (const auto& heard : hear(*ranks.control, std::move(told))) note(heard.error);
@@ -179,16 +206,25 @@ bool RecordExchange::take(Circle& ranks, Contribution mine) {
   note(called.error);
   if (called.error || failed_) return !called.error;
   const Contribution gathered = contribution_of([&] {
-    gather_shares(*ranks.data, mine.bytes);
+    gather_shares(own, mine.bytes);
     return Bytes{};
   });
   note(gathered.error);
   return !gathered.error || ranks.data != ranks.control;
 }
 
-void RecordExchange::gather_shares(Communicator& ranks, const Bytes& mine) {
+void RecordExchange::gather_shares(const OwnRound& own, const Bytes& mine) {
+  Communicator& ranks = *own.ranks->data;
   std::uint64_t held = mine.capacity() + ahead_;
-  shares_ = ranks.all_gather(mine);
+  if (on_device_) {
+    const auto members = static_cast<std::size_t>(ranks.group().size());
+    std::vector<std::uint64_t> sizes;
+    for (std::size_t n = 0; n < members; ++n) {
+      sizes.push_back(share_of_round(own.round->bytes, members, n).size);
+    }
+    device_bytes_ = ranks.all_gather_on_device(sizes, mine);
+  }
+  if (device_bytes_ == nullptr) shares_ = ranks.all_gather(mine);
   for (const auto& share : shares_) held += share.capacity();
   peak_ = std::max(peak_, held);
 }
@@ -199,7 +235,45 @@ void RecordExchange::lay_out(const SharedRound& round) {
     begins_.push_back(begin);
     begin += record.range.size;
   }
+  if (device_bytes_ != nullptr) fetch_ends(round);
   at_hand_ = &round;
+}
+
+/// Fetches the ends of all records at once: waiting for the device once for each would take longer
+/// than the copies.
+void RecordExchange::fetch_ends(const SharedRound& round) {
+  std::uint64_t bytes = 0;
+  for (const auto& record : round.records) {
+    ends_.push_back({bytes, std::min(record.range.size, kEndBytes), end_bytes(record)});
+    bytes += end_bytes(record);
+  }
+  fetched_ = device_.staging(bytes);
+  std::vector<GatherCopy> copies;
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    const Ends& ends = ends_[i];
+    const std::byte* const record = device_bytes_ + begins_[i];
+    const std::uint64_t last = ends.bytes - ends.first;
+    copies.push_back(bytes_copy(record, fetched_.get() + ends.place, ends.first));
+    copies.push_back(bytes_copy(record + (round.records[i].range.size - last),
+                                fetched_.get() + ends.place + ends.first, last));
+  }
+  fetch(copies);
+  peak_ = std::max(peak_, ahead_ + bytes);
+}
+
+/// Makes the copies to staging memory. If waiting for them fails, waits once more, because that
+/// memory is then used for something else.
+void RecordExchange::fetch(std::span<const GatherCopy> copies) const {
+  const DeviceEvent copied = device_.gather(copies);
+  try {
+    device_.wait(copied);
+  } catch (const std::exception&) {
+    static_cast<void>(contribution_of([&] {
+      device_.wait(copied);
+      return Bytes{};
+    }));
+    throw;
+  }
 }
 
 /// Returns the share, or why it can't be read.
@@ -258,9 +332,9 @@ std::unique_ptr<RecordExchange::Share> RecordExchange::start_share(const OwnRoun
   return share;
 }
 
-/// Returns the position of these bytes within the current round, if the round contains them.
-std::optional<std::uint64_t> RecordExchange::place_of(FileIndex file, std::uint64_t offset,
-                                                      std::uint64_t bytes) const {
+/// Finds these bytes in the current round; returns nothing if the round does not contain them.
+std::optional<RecordExchange::Place> RecordExchange::place_of(FileIndex file, std::uint64_t offset,
+                                                              std::uint64_t bytes) const {
   if (at_hand_ == nullptr) return std::nullopt;
   const auto& records = at_hand_->records;
   const auto after =
@@ -271,13 +345,42 @@ std::optional<std::uint64_t> RecordExchange::place_of(FileIndex file, std::uint6
   if (record.file != file || !ByteRange{within, bytes}.fits(record.range.size)) {
     return std::nullopt;
   }
-  return begins_[static_cast<std::size_t>(after - records.begin()) - 1] + within;
+  return Place{static_cast<std::size_t>(after - records.begin()) - 1, within};
+}
+
+const std::byte* RecordExchange::on_device(FileIndex file, ByteRange bytes) const {
+  if (device_bytes_ == nullptr) return nullptr;
+  const auto place = place_of(file, bytes.offset, bytes.size);
+  return place ? device_bytes_ + begins_[place->record] + place->within : nullptr;
+}
+
+void RecordExchange::read_from_device(const Place& place, MutableByteSpan out) const {
+  const Ends& ends = ends_[place.record];
+  const std::uint64_t size = at_hand_->records[place.record].range.size;
+  const std::uint64_t last = size - (ends.bytes - ends.first);  // where the last bytes begin
+  const ByteRange wanted{place.within, out.size()};
+  if (wanted.fits(ends.first)) {
+    std::copy_n(fetched_.get() + ends.place + wanted.offset, wanted.size, out.begin());
+  } else if (wanted.offset >= last) {
+    std::copy_n(fetched_.get() + ends.place + ends.first + (wanted.offset - last), wanted.size,
+                out.begin());
+  } else {
+    const StagingMemory passing = device_.staging(wanted.size);
+    const GatherCopy copy = bytes_copy(device_bytes_ + begins_[place.record] + wanted.offset,
+                                       passing.get(), wanted.size);
+    fetch({&copy, 1});
+    std::copy_n(passing.get(), wanted.size, out.begin());
+  }
 }
 
 bool RecordExchange::read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const {
   const auto place = place_of(file, offset, out.size());
   if (!place) return false;
-  std::uint64_t skipped = *place;
+  if (device_bytes_ != nullptr) {
+    read_from_device(*place, out);
+    return true;
+  }
+  std::uint64_t skipped = begins_[place->record] + place->within;
   for (const auto& share : shares_) {
     if (out.empty()) break;
     if (skipped >= share.size()) {

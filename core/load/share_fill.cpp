@@ -40,12 +40,13 @@ std::vector<StoredRecord> ShareFill::records() {
   return stored;
 }
 
-void ShareFill::read(std::span<const StoredRecord> records) {
+void ShareFill::read(std::span<const StoredRecord> records, AtHand at_hand) {
   for (const auto& record : records) {
     const Needs& needs = needs_.at(record);
     for (const std::size_t i : needs.tensors) read_tensor(i);
     for (const std::size_t i : needs.objects) read_object(i);
   }
+  if (at_hand == AtHand::kOnDevice) return reader_.settle();
   reader_.catch_up();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Reads one rank's part of a checkpoint. Reads each record once, in any order.
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <vector>
@@ -11,6 +12,9 @@
 
 namespace reprise {
 
+/// Where the bytes of records are when they are read.
+enum class AtHand : std::uint8_t { kOnHost, kOnDevice };
+
 class ShareFill {
  public:
   /// The arguments must outlive the object.
@@ -18,8 +22,9 @@ class ShareFill {
 
   /// Returns the records that are needed, except those without storage.
   std::vector<StoredRecord> records();
-  /// Reads the tensors and objects whose content is in `records`. Tensors may still be copied.
-  void read(std::span<const StoredRecord> records);
+  /// Reads the tensors and objects whose content is in `records`. Tensors may still be copied, but
+  /// not from memory where the records were at hand.
+  void read(std::span<const StoredRecord> records, AtHand at_hand);
   /// Reads all tensors that have not been read yet, and waits until all are in their place.
   void read_tensors();
   void read_objects();

@@ -57,7 +57,8 @@ struct SharedReads {
 SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t room);
 
 /// Returns the range of a round that member number `n` of `members` reads. Shares differ by at most
-/// one byte.
+/// one byte. Those of 64 KiB and more begin at multiples of 16, since devices send others byte by
+/// byte; they differ by at most 31 bytes. No share is larger than the first.
 ByteRange share_of_round(std::uint64_t bytes, std::size_t members, std::size_t n);
 
 }  // namespace reprise

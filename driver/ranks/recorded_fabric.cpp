@@ -47,6 +47,11 @@ class RecordedCommunicator final : public Communicator {
     const auto part = calls_.come("all_gather", mine.size());
     return inner_->all_gather(mine);
   }
+  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                        ByteSpan mine) override {
+    const auto part = calls_.come("all_gather_on_device", mine.size());
+    return inner_->all_gather_on_device(sizes, mine);
+  }
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
     const auto part = calls_.come("broadcast", rank() == root ? bytes.size() : 0);
     return inner_->broadcast(root, bytes);

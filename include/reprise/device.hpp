@@ -47,7 +47,8 @@ class Device {
   /// host side and change the device side.
   virtual DeviceEvent gather(std::span<const GatherCopy> copies) = 0;
   /// Takes copies from staging memory to the device. After wait(event), the caller may reuse the
-  /// host side.
+  /// host side. The host side of a copy may also be memory of this device, such as that of
+  /// Communicator::all_gather_on_device().
   virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
   /// Blocks until the copies of the event are done. Other threads may use the device meanwhile: a
   /// save that returns before its copies are done waits for them on a background thread.

@@ -4,6 +4,7 @@
 // first, the call throws DEADLINE; the message names group, operation and rank. Do not use a
 // communicator again after an error.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,17 @@ class Communicator {
   virtual void barrier() = 0;
   /// Returns the buffers of all members, in group order. Their lengths may differ.
   virtual std::vector<Bytes> all_gather(ByteSpan mine) = 0;
+  /// Gathers the members' buffers back to back, in group order, in the memory of the device to
+  /// which this communicator belongs, and returns where they begin. The bytes stay there until the
+  /// next call; copies from them must be done by then. `sizes` has the length of each buffer, and
+  /// is the same on all members. Returns null on all members, and sends nothing, if the
+  /// communicator has no device or not that much room there; then use all_gather().
+  virtual const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                                ByteSpan mine) {
+    static_cast<void>(sizes);
+    static_cast<void>(mine);
+    return nullptr;
+  }
   /// Sends the root's `bytes` to all members, and returns them on every member. The `bytes` that
   /// other members pass are ignored.
   virtual Bytes broadcast(GroupRank root, ByteSpan bytes) = 0;

@@ -32,6 +32,11 @@ class FaultyCommunicator final : public Communicator {
     come("all_gather");
     return inner_->all_gather(mine);
   }
+  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                        ByteSpan mine) override {
+    come("all_gather_on_device");
+    return inner_->all_gather_on_device(sizes, mine);
+  }
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
     come("broadcast");
     return inner_->broadcast(root, bytes);

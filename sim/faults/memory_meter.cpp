@@ -262,6 +262,10 @@ class MeteredCommunicator final : public Communicator {
     tally_.carried({.in = mine.size(), .out = out});
     return parts;
   }
+  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                        ByteSpan mine) override {
+    return inner_->all_gather_on_device(sizes, mine);
+  }
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
     Bytes got = inner_->broadcast(root, bytes);
     tally_.carried({.in = bytes.size(), .out = got.size()});

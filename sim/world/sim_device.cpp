@@ -1,5 +1,6 @@
 #include "sim/world/sim_device.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -27,12 +28,19 @@ DeviceEvent SimDevice::enqueue(std::string_view kind, Resource& direction,
                                std::vector<Copy> copies) {
   std::uint64_t bytes = 0;
   for (const auto& copy : copies) {
+    if (kind == "scatter" && is_own(copy.source.data)) continue;
     bytes += static_cast<std::uint64_t>(volume(copy.extents)) * copy.element_bytes;
   }
   life_.note(kind, name_, {copies.size(), bytes});
   const Transfer passes = direction.take(life_.scheduler().now_ns(), bytes);
   queued_.emplace(++last_event_, Batch{kind, std::move(copies), bytes, passes});
   return {.id = last_event_};
+}
+
+bool SimDevice::is_own(const std::byte* address) const {
+  return std::ranges::any_of(own_, [address](const Bytes& memory) {
+    return address >= memory.data() && address < memory.data() + memory.size();
+  });
 }
 
 DeviceEvent SimDevice::gather(std::span<const GatherCopy> copies) {

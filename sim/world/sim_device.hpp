@@ -1,10 +1,13 @@
 #pragma once
 // Simulates a device that delays each copy until somebody waits for the copy's event.
 
+#include <list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/base/bytes.hpp"
 #include "reprise/device.hpp"
 #include "sim/world/rank_life.hpp"
 
@@ -32,6 +35,12 @@ class SimDevice final : public Device {
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
   void wait(DeviceEvent event) override;
 
+  /// Waits until this many bytes have passed the bus to the device.
+  void upload(std::uint64_t bytes) { life_.transfer(bus_.to_device, bytes); }
+  /// Returns memory of the device with this content, for as long as the device exists. Copies from
+  /// there to the device do not pass the bus.
+  MutableByteSpan hold(Bytes content) { return own_.emplace_back(std::move(content)); }
+
  private:
   struct Copy {
     ConstStridedView source;
@@ -49,10 +58,12 @@ class SimDevice final : public Device {
   };
 
   DeviceEvent enqueue(std::string_view kind, Resource& direction, std::vector<Copy> copies);
+  bool is_own(const std::byte* address) const;
 
   RankLife& life_;
   std::string name_;
   Bus& bus_;
+  std::list<Bytes> own_;
   std::uint64_t last_event_ = 0;
   std::map<std::uint64_t, Batch> queued_;  ///< copies not made yet, by event
 };

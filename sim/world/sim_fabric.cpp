@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/bytes.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise::sim {
@@ -29,10 +30,14 @@ std::vector<std::int64_t> numbers_of(const Bytes& bytes) {
   return numbers;
 }
 
+/// A copy from memory of the device that comes after the next call finds this there.
+constexpr std::byte kOverwritten{0xC5};
+
 class SimCommunicator final : public Communicator {
  public:
-  SimCommunicator(RankLife& life, SimNetwork& network, std::shared_ptr<Channel> channel)
-      : life_(life), network_(network), channel_(std::move(channel)) {}
+  SimCommunicator(RankLife& life, SimNetwork& network, std::shared_ptr<Channel> channel,
+                  SimDevice* device)
+      : life_(life), network_(network), channel_(std::move(channel)), device_(device) {}
 
   const Group& group() const override { return channel_->group; }
   GroupRank rank() const override { return *channel_->group.rank_of(life_.rank()); }
@@ -41,6 +46,21 @@ class SimCommunicator final : public Communicator {
 
   std::vector<Bytes> all_gather(ByteSpan mine) override {
     return meet({.operation = "all_gather"}, mine);
+  }
+
+  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                        ByteSpan mine) override {
+    if (device_ == nullptr) return nullptr;
+    std::ranges::fill(on_device_, kOverwritten);
+    device_->upload(mine.size());
+    const auto parts = meet({.operation = "all_gather_on_device"}, mine);
+    Bytes all;
+    for (std::size_t member = 0; member < parts.size(); ++member) {
+      CHECK(parts[member].size() == sizes[member], member, parts[member].size(), sizes[member]);
+      append(all, parts[member]);
+    }
+    on_device_ = device_->hold(std::move(all));
+    return on_device_.data();
   }
 
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
@@ -71,6 +91,8 @@ class SimCommunicator final : public Communicator {
   RankLife& life_;
   SimNetwork& network_;
   std::shared_ptr<Channel> channel_;
+  SimDevice* device_;
+  MutableByteSpan on_device_;  ///< memory of the device that the latest call filled
 };
 
 }  // namespace
@@ -84,7 +106,7 @@ std::shared_ptr<Communicator> SimFabric::communicator(const Group& group) {
   }
   auto channel = network_.channel(group, life_.rank());
   network_.meet(life_, *channel, {.operation = "communicator"}, {});
-  return std::make_shared<SimCommunicator>(life_, network_, std::move(channel));
+  return std::make_shared<SimCommunicator>(life_, network_, std::move(channel), device_);
 }
 
 }  // namespace reprise::sim

@@ -4,14 +4,17 @@
 #include <memory>
 
 #include "reprise/fabric.hpp"
+#include "sim/world/sim_device.hpp"
 #include "sim/world/sim_network.hpp"
 
 namespace reprise::sim {
 
 class SimFabric final : public Fabric {
  public:
-  SimFabric(RankLife& life, SimNetwork& network, std::int32_t world_size)
-      : life_(life), network_(network), world_size_(world_size) {}
+  /// If there is a `device`, communicators gather in its memory, too.
+  SimFabric(RankLife& life, SimNetwork& network, std::int32_t world_size,
+            SimDevice* device = nullptr)
+      : life_(life), network_(network), world_size_(world_size), device_(device) {}
 
   GlobalRank rank() const override { return life_.rank(); }
   std::int32_t world_size() const override { return world_size_; }
@@ -22,6 +25,7 @@ class SimFabric final : public Fabric {
   RankLife& life_;
   SimNetwork& network_;
   std::int32_t world_size_;
+  SimDevice* device_;
 };
 
 }  // namespace reprise::sim

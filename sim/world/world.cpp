@@ -51,16 +51,20 @@ struct RankSeat {
         store(life, shared.store, shared.store_resources),
         fabric(life, shared.network, options.world_size),
         device(life, device_of(options, rank), shared.bus_of(device_of(options, rank))),
+        between_devices(life, shared.network, options.world_size, &device),
         tasks(life, options.background),
-        trace(life) {}
+        trace(life),
+        ports{store, fabric, device,
+              tasks, trace,  options.device_fabric ? &between_devices : nullptr} {}
 
   RankLife life;
   RankStore store;
   SimFabric fabric;
   SimDevice device;
+  SimFabric between_devices;
   SimTasks tasks;
   SimTrace trace;
-  Ports ports{store, fabric, device, tasks, trace};
+  Ports ports;
   RankOutcome outcome;
 };
 

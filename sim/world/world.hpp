@@ -30,6 +30,8 @@ struct WorldOptions {
   std::uint64_t switches_max = 500'000'000;
   /// Name of each rank's device, "node:index". If empty, rank n has "node0:<n>".
   std::vector<std::string> devices = {};
+  /// True if there is a data fabric between the devices (Ports::data).
+  bool device_fabric = false;
   Background background = Background::kAnyTime;
   SchedulePlan schedule = {};
   /// Says how long operations of store, devices and fabric take. By default they take no time.

@@ -23,6 +23,8 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 /// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
+/// Number of threads that read, as many as a load gives work to.
+constexpr int kReaders = 4;
 
 struct Shape {
   std::size_t tensors;
@@ -118,6 +120,9 @@ void snapshot(benchmark::State& state, Shape shape, double aim) {
        [&] { save = rank.begin(tensors.state, "ckpt", image_of(tensors.bytes().size())); }},
       {end_save, [&] { bus.to_host(); }});
   end_save();
+  for (const char* const phase : {"plan", "stage"}) {
+    state.counters[std::string(phase) + "_ms"] = rank.phases().mean_ms(phase);
+  }
 }
 
 double seconds_of(const std::function<void()>& run) {
@@ -172,7 +177,7 @@ void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim
   GpuTensors loaded(device, shape, 5);
   Bus bus(device, saved.bytes().size());
   const bench::Place place = bench::Place::tmpfs();
-  bench::SoloRank rank(place.path(), device);
+  bench::SoloRank rank(place.path(), device, kReaders);
   rank.save(saved.state, "ckpt");
   const std::string file = place.file("ckpt/__0_0.distcp");
   const bool over_bus = limit == LoadLimit::kBus;
@@ -180,13 +185,14 @@ void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim
                  {.limit = over_bus ? "one copy from pinned memory to the device"
                                     : "pread of the payload file into pinned memory",
                   .bytes = saved.bytes().size(),
-                  .aim = aim},
+                  .aim = aim,
+                  .threads = kReaders},
                  {{}, [&] { rank.load(loaded.state, {.path = "ckpt"}); }},
                  {{}, [&] {
                     if (over_bus) {
                       bus.to_device();
                     } else {
-                      bench::read_file(file, bus.host(), 1);
+                      bench::read_file(file, bus.host(), kReaders);
                     }
                   }});
   loaded.require_same(saved);

@@ -2,7 +2,12 @@
 // Runs a single rank on a real directory. The rank's memory is host memory unless a device is
 // given.
 
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "core/adapters/local/solo_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -13,14 +18,49 @@
 
 namespace reprise::bench {
 
+/// Measures how long the phases of saves and loads take.
+class PhaseTimes final : public Trace {
+ public:
+  void event(const TraceEvent& event) override {
+    const auto now = std::chrono::steady_clock::now();
+    const std::scoped_lock lock(mutex_);
+    Phase& phase = phases_[std::string(event.phase)];
+    if (event.moment == Moment::kBegin) {
+      phase.begun = now;
+    } else if (phase.begun) {
+      phase.taken += now - *std::exchange(phase.begun, std::nullopt);
+      ++phase.times;
+    }
+  }
+  /// Returns the mean of a phase in milliseconds; 0 if it never ended.
+  double mean_ms(const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    const Phase& phase = phases_[name];
+    const double ms = std::chrono::duration<double, std::milli>(phase.taken).count();
+    return phase.times == 0 ? 0 : ms / static_cast<double>(phase.times);
+  }
+
+ private:
+  struct Phase {
+    std::optional<std::chrono::steady_clock::time_point> begun;
+    std::chrono::steady_clock::duration taken{};
+    int times = 0;
+  };
+
+  std::mutex mutex_;
+  std::map<std::string, Phase> phases_;
+};
+
 class SoloRank {
  public:
   explicit SoloRank(const std::string& directory) : store_(directory), device_(host_) {}
-  /// Uses the given device for memory. Keeps a reference to it, so the device must outlive this
-  /// object.
-  SoloRank(const std::string& directory, Device& device) : store_(directory), device_(device) {}
+  /// Uses the given device for memory, and this many threads beside the rank's own. Keeps a
+  /// reference to the device, which must outlive this object.
+  SoloRank(const std::string& directory, Device& device, int threads = 1)
+      : store_(directory), device_(device), tasks_(threads) {}
 
   Store& store() { return store_; }
+  PhaseTimes& phases() { return phases_; }
 
   /// Saves, and waits until the save is committed.
   SaveReport save(const StateDict& state, const std::string& name,
@@ -44,14 +84,14 @@ class SoloRank {
   }
 
  private:
-  Ports ports_over(Store& store) { return {store, fabric_, device_, tasks_, trace_}; }
+  Ports ports_over(Store& store) { return {store, fabric_, device_, tasks_, phases_}; }
 
   PosixStore store_;
   SoloFabric fabric_;
   HostDevice host_{"bench", 0};
   Device& device_;
   ThreadTasks tasks_{1};
-  NoTrace trace_;
+  PhaseTimes phases_;
 };
 
 }  // namespace reprise::bench

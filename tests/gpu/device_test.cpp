@@ -73,6 +73,20 @@ TEST_F(CudaCopies, every_case_is_gathered_and_scattered_alone) {
   }
 }
 
+TEST_F(CudaCopies, every_case_is_scattered_from_memory_of_the_device) {
+  for (const CopyCase& one : copy_cases()) {
+    SCOPED_TRACE(one.name);
+    const OnDevice source(device(), one.source_memory());
+    const OnDevice target(device(), one.target_memory());
+    const ScatterCopy scatter{{source.data() + one.source.offset, one.source.strides},
+                              {target.data() + one.target.offset, one.target.strides},
+                              one.extents,
+                              one.element_bytes};
+    device().wait(device().scatter({&scatter, 1}));
+    ASSERT_EQ(target.read(), one.expected());
+  }
+}
+
 TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds) {
   const auto cases = copy_cases();
   std::vector<std::unique_ptr<OnDevice>> sources;

@@ -1,8 +1,13 @@
 // Tests the engine with NCCL as its data fabric: a load reads each byte once for all ranks.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -11,6 +16,7 @@
 #include "reprise/ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/round_trip.hpp"
+#include "tests/gpu/gpu.hpp"
 #include "tests/nccl/launch.hpp"
 
 namespace reprise::contracts {
@@ -22,8 +28,9 @@ using testing_job::TensorSpec;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// The elements have 4 x 30000 bytes in "all" and 8 x 5000 bytes in "cut".
+/// The elements have 4 x 30000 bytes in "all", 4 x 7000 in "more" and 8 x 5000 bytes in "cut".
 const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
+                                        {"more", DType::kFloat32, {70, 100}, {}},
                                         {"cut", DType::kFloat64, {5000}, Placement({{"tp", 0}})}};
 constexpr std::uint64_t kAllBytes = 120'000;
 
@@ -41,6 +48,140 @@ class SharedDirectory {
   std::string path_;
 };
 
+/// Tensors of a rank in the memory of its GPU.
+class GpuState {
+ public:
+  GpuState(CudaDevice& device, const RankState& like) : state_(like.state) {
+    for (auto& leaf : state_.tensors) {
+      const auto bytes =
+          static_cast<std::size_t>(leaf.pieces.front().box.elements()) * size_of(leaf.dtype);
+      memory_.push_back(std::make_unique<testing_gpu::OnDevice>(device, Bytes(bytes)));
+      leaf.data = memory_.back()->data();
+    }
+  }
+  StateDict& state() { return state_; }
+  /// Copies all tensors to those of `host`, which has the same.
+  void read_into(const StateDict& host) const {
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const Bytes bytes = memory_[i]->read();
+      std::copy(bytes.begin(), bytes.end(), host.tensors[i].data);
+    }
+  }
+
+ private:
+  StateDict state_;
+  std::vector<std::unique_ptr<testing_gpu::OnDevice>> memory_;
+};
+
+void save_filled(const Ports& ports, const std::shared_ptr<Communicator>& ranks,
+                 const RankState& saved) {
+  StateDict state = saved.state;
+  testing_job::fill(state);
+  state.common = Dict{{"iteration", Value(std::int64_t{3})}};
+  SaveSettings options;
+  options.target = CommitTarget::iteration("run", Step{3});
+  Save::begin(ports, ranks, state, options).finish();
+}
+
+LoadSettings once_per_job(LoadChecksums checksums) {
+  LoadSettings once;
+  once.path = "run";
+  once.reads = Reads::kOncePerJob;
+  once.checksums = checksums;
+  return once;
+}
+
+/// Passes all calls on, and counts where gathers ended.
+class CountedFabric final : public Fabric {
+ public:
+  explicit CountedFabric(Fabric& inner) : inner_(inner) {}
+  GlobalRank rank() const override { return inner_.rank(); }
+  std::int32_t world_size() const override { return inner_.world_size(); }
+  std::shared_ptr<Communicator> communicator(const Group& group) override {
+    return std::make_shared<Member>(*this, inner_.communicator(group));
+  }
+
+  std::uint64_t on_devices = 0;
+  std::uint64_t on_hosts = 0;
+
+ private:
+  class Member final : public Communicator {
+   public:
+    Member(CountedFabric& fabric, std::shared_ptr<Communicator> inner)
+        : fabric_(fabric), inner_(std::move(inner)) {}
+    const Group& group() const override { return inner_->group(); }
+    GroupRank rank() const override { return inner_->rank(); }
+    void barrier() override { inner_->barrier(); }
+    std::vector<Bytes> all_gather(ByteSpan mine) override {
+      ++fabric_.on_hosts;
+      return inner_->all_gather(mine);
+    }
+    const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                          ByteSpan mine) override {
+      const std::byte* const there = inner_->all_gather_on_device(sizes, mine);
+      if (there != nullptr) ++fabric_.on_devices;
+      return there;
+    }
+    Bytes broadcast(GroupRank root, ByteSpan bytes) override {
+      return inner_->broadcast(root, bytes);
+    }
+    std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
+      return inner_->all_reduce(how, mine);
+    }
+
+   private:
+    CountedFabric& fabric_;
+    std::shared_ptr<Communicator> inner_;
+  };
+
+  Fabric& inner_;
+};
+
+/// Only checksums, which the CPU computes, make other ranks' shares pass through the hosts. Rounds
+/// are large and small.
+TEST(NcclEngine, what_all_ranks_need_is_read_once_and_goes_from_gpu_to_gpu) {
+  on_ranks([](NcclRank& rank) {
+    const auto bootstrap = rank.bootstrap(60 * kSecond);
+    const Group world = Group::world(bootstrap->world_size());
+    const auto outside = bootstrap->communicator(world);
+    const SharedDirectory directory(*outside);
+    NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = 60 * kSecond}, rank.device());
+    PosixStore store(directory.path());
+    HostDevice host("node", fabric.rank().value);
+    ThreadTasks tasks(2);
+    NoTrace trace;
+    const auto mesh = mesh_of({{"tp", world.size()}});
+    const RankState held(kSpecs, mesh, fabric.rank());
+    save_filled({store, *bootstrap, host, tasks, trace}, outside, held);
+    {
+      CudaDevice gpu("node", rank.device());
+      CountedFabric counted(fabric);
+      const Ports ports{store, *bootstrap, gpu, tasks, trace, &counted};
+      for (const std::uint64_t staging : {std::uint64_t{1} << 26U, std::uint64_t{8192}}) {
+        for (const auto checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
+          testing_job::each_element(held.state, [](const TensorLeaf&, std::byte* element, auto) {
+            *element = ~*element;
+          });
+          GpuState loaded(gpu, held);
+          LoadSettings once = once_per_job(checksums);
+          once.staging_bytes = staging;
+          const LoadReport report = load(ports, *outside, loaded.state(), once);
+          loaded.read_into(held.state);
+          EXPECT_EQ(testing_job::wrong_elements(held.state), 0U);
+          const std::uint64_t gathers = std::exchange(counted.on_devices, 0);
+          EXPECT_EQ(gathers > 0, world.size() > 1 && checksums == LoadChecksums::kIgnored);
+          EXPECT_EQ(std::exchange(counted.on_hosts, 0) > 0,
+                    world.size() > 1 && checksums == LoadChecksums::kVerified);
+          const auto size = static_cast<std::uint64_t>(world.size());
+          EXPECT_GE(report.bytes_for_all, size > 1 ? kAllBytes / size - 16 : 0);
+        }
+      }
+    }
+    fabric.close();
+    outside->barrier();
+  });
+}
+
 TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
   on_ranks([](NcclRank& rank) {
     const auto bootstrap = rank.bootstrap(60 * kSecond);
@@ -55,18 +196,10 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
     const Ports ports{store, *bootstrap, device, tasks, trace, &fabric};
     const auto mesh = mesh_of({{"tp", world.size()}});
 
-    RankState saved(kSpecs, mesh, fabric.rank());
-    testing_job::fill(saved.state);
-    saved.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", Step{3});
-    Save::begin(ports, outside, saved.state, options).finish();
-
+    save_filled(ports, outside, RankState(kSpecs, mesh, fabric.rank()));
     RankState loaded(kSpecs, mesh, fabric.rank());
-    LoadSettings once;
-    once.path = "run";
-    once.reads = Reads::kOncePerJob;
-    const LoadReport report = load(ports, *outside, loaded.state, once);
+    const LoadReport report =
+        load(ports, *outside, loaded.state, once_per_job(LoadChecksums::kIgnored));
     const std::vector<std::int64_t> own = {static_cast<std::int64_t>(report.bytes_for_all)};
     const auto read = outside->all_reduce(Reduce::kSum, own)[0];
     if (world.size() > 1) {

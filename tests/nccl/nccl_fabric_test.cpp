@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/adapters/cuda/cuda_memory.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/base/bytes.hpp"
 #include "tests/contracts/fabric_contract.hpp"
@@ -86,6 +87,48 @@ TEST(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
       const std::int64_t sum = std::int64_t{fabric.world_size()} * (fabric.world_size() + 1) / 2;
       EXPECT_TRUE(comm->all_reduce(Reduce::kSum, numbers) ==
                   std::vector<std::int64_t>(300'000, sum));
+    }
+    fabric.close();
+  });
+}
+
+/// Returns bytes of a device's memory.
+Bytes read_device(int device, const std::byte* data, std::size_t bytes) {
+  CudaStream stream(device);
+  Bytes read(bytes);
+  copy_bytes(stream.ref(), data, read.data(), bytes);
+  CudaEvent done(device);
+  done.record(stream.ref());
+  done.wait();
+  return read;
+}
+
+TEST(Nccl, buffers_of_all_members_stand_back_to_back_on_the_device) {
+  on_ranks([](NcclRank& on) {
+    const Introduced introduced(on);
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = 1U << 20U});
+    {
+      const auto comm = fabric.communicator(Group::world(fabric.world_size()));
+      for (const std::size_t each : {std::size_t{1001}, std::size_t{70'000}, std::size_t{33}}) {
+        std::vector<std::uint64_t> sizes;
+        Bytes expected;
+        for (std::int32_t rank = 0; rank < fabric.world_size(); ++rank) {
+          sizes.push_back(rank == 1 ? 0 : each + static_cast<std::size_t>(rank));
+          append(expected, bytes_of({rank}, sizes.back()));
+        }
+        const auto own = static_cast<std::size_t>(fabric.rank().value);
+        const std::byte* const there =
+            comm->all_gather_on_device(sizes, bytes_of(fabric.rank(), sizes[own]));
+        ASSERT_NE(there, nullptr);
+        EXPECT_TRUE(read_device(on.device(), there, expected.size()) == expected);
+      }
+      const std::vector<std::uint64_t> none(static_cast<std::size_t>(fabric.world_size()));
+      EXPECT_EQ(comm->all_gather_on_device(none, {}), nullptr);
+      std::vector<std::uint64_t> large = none;
+      large.back() = (1U << 20U) + 1;
+      const bool is_last = fabric.rank().value + 1 == fabric.world_size();
+      EXPECT_EQ(comm->all_gather_on_device(large, Bytes(is_last ? large.back() : 0)), nullptr)
+          << "more than the device memory of a link";
     }
     fabric.close();
   });

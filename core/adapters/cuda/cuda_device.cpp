@@ -152,7 +152,8 @@ struct CudaDevice::State {
         strided_copy(copy.host, copy.device, copy.extents, copy.element_bytes);
     if (straight.runs == 0) return;
     const bool reached =
-        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes);
+        reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes) ||
+        is_device_memory(copy.host.data);
     if (reached || goes_at_once(straight)) return start(straight, reached);
     const Packing packing = packing_of(copy.extents, copy.host.strides);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);

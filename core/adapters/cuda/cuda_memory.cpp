@@ -44,6 +44,12 @@ PinnedMemory::~PinnedMemory() {
   if (data_ != nullptr && can_free(device_)) cudaFreeHost(data_);
 }
 
+bool is_device_memory(const std::byte* address) {
+  cudaPointerAttributes attributes = {};
+  check_cuda(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeDevice;
+}
+
 void copy_bytes(CudaStreamRef stream, const std::byte* source, std::byte* target,
                 std::size_t bytes) {
   if (bytes == 0) return;

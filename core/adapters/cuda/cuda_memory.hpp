@@ -68,6 +68,9 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
+/// True if the address is in the memory of a device.
+bool is_device_memory(const std::byte* address);
+
 /// Queues a copy of contiguous memory. Either side may be host or device memory. The call blocks if
 /// host memory is not pinned.
 void copy_bytes(CudaStreamRef stream, const std::byte* source, std::byte* target,

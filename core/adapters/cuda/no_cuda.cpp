@@ -46,6 +46,7 @@ DeviceMemory::~DeviceMemory() = default;
 PinnedMemory::PinnedMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
 PinnedMemory::~PinnedMemory() = default;
 
+bool is_device_memory(const std::byte* /*address*/) { no_cuda(); }
 void copy_bytes(CudaStreamRef /*stream*/, const std::byte* /*source*/, std::byte* /*target*/,
                 std::size_t /*bytes*/) {
   no_cuda();

@@ -86,7 +86,8 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
 
 // Broadcasts each part of a round from its member to all other members. Each part is received
 // directly at its offset in the staging memory.
-void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
+void NcclCommunicator::run_round(const Round& round, ByteSpan mine, std::uint64_t down,
+                                 CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;
   for (const auto& part : round.parts) {
@@ -95,7 +96,7 @@ void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline
     copy(mine.subspan(part.bytes.offset, part.bytes.size), staging.subspan(part.place));
   }
   link_->run(
-      up, round.bytes,
+      up, down,
       [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
         ncclResult_t result = ncclGroupStart();
         for (const auto& part : round.parts) {
@@ -117,7 +118,7 @@ std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> siz
     members[member].reserve(sizes[member]);
   }
   for (const auto& round : rounds_of(sizes, link_->limits().piece_bytes)) {
-    run_round(round, mine, deadline);
+    run_round(round, mine, round.bytes, deadline);
     const auto staging = link_->staging(round.bytes);
     for (const auto& part : round.parts) {
       append(members[static_cast<std::size_t>(part.from.value)],
@@ -130,6 +131,16 @@ std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> siz
 std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
   return call("all_gather", [&](CallDeadline& deadline) {
     return exchange(gather_sizes(mine.size(), deadline), mine, deadline);
+  });
+}
+
+const std::byte* NcclCommunicator::all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                                        ByteSpan mine) {
+  const Round round = back_to_back(sizes);
+  if (round.bytes == 0 || round.bytes > link_->limits().piece_bytes) return nullptr;
+  return call("all_gather_on_device", [&](CallDeadline& deadline) {
+    run_round(round, mine, 0, deadline);
+    return link_->device_memory();
   });
 }
 

@@ -52,6 +52,8 @@ class NcclLink {
   /// Returns pinned memory of at least `bytes` bytes. If the memory has to grow, its content is
   /// lost.
   MutableByteSpan staging(std::uint64_t bytes);
+  /// Returns the device memory to which run() copies, valid until staging() has to grow.
+  const std::byte* device_memory() const { return memory_->device.data(); }
   /// Collective. Copies the range `up` of staging to the device, calls `start` to queue the NCCL
   /// work, waits until that work is done, and copies [0, down) back. Throws the same errors as
   /// CallDeadline::until() and check_nccl. If NCCL reports any failure after the watch has reported

@@ -17,6 +17,7 @@
 #include "tests/contracts/sanitized.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
+#include "tests/fixtures/device_fabric.hpp"
 #include "tests/fixtures/round_trip.hpp"
 
 namespace reprise {
@@ -123,11 +124,15 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
                                                 {{"tp", 4}, {"dp", 1}},
                                                 {{"tp", 3}, {"dp", 2}}};
 
+/// An object that is larger than the ends of records that are fetched from a device together.
+std::string big_text() { return std::string(9000, 'x') + "end"; }
+
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // Every rank holds a copy of this object and loads it.
-    held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
+    // Every rank holds a copy of these objects and loads them.
+    held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})},
+                          {"big", {1}, {0}, rank.value, Value(big_text())}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
   RankState held;
@@ -156,7 +161,12 @@ std::size_t other_than(std::byte expected, const StateDict& state) {
   return count;
 }
 
-enum class Memory : std::uint8_t { kHosts, kDevices };
+enum class Memory : std::uint8_t {
+  kHosts,
+  kDevices,
+  kLinkedDevices,  ///< devices with a data fabric between them
+  kOneHost         ///< the same, but rank 0 has its tensors in memory of the host
+};
 
 struct LoadCase {
   std::vector<Axis> axes;
@@ -174,14 +184,18 @@ struct Loaded {
   std::vector<std::uint64_t> for_all;  ///< for each rank: bytes_for_all of its report
   std::vector<std::uint64_t> taken;    ///< for each rank: bytes_read of its report
   std::vector<std::string> errors;     ///< for each rank: its error
+  std::uint64_t on_devices = 0;        ///< gathers on devices, over all ranks
   int most = 0;                        ///< how often the most frequently read byte was read
 };
 
-LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
+LoadReport load_job(const Ports& ports, test::DeviceFabric& between, const LoadCase& how,
+                    StateDict& into) {
   BesideDevice device(ports.device);
-  const bool beside = how.memory == Memory::kDevices;
-  const Ports own{ports.store, ports.fabric, beside ? device : ports.device, ports.tasks,
-                  ports.trace};
+  const bool linked = how.memory == Memory::kLinkedDevices || how.memory == Memory::kOneHost;
+  const bool near = how.memory == Memory::kHosts ||
+                    (how.memory == Memory::kOneHost && ports.fabric.rank() == GlobalRank{0});
+  const Ports own{ports.store, ports.fabric, near ? ports.device : device,
+                  ports.tasks, ports.trace,  linked ? &between : nullptr};
   const auto group = own.fabric.communicator(Group::world(own.fabric.world_size()));
   const bool fails = own.fabric.rank().value == how.failing;
   return load(
@@ -205,10 +219,14 @@ Loaded load_under(const LoadCase& how, const std::string& directory) {
       [&](const Ports& ports) {
         JobState job(how.axes, ports.fabric.rank());
         job.held.state.objects[0].value = Value();
+        job.held.state.objects[1].value = Value();
         LoadReport report;
-        const auto error = error_of([&] { report = load_job(ports, how, job.held.state); });
+        test::DeviceFabric between(ports.fabric);
+        const auto error =
+            error_of([&] { report = load_job(ports, between, how, job.held.state); });
         const std::lock_guard lock(mutex);
         const auto rank = static_cast<std::size_t>(ports.fabric.rank().value);
+        loaded.on_devices += between.gathers();
         loaded.for_all[rank] = report.bytes_for_all;
         loaded.taken[rank] = report.bytes_read;
         loaded.errors[rank] = error ? error->what() : "";
@@ -217,6 +235,7 @@ Loaded load_under(const LoadCase& how, const std::string& directory) {
         if (error) return;
         loaded.wrong += testing_job::wrong_elements(job.held.state);
         loaded.wrong += job.held.state.objects[0].value == Value(std::int64_t{7}) ? 0 : 1;
+        loaded.wrong += job.held.state.objects[1].value == Value(big_text()) ? 0 : 1;
         loaded.wrong += job.held.state.common.find("iteration") == nullptr ? 1 : 0;
         EXPECT_GE(report.bound_staging, report.peak_staging);
       },
@@ -247,7 +266,8 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
     for (const auto& loader : kMeshes) {
       for (const std::uint64_t staging : {64U, 4096U, 1U << 20U}) {
         for (const auto checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
-          for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
+          for (const auto memory :
+               {Memory::kHosts, Memory::kDevices, Memory::kLinkedDevices, Memory::kOneHost}) {
             LoadCase how{.axes = loader, .options = once_per_job(), .memory = memory};
             how.options.staging_bytes = staging;
             how.options.checksums = checksums;
@@ -255,6 +275,9 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
             EXPECT_EQ(once.wrong, 0U);
             EXPECT_EQ(std::accumulate(once.errors.begin(), once.errors.end(), std::string()), "");
             EXPECT_EQ(once.most, 1) << "staging " << staging;
+            const bool on_devices = memory == Memory::kLinkedDevices && loader != kMeshes[0] &&
+                                    checksums == LoadChecksums::kIgnored;
+            EXPECT_EQ(once.on_devices > 0, on_devices);
             how.options.reads = Reads::kByEach;
             EXPECT_EQ(once.taken, load_under(how, directory.path()).taken);
           }
@@ -268,7 +291,7 @@ TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
   // One rank saves. Each of the three ranks that load needs every record.
   save_under(kMeshes[0], directory.path());
-  for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
+  for (const auto memory : {Memory::kHosts, Memory::kDevices, Memory::kLinkedDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;
     const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
@@ -285,7 +308,11 @@ TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leave
   for (const auto& loader : kMeshes) {
     for (std::int32_t rank = 0; rank < mesh_of(loader)->size(); ++rank) {
       for (const Read read : {fails, finds_no_memory}) {
-        LoadCase how{.axes = loader, .options = once_per_job(), .failing = rank, .how = read};
+        LoadCase how{.axes = loader,
+                     .options = once_per_job(),
+                     .memory = read == fails ? Memory::kLinkedDevices : Memory::kHosts,
+                     .failing = rank,
+                     .how = read};
         how.options.staging_bytes = 4096;
         const Loaded loaded = load_under(how, directory.path());
         expect_same_error(loaded, {read == fails ? "the disk is gone" : "INTERNAL",

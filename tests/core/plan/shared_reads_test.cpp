@@ -68,6 +68,27 @@ TEST(SharedReads, shares_of_a_round_follow_one_another_and_differ_by_one_byte_at
   }
 }
 
+TEST(SharedReads, large_shares_begin_where_devices_copy_fast) {
+  constexpr std::uint64_t kLarge = std::uint64_t{64} << 10U;
+  for (const std::uint64_t each : {kLarge - 1, kLarge, kLarge + 1, kLarge + 15, kLarge + 16}) {
+    for (std::size_t members = 2; members <= 9; ++members) {
+      for (std::uint64_t more = 0; more < members; ++more) {
+        const std::uint64_t bytes = each * members + more;
+        std::uint64_t end = 0;
+        for (std::size_t n = 0; n < members; ++n) {
+          const ByteRange share = share_of_round(bytes, members, n);
+          EXPECT_EQ(share.offset, end);
+          EXPECT_EQ(share.offset % 16 == 0, each >= kLarge || n == 0 || share.offset % 16 == 0);
+          EXPECT_LE(share.size, share_of_round(bytes, members, 0).size);
+          EXPECT_GT(share.size + 32, bytes / members);
+          end += share.size;
+        }
+        EXPECT_EQ(end, bytes);
+      }
+    }
+  }
+}
+
 /// Generates up to 5 classes of ranks with random needs. If several ranks need a record, exactly
 /// these ranks must exchange it in one round. Each rank's rounds must be in the order of the plan.
 TEST(SharedReads, each_shared_record_is_in_one_round_of_those_who_need_it) {

@@ -453,6 +453,18 @@ cudaError_t cudaHostAlloc(void** made, std::size_t bytes, unsigned /*flags*/) {
 
 cudaError_t cudaFreeHost(void* memory) { return free_memory(Allocations::Kind::kPinned, memory); }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  return call([&](Runtime& one) {
+    const Allocations::Allocation* const found = one.memory.at(address);
+    attributes->type = cudaMemoryTypeUnregistered;
+    if (found != nullptr) {
+      attributes->type =
+          found->kind == Allocations::Kind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+    }
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             cudaMemcpyKind /*kind*/, cudaStream_t stream) {
   bool fills_host = false;

@@ -110,6 +110,33 @@ TEST(LoadPipeline, read_once_takes_the_store_once_and_the_fabric_for_the_rest) {
   EXPECT_LE(took, std::max({read, fabric, bus}) * kTolerance + round);
 }
 
+// Read once and spread from device to device, of all bytes only this rank's share and the ends of
+// the items pass its bus.
+TEST(LoadPipeline, read_once_on_devices_takes_the_bus_for_the_share_alone) {
+  constexpr RatedShape kShape = {32, 128 * kKiB};
+  constexpr std::int32_t kRanks = 4;
+  SimStore store;
+  rated_save(store, kShape);
+  WorldOptions world = {
+      .world_size = kRanks,
+      .rates = {
+          .store_read = {.mb_per_s = 40}, .bus = {.mb_per_s = 10}, .fabric = {.mb_per_s = 80}}};
+  const double read = ns(kShape.bytes(), 40);
+  const double bus = ns(kShape.bytes(), 10);
+  const double fabric = ns(kShape.bytes() * (kRanks - 1) / kRanks, 80);
+  const LoadSettings once = {.staging_bytes = kMiB, .reads = Reads::kOncePerJob};
+  const auto through_hosts = static_cast<double>(rated_load(world, store, kShape, once));
+  EXPECT_GE(through_hosts, bus);
+  world.device_fabric = true;
+  const auto took = static_cast<double>(rated_load(world, store, kShape, once));
+  // A round goes to the devices, and then from device to device.
+  const double rounds = bus / kRanks + fabric;
+  const double ends = ns(kShape.tensors * 4 * kKiB, 10);
+  EXPECT_GE(took, std::max(read, rounds));
+  EXPECT_LE(took, (std::max(read, rounds) + ends) * kTolerance + ns(kMiB, 40));
+  EXPECT_LT(took, through_hosts);
+}
+
 // With four reads on their way, the latency of each passes while the others transfer.
 TEST(LoadPipeline, pays_no_latency_of_a_read_while_others_transfer) {
   constexpr RatedShape kShape = {32, 128 * kKiB};
