@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -114,12 +115,12 @@ class Resharder {
       prepare(ports_.store, target_);
       note_beside(ports_.store, target_.saving(), target_.claim.token, beside_.all_names());
       start_catalog();
-      for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
-      copy_common();
-      copy_beside();
+      from_one_source([&] {
+        for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+        copy_common();
+        copy_beside();
+      });
       judge_checksums();
-      opened_.require_in_place();
-      source_.require_files_in_place();
       if (options_.last_look) options_.last_look();
       commit();
     } catch (const std::exception&) {
@@ -132,6 +133,28 @@ class Resharder {
   }
 
  private:
+  /// Runs `work`, which reads the source. Throws STALE_METADATA if the source was replaced
+  /// meanwhile, also if `work` failed: bytes of two checkpoints look damaged.
+  template <class Work>
+  void from_one_source(const Work& work) const {
+    const auto require_in_place = [this] {
+      opened_.require_in_place();
+      source_.require_files_in_place();
+    };
+    try {
+      work();
+    } catch (const std::exception&) {
+      const std::exception_ptr failure = std::current_exception();
+      try {
+        require_in_place();
+      } catch (const Error& replaced) {
+        if (replaced.code() == Code::kStaleMetadata) throw;
+      }
+      std::rethrow_exception(failure);
+    }
+    require_in_place();
+  }
+
   /// Refuses objects that contain forbidden names, such as os.system. Objects are copied as bytes,
   /// so the copy would contain the same names.
   void refuse_hostile_objects() {

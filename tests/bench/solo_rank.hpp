@@ -22,6 +22,7 @@ namespace reprise::bench {
 class PhaseTimes final : public Trace {
  public:
   void event(const TraceEvent& event) override {
+    if (!event.detail.empty()) return;  // a step of a phase
     const auto now = std::chrono::steady_clock::now();
     const std::scoped_lock lock(mutex_);
     Phase& phase = phases_[std::string(event.phase)];

@@ -90,11 +90,31 @@ std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator
   return known[static_cast<std::size_t>(first - agreed.begin() - 1)];
 }
 
+// Makes this member's part of a link. A member that can't says so to the others, who would wait for
+// it otherwise.
+std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group, Communicator& members) {
+  std::shared_ptr<NcclLink> link;
+  std::optional<Error> failure;
+  try {
+    link = std::make_shared<NcclLink>(
+        NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
+    links_->add(link);
+  } catch (const std::exception& caught) {
+    failure = error_from(caught);
+  }
+  const std::int64_t made = failure ? 0 : 1;
+  const bool all_made = members.all_reduce(Reduce::kMin, {&made, 1}).front() == 1;
+  if (failure) throw Error(*failure);
+  if (!all_made) {
+    throw Error(Code::kPeerFailed, making(group) + ": a member can't make its part of it",
+                {.rank = rank()});
+  }
+  return link;
+}
+
 std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator& members) {
-  auto link = std::make_shared<NcclLink>(
-      NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
+  auto link = own_part(group, members);
   CallDeadline deadline = link->deadline([&] { return making(group); });
-  links_->add(link);
   link->connect(shared_id(members, deadline), deadline);
   return link;
 }

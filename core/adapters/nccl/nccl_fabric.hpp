@@ -67,6 +67,7 @@ class NcclFabric final : public Fabric {
  private:
   Communicator& introduced(const Group& group);
   std::shared_ptr<NcclLink> idle_link(const Group& group, Communicator& members);
+  std::shared_ptr<NcclLink> own_part(const Group& group, Communicator& members);
   std::shared_ptr<NcclLink> new_link(const Group& group, Communicator& members);
   std::shared_ptr<NcclLink> link_of(const Group& group);
 

@@ -1,6 +1,7 @@
 #include "core/adapters/nccl/own_host.hpp"
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,19 @@
 #include "core/base/bytes.hpp"
 
 namespace reprise {
+
+namespace {
+
+// Returns what tells this machine from others, even from one of the same name. NCCL itself compares
+// the same two.
+std::string machine_of(const std::string& node) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return node + " " + boot;
+}
+
+}  // namespace
 
 void present_to_nccl(GlobalRank rank, const NcclPose& pose) {
   if (pose.own_host) {
@@ -19,7 +33,7 @@ void present_to_nccl(GlobalRank rank, const NcclPose& pose) {
 
 void present_device_to_nccl(Fabric& fabric, const std::string& node, int device) {
   const auto world = fabric.communicator(Group::world(fabric.world_size()));
-  const auto nodes = world->all_gather(as_bytes(node));
+  const auto nodes = world->all_gather(as_bytes(machine_of(node)));
   const auto bus_ids = world->all_gather(as_bytes(cuda_identity(node, device).bus_id));
   std::vector<RankDevice> ranks;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {

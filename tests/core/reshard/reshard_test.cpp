@@ -460,17 +460,44 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
   }
 }
 
-TEST_F(Reshard, RefusesWhatWasReplacedWhileItWasRead) {
-  class Replaces final : public Progress {
-   public:
-    explicit Replaces(Store& store) : store_(store) {}
-    void advance(std::string_view, std::uint64_t, std::uint64_t) override {
-      write_durably(store_, "in/.metadata", as_bytes("of another save"));
-    }
+class Replaces final : public Progress {
+ public:
+  explicit Replaces(Store& store) : store_(store) {}
+  void advance(std::string_view, std::uint64_t, std::uint64_t) override {
+    write_durably(store_, "in/.metadata", as_bytes("of another save"));
+  }
 
-   private:
-    Store& store_;
+ private:
+  Store& store_;
+};
+
+/// Flips a bit of the first element of a tensor.
+void flip_in(Store& store, Checkpoint checkpoint, const std::string& key) {
+  const StoredTensor& tensor = *checkpoint.catalog().tensor(key);
+  const StoredChunk& chunk = tensor.chunks.at(0);
+  const auto at = chunk.range.offset + checkpoint.tensor_item(tensor, chunk).data_offset;
+  const std::string path = checkpoint.path_of(chunk.file);
+  Bytes bytes = read_all(store, path, 1U << 30U);
+  bytes[at] ^= std::byte{1};
+  write_durably(store, path, bytes);
+}
+
+TEST_F(Reshard, SaysReplacedAndNotDamagedOfASourceThatIsBoth) {
+  Checkpoint fixture = Checkpoint::open(test::data_store(), "torch_2.15.0/same_content_a");
+  reshard(fixture, {"in"}, {}, {store_, device_, tasks_, trace_, progress_});
+  flip_in(store_, Checkpoint::open(store_, "in"), fixture.catalog().tensors[0].key);
+  const auto code_with = [&](Progress& progress) {
+    Checkpoint source = Checkpoint::open(store_, "in");
+    return contracts::code_of([&] {
+      reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, progress});
+    });
   };
+  EXPECT_EQ(code_with(progress_), Code::kChecksum);
+  Replaces replaces(store_);
+  EXPECT_EQ(code_with(replaces), Code::kStaleMetadata);
+}
+
+TEST_F(Reshard, RefusesWhatWasReplacedWhileItWasRead) {
   Checkpoint fixture = Checkpoint::open(test::data_store(), "torch_2.15.0/same_content_a");
   reshard(fixture, {"in"}, {}, {store_, device_, tasks_, trace_, progress_});
   Checkpoint source = Checkpoint::open(store_, "in");

@@ -133,6 +133,22 @@ TEST_F(NcclFailures, of_groups_in_opposite_order_end_at_the_deadline) {
   }
 }
 
+TEST_F(NcclFailures, of_a_member_to_make_its_part_of_a_group_are_told_at_once) {
+  for (const std::uint64_t ahead : {1, 2, 3, 4}) {
+    const RanksEnd end = run(3, [ahead](ModelRank& rank, Fabric& fabric) {
+      if (rank.rank().value == 1) let_fail(ahead);
+      fabric.communicator(Group::world(3));
+    });
+    EXPECT_LT(end.ns, kDeadlineNs) << ahead;
+    std::size_t peers = 0;
+    for (const auto& error : end.errors) {
+      ASSERT_TRUE(error) << ahead;
+      peers += error->code() == Code::kPeerFailed ? 1 : 0;
+    }
+    EXPECT_EQ(peers, 2U) << ahead;
+  }
+}
+
 TEST_F(NcclFailures, are_told_to_the_members_of_a_group_that_is_made_later) {
   run(2, [](ModelRank& rank, Fabric& fabric) {
     const auto own = fabric.communicator(Group({rank.rank()}));

@@ -25,10 +25,10 @@ LifeEnd exchange_without(GlobalRank lost,
                 Checkpoint checkpoint = Checkpoint::open(ports.store, kRoot);
                 RecordExchange exchange(
                     ports, *group, checkpoint, [&] { return wanted(group->rank().value); },
-                    shared_reads, 100);
+                    shared_reads, 100, AtHand::kOnDevice);
                 begin_phase(ports.trace, phase::kRead);
                 agree_on(*group, [&] {
-                  exchange.run([](std::span<const StoredRecord>) {});
+                  exchange.run([](std::span<const StoredRecord>, AtHand) {});
                   return Bytes{};
                 });
               });
