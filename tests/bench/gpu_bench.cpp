@@ -2,6 +2,7 @@
 // relative to those of the GPU's bus and memory: see docs/gpu.md. Without a GPU, the program says
 // so and measures nothing.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -123,6 +124,34 @@ void snapshot(benchmark::State& state, Shape shape, double aim) {
   for (const char* const phase : {"plan", "stage"}) {
     state.counters[std::string(phase) + "_ms"] = rank.phases().mean_ms(phase);
   }
+}
+
+/// Measures the device port alone: gathers of a batch each into staging, two on their way at a
+/// time.
+void gather(benchmark::State& state, Shape shape) {
+  CudaDevice device("bench", 0);
+  GpuTensors tensors(device, shape, 4);
+  const ByteSpan bytes = tensors.bytes();
+  Bus bus(device, bytes.size());
+  const StagingMemory staging = device.staging(bytes.size());
+  const auto batch = static_cast<std::size_t>(device.batch_bytes());
+  const auto queue = [&](std::size_t at) {
+    const auto size = static_cast<std::int64_t>(std::min(batch, bytes.size() - at));
+    const GatherCopy copy{{bytes.data() + at, {1}}, {staging.get() + at, {1}}, {size}};
+    return device.gather({&copy, 1});
+  };
+  const auto all = [&] {
+    std::optional<DeviceEvent> before;
+    for (std::size_t at = 0; at < bytes.size(); at += batch) {
+      const DeviceEvent queued = queue(at);
+      if (before) device.wait(*before);
+      before = queued;
+    }
+    device.wait(*before);
+  };
+  bench::measure(state,
+                 {.limit = "one copy from the device to pinned memory", .bytes = bytes.size()},
+                 {{}, all}, {{}, [&] { bus.to_host(); }});
 }
 
 double seconds_of(const std::function<void()>& run) {
@@ -269,6 +298,7 @@ void register_rows() {
       warm_load(state, shape, LoadLimit::kPageCache, 0);
     });
   }
+  register_row("gpu_gather/large", [](benchmark::State& state) { gather(state, kLarge); });
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kUInt8}) {
     register_row("gpu_compare/equal/" + std::string(name_of(dtype)),
                  [dtype](benchmark::State& state) { compare(state, dtype); });
