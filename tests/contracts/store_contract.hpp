@@ -311,6 +311,7 @@ TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call)
 TYPED_TEST_P(StoreContract, root_is_neither_removed_nor_renamed) {
   EXPECT_EQ(code_of([&] { this->store_.remove(""); }), Code::kUsage);
   EXPECT_EQ(code_of([&] { this->store_.publish({"", "a"}); }), Code::kUsage);
+  EXPECT_EQ(code_of([&] { this->store_.publish({"a", ""}); }), Code::kUsage);
   EXPECT_EQ(code_of([&] { this->store_.create(""); }), Code::kUsage);
 }
 

@@ -10,18 +10,12 @@
 
 namespace reprise {
 
-namespace {
-
-// Returns what tells this machine from others, even from one of the same name. NCCL itself compares
-// the same two.
-std::string machine_of(const std::string& node) {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
+std::string machine_of(const std::string& node, const std::string& boot_id) {
+  std::ifstream file(boot_id);
   std::string boot;
   std::getline(file, boot);
   return node + " " + boot;
 }
-
-}  // namespace
 
 void present_to_nccl(GlobalRank rank, const NcclPose& pose) {
   if (pose.own_host) {

@@ -41,6 +41,8 @@ TEST(BackendInfo, refuses_other_backends_by_name_and_what_is_no_json_by_place) {
       {R"({"sharded_backend":"torch_dist","sharded_backend_version":2})", Code::kUnsupported,
        "version 2"},
       {R"({"sharded_backend":"torch_dist","common_backend":"zip"})", Code::kUnsupported, "'zip'"},
+      {R"({"sharded_backend":"torch_dist","common_backend":"torch","common_backend_version":2})",
+       Code::kUnsupported, "version 2"},
       {R"({"sharded_backend":7})", Code::kTornFile, "another type"},
       {R"({"sharded_backend":"torch_dist","sharded_backend_version":"1"})", Code::kTornFile,
        "another type"},

@@ -97,6 +97,23 @@ Bytes item_with_pickle(std::string_view pickle) {
   return writer.take();
 }
 
+TEST(BytesItem, of_a_version_that_nobody_has_written_is_not_read) {
+  const auto of_version = [](std::string_view version) {
+    ArchiveWriter writer("archive");
+    writer.add("data.pkl", test::pickle("K\7"));
+    writer.add("version", as_bytes(version));
+    writer.finish();
+    return read_bytes_item(writer.take());
+  };
+  EXPECT_TRUE(of_version("3\n").value.has_value());
+  for (const std::string_view version : {"99\n", "0\n"}) {
+    const BytesItem item = of_version(version);
+    EXPECT_FALSE(item.value.has_value()) << version;
+    EXPECT_NE(item.opaque_because.find("version"), std::string::npos) << item.opaque_because;
+  }
+  EXPECT_THROW(of_version("x\n"), Error);
+}
+
 /// Makes a list of `tensors` tensors with one element each. The tensors use the storages "0" and
 /// "1" in turn. Each storage has `elements` floats.
 Bytes item_of_shared_storages(int tensors, std::uint32_t elements) {

@@ -681,15 +681,16 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
 }
 
 /// Makes a `.metadata` whose storage entries all have the same long key, which names neither a
-/// tensor nor an object.
-Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
+/// tensor nor an object. All are in the file `name`.
+Bytes storage_of_a_stranger(int entries, std::size_t key_bytes,
+                            const std::string& name = "__0_0.distcp") {
   std::string keys;  // enough keys that the reader uses a hash table
   for (int i = 0; i < 100; ++i)
     keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
   std::string storage;
   for (int i = 0; i < entries; ++i) {
     const std::string key = i == 0 ? text(std::string(key_bytes, 'k')) + "q\1" : "h\1";
-    const std::string path = i == 0 ? text("__0_0.distcp") + "q\2" : "h\2";
+    const std::string path = i == 0 ? text(name) + "q\2" : "h\2";
     storage +=
         object("MetadataIndex", text("fqn") + key + text("offset") + "N" + text("index") + "N") +
         global("torch.distributed.checkpoint.filesystem", "_StorageInfo") + ")\x81}(" +
@@ -706,6 +707,13 @@ TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_i
   const double cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_FALSE(metadata.notes.empty());
   EXPECT_LT(cpu_seconds, 2.5);  // hashing the key for each entry would take at least 7
+}
+
+TEST(MetadataHostile, a_file_name_that_no_file_system_takes_is_refused_by_its_length) {
+  EXPECT_NO_THROW(read(storage_of_a_stranger(2, 8, std::string(4096, 'p'))));
+  const Error error = error_of([] { read(storage_of_a_stranger(2, 8, std::string(4097, 'p'))); });
+  EXPECT_EQ(error.code(), Code::kUnsupported);
+  EXPECT_NE(error.message().find("relative_path of 4097 bytes"), std::string::npos) << error.what();
 }
 
 TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {

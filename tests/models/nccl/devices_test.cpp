@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_info.hpp"
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/own_host.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/models/nccl/ranks.hpp"
 
 namespace reprise::models {
@@ -33,6 +35,19 @@ const Machine kMachines[] = {
     {"one device under two numbers", {"n0", "n0"}, {{0, 1}, {1, 0}}, {0, 1}},
     {"shared on one node of two", {"n0", "n0", "n1"}, {{0}, {0}, {2}}, {0, 0, 0}},
 };
+
+TEST(NcclDevices, of_two_machines_of_one_name_are_told_apart_by_when_these_were_started) {
+  const contracts::TemporaryDirectory directory;
+  const auto booted = [&](const std::string& id) {
+    const std::string file = directory.path() + "/boot_id";
+    std::ofstream(file) << id << "\n";
+    return machine_of("node", file);
+  };
+  EXPECT_EQ(booted("4f0c"), booted("4f0c"));
+  EXPECT_NE(booted("4f0c"), booted("b7d1"));
+  EXPECT_NE(machine_of("node"), machine_of("other"));
+  EXPECT_EQ(machine_of("node", directory.path() + "/none"), "node ");
+}
 
 TEST(NcclDevices, are_told_apart_by_what_they_are) {
   for (const auto& machine : kMachines) {
