@@ -79,8 +79,11 @@ stage_night_matrix() {
 stage_night_explore() {
   each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
+# A run that is resumed after tests were added runs the survivors alone.
 stage_night_machine() {
-  verb_teeth --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
+  local again=()
+  ((!night_resumed)) || [[ ! -f "$night_report/teeth.json" ]] || again=(--again "$night_report/teeth.json")
+  verb_teeth "${again[@]}" --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
 }
 # Ends the running step; the steps after it are not run.
 stop_night() {
@@ -111,23 +114,31 @@ night_verdict() {
   esac
 }
 
-# passed_before NAME: prints how many seconds the step took in the run that is resumed; fails if it
-# did not pass there.
+# passed_before NAME: prints how many seconds the step took in the run that is resumed, and at which
+# commit; fails if it did not pass there. A step that runs nothing but the program counts also if only
+# what is no part of the program has changed since, such as a test.
 passed_before() {
   local commit="" seconds=""
   ((night_resumed)) && [[ "$1" != build ]] || return 1
   read -r commit seconds 2>/dev/null <"$night_report/passed/$1"
-  [[ -n "$seconds" && "$commit" == "$night_commit" ]] && say "$seconds"
+  [[ -n "$seconds" ]] || return 1
+  if [[ "$commit" != "$night_commit" ]]; then
+    [[ "$1" != machine ]] || return 1
+    tree_git diff --quiet "$commit" "$night_commit" -- . \
+      ':(exclude)tests' ':(exclude)tools' ':(exclude)docs' ':(exclude)*.md' 2>/dev/null || return 1
+  fi
+  say "$seconds $commit"
 }
 
 # run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table, and the step's seconds to
 # night_taken; returns the exit code.
 run_night_step() {
-  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken began_it=0
+  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken began_it=0 commit=$night_commit
   ((limit <= left)) || limit=$left
   rm -f "$night_report/log/so-far"
   if earlier="$(passed_before "$name")"; then
-    rc=0 verdict="ok, in an earlier part of this run"
+    rc=0 verdict="ok, in an earlier part of this run" commit="${earlier#* }" earlier="${earlier% *}"
+    [[ "$commit" == "$night_commit" ]] || verdict+=", at ${commit:0:12} with the same program"
   elif ((night_stopped || night_broken)); then
     verdict="not run: $( ((night_stopped)) && say interrupted || say "there is no program")"
     rc=$not_run
@@ -149,7 +160,7 @@ run_night_step() {
     ((rc == not_run)) || verdict="FAILED, then interrupted"
   fi
   taken="${earlier:-$((SECONDS - began))}"
-  ((rc != 0)) || say "$night_commit $taken" >"$night_report/passed/$name"
+  ((rc != 0)) || say "$commit $taken" >"$night_report/passed/$name"
   ((night_taken += taken))
   night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" "$taken" "$((limit > 0 ? limit : 0))" \
     "$verdict")"$'\n'
@@ -247,7 +258,7 @@ verb_nightly() {
     ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"
     night_commit+="+changes"
   fi
-  export night_report night_slow
+  export night_report night_slow night_resumed
   verb_setup && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then
