@@ -115,18 +115,16 @@ night_verdict() {
 }
 
 # passed_before NAME: prints how many seconds the step took in the run that is resumed, and at which
-# commit; fails if it did not pass there. A step that runs nothing but the program counts also if only
-# what is no part of the program has changed since, such as a test.
+# commit; fails if it did not pass there. A step counts also if only what it does not run has changed
+# since: most run nothing but the program, and the machine-made mutants run the tests, too.
 passed_before() {
-  local commit="" seconds=""
+  local commit="" seconds="" others=(':(exclude)tools' ':(exclude)docs' ':(exclude)*.md')
   ((night_resumed)) && [[ "$1" != build ]] || return 1
   read -r commit seconds 2>/dev/null <"$night_report/passed/$1"
   [[ -n "$seconds" ]] || return 1
-  if [[ "$commit" != "$night_commit" ]]; then
-    [[ "$1" != machine ]] || return 1
-    tree_git diff --quiet "$commit" "$night_commit" -- . \
-      ':(exclude)tests' ':(exclude)tools' ':(exclude)docs' ':(exclude)*.md' 2>/dev/null || return 1
-  fi
+  [[ "$1" == machine ]] || others+=(':(exclude)tests')
+  [[ "$commit" == "$night_commit" ]] ||
+    tree_git diff --quiet "$commit" "$night_commit" -- . "${others[@]}" 2>/dev/null || return 1
   say "$seconds $commit"
 }
 
@@ -139,6 +137,8 @@ run_night_step() {
   if earlier="$(passed_before "$name")"; then
     rc=0 verdict="ok, in an earlier part of this run" commit="${earlier#* }" earlier="${earlier% *}"
     [[ "$commit" == "$night_commit" ]] || verdict+=", at ${commit:0:12} with the same program"
+    # The reports are of the program that made them.
+    [[ "$name" == machine || "$commit" == "$night_commit" ]] || night_of=(--commit "$commit")
   elif ((night_stopped || night_broken)); then
     verdict="not run: $( ((night_stopped)) && say interrupted || say "there is no program")"
     rc=$not_run
@@ -171,7 +171,7 @@ run_night_step() {
 night_gate() {
   [[ -x "$night_program" ]] || { say "not run: there is no program to judge with"; return "$not_run"; }
   step "judging $night_report"
-  "$night_program" gate "${night_lanes[@]}" --policy "$1" | tee "$night_report/gate.txt"
+  "$night_program" gate "${night_lanes[@]}" "${night_of[@]}" --policy "$1" | tee "$night_report/gate.txt"
 }
 
 # run_night SECONDS STEP...: runs one step after another; sets night_rc and night_table.
@@ -191,7 +191,7 @@ run_night() {
 night_publish() {
   local kind="$1" folder=reports/release
   mkdir -p "$folder"
-  "$night_program" gate "${night_lanes[@]}" --write-baseline "$folder/$kind.json" >/dev/null || return 1
+  "$night_program" gate "${night_lanes[@]}" "${night_of[@]}" --write-baseline "$folder/$kind.json" >/dev/null || return 1
   {
     say "# What the $kind run of a release showed"
     printf '\n`./dev nightly%s --publish` wrote this page, and `%s.json` as its baseline.\n\n' \
@@ -253,6 +253,7 @@ verb_nightly() {
   ((${#names[@]} > 0)) || steps=("${all[@]}")
   ((!publish || ${#names[@]} == 0)) || night_usage "--publish needs every step: leave out $(say "${names[@]}")"
   night_commit="$(tree_git rev-parse HEAD)" || return 1
+  night_of=()
   if [[ -n "$(tree_git status --porcelain)" ]]; then
     # Nobody can make the same again.
     ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"
