@@ -79,8 +79,11 @@ stage_night_matrix() {
 stage_night_explore() {
   each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
+# A run that is resumed after tests were added runs the survivors alone.
 stage_night_machine() {
-  verb_teeth --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
+  local again=()
+  ((!night_resumed)) || [[ ! -f "$night_report/teeth.json" ]] || again=(--again "$night_report/teeth.json")
+  verb_teeth "${again[@]}" --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
 }
 # Ends the running step; the steps after it are not run.
 stop_night() {
@@ -111,23 +114,31 @@ night_verdict() {
   esac
 }
 
-# passed_before NAME: prints how many seconds the step took in the run that is resumed; fails if it
-# did not pass there.
+# passed_before NAME: prints how many seconds the step took in the run that is resumed, and at which
+# commit; fails if it did not pass there. A step counts also if only what it does not run has changed
+# since: most run nothing but the program, and the machine-made mutants run the tests, too.
 passed_before() {
-  local commit="" seconds=""
+  local commit="" seconds="" others=(':(exclude)tools' ':(exclude)docs' ':(exclude)*.md')
   ((night_resumed)) && [[ "$1" != build ]] || return 1
   read -r commit seconds 2>/dev/null <"$night_report/passed/$1"
-  [[ -n "$seconds" && "$commit" == "$night_commit" ]] && say "$seconds"
+  [[ -n "$seconds" ]] || return 1
+  [[ "$1" == machine ]] || others+=(':(exclude)tests')
+  [[ "$commit" == "$night_commit" ]] ||
+    tree_git diff --quiet "$commit" "$night_commit" -- . "${others[@]}" 2>/dev/null || return 1
+  say "$seconds $commit"
 }
 
 # run_night_step NAME LIMIT LEFT WHAT: adds a line to the closing table, and the step's seconds to
 # night_taken; returns the exit code.
 run_night_step() {
-  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken began_it=0
+  local name="$1" limit="$2" left="$3" what="$4" began=$SECONDS rc verdict earlier taken began_it=0 commit=$night_commit
   ((limit <= left)) || limit=$left
   rm -f "$night_report/log/so-far"
   if earlier="$(passed_before "$name")"; then
-    rc=0 verdict="ok, in an earlier part of this run"
+    rc=0 verdict="ok, in an earlier part of this run" commit="${earlier#* }" earlier="${earlier% *}"
+    [[ "$commit" == "$night_commit" ]] || verdict+=", at ${commit:0:12} with the same program"
+    # The reports are of the program that made them.
+    [[ "$name" == machine || "$commit" == "$night_commit" ]] || night_of=(--commit "$commit")
   elif ((night_stopped || night_broken)); then
     verdict="not run: $( ((night_stopped)) && say interrupted || say "there is no program")"
     rc=$not_run
@@ -149,7 +160,7 @@ run_night_step() {
     ((rc == not_run)) || verdict="FAILED, then interrupted"
   fi
   taken="${earlier:-$((SECONDS - began))}"
-  ((rc != 0)) || say "$night_commit $taken" >"$night_report/passed/$name"
+  ((rc != 0)) || say "$commit $taken" >"$night_report/passed/$name"
   ((night_taken += taken))
   night_table+="$(printf '%-13s %6d s of %5d s  %s' "$name" "$taken" "$((limit > 0 ? limit : 0))" \
     "$verdict")"$'\n'
@@ -160,7 +171,7 @@ run_night_step() {
 night_gate() {
   [[ -x "$night_program" ]] || { say "not run: there is no program to judge with"; return "$not_run"; }
   step "judging $night_report"
-  "$night_program" gate "${night_lanes[@]}" --policy "$1" | tee "$night_report/gate.txt"
+  "$night_program" gate "${night_lanes[@]}" "${night_of[@]}" --policy "$1" | tee "$night_report/gate.txt"
 }
 
 # run_night SECONDS STEP...: runs one step after another; sets night_rc and night_table.
@@ -180,7 +191,7 @@ run_night() {
 night_publish() {
   local kind="$1" folder=reports/release
   mkdir -p "$folder"
-  "$night_program" gate "${night_lanes[@]}" --write-baseline "$folder/$kind.json" >/dev/null || return 1
+  "$night_program" gate "${night_lanes[@]}" "${night_of[@]}" --write-baseline "$folder/$kind.json" >/dev/null || return 1
   {
     say "# What the $kind run of a release showed"
     printf '\n`./dev nightly%s --publish` wrote this page, and `%s.json` as its baseline.\n\n' \
@@ -242,12 +253,13 @@ verb_nightly() {
   ((${#names[@]} > 0)) || steps=("${all[@]}")
   ((!publish || ${#names[@]} == 0)) || night_usage "--publish needs every step: leave out $(say "${names[@]}")"
   night_commit="$(tree_git rev-parse HEAD)" || return 1
+  night_of=()
   if [[ -n "$(tree_git status --porcelain)" ]]; then
     # Nobody can make the same again.
     ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"
     night_commit+="+changes"
   fi
-  export night_report night_slow
+  export night_report night_slow night_resumed
   verb_setup && mkdir -p "$night_report"/{log,passed} build/log || return 1
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then

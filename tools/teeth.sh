@@ -19,8 +19,10 @@ verb_teeth() {
   python3 tests/teeth/instrument.py . "$tree" || return 1
   step_timed "configuring the copy" build/log/configure-teeth.log \
     env -C "$tree" cmake --preset release || return 1
+  # shellcheck disable=SC2046
   step_timed "building the copy" build/log/build-teeth.log \
-    env -C "$tree" CCACHE_BASEDIR="$PWD/$tree" nice cmake --build build/release -j "$jobs" || return 1
+    env -C "$tree" CCACHE_BASEDIR="$PWD/$tree" nice cmake --build build/release -j "$jobs" \
+    --target $(python3 tests/teeth/teeth.py "$tree" --targets) || return 1
   step "running mutants"
   python3 tests/teeth/teeth.py "$tree" --jobs "$jobs" --out build/teeth/teeth.json "$@"
 }

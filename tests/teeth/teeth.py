@@ -8,13 +8,15 @@ switches it evaluated. A mutant then runs against those tests alone, the fastest
 them fails: then it is killed. In a first round each mutant meets tests of FIRST_ROUND seconds. The
 second round goes on with those that are still alive. So a run that --seconds ends early has tried
 more of them, and says how many are not decided. A mutant that no test evaluated is counted by
-itself. With --again, the survivors that an earlier run wrote to FILE run instead of a sample. With
---list, the mutants that would run are printed instead.
+itself. With --again, the survivors that an earlier run wrote to FILE run instead of a sample; if core/
+has not changed, what that run killed counts as killed. With --list, the mutants that would run are
+printed instead.
 """
 import argparse
 import collections
 import concurrent.futures
 import glob
+import hashlib
 import hashlib
 import json
 import os
@@ -238,9 +240,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--least", type=float, default=0, help="percent that must be killed")
     parser.add_argument("--out")
-    parser.add_argument("--again", help="runs the survivors of this file")
+    parser.add_argument("--again", help="runs the survivors of this file; its killed ones count as before")
+    parser.add_argument("--targets", action="store_true", help="prints what to build, and runs nothing")
     parser.add_argument("--list", action="store_true", help="prints the mutants and runs none")
     arguments = parser.parse_args()
+    if arguments.targets:
+        with open(os.path.join(arguments.tree, "build/release/tests.txt")) as tests:
+            print("reprise", *(name for name in tests.read().split() if name.startswith(BINARIES)))
+        return 0
     sites = read_sites(arguments.tree)
     reasons = read_equivalent(os.path.join(os.path.dirname(__file__), "equivalent.tsv"), sites)
     runner = Runner(arguments.tree, arguments.jobs)
@@ -265,39 +272,61 @@ def main():
     return code or (3 if runner.left_out or len(ended) < len(chosen) else 0)
 
 
+def before(arguments):
+    """Returns the run that --again names, if its mutants are those of this tree; otherwise None."""
+    if not arguments.again:
+        return None
+    with open(arguments.again) as text:
+        earlier = json.load(text)
+    if earlier.get("sites") == hash_of_sites(arguments.tree):
+        return earlier
+    print("core/ has changed since that run: its killed mutants do not count")
+    return None
+
+
+def hash_of_sites(tree):
+    with open(os.path.join(tree, "sites.tsv"), "rb") as sites:
+        return hashlib.sha256(sites.read()).hexdigest()
+
+
 def report(arguments, sites, reasons, evaluated, ended, left_out):
     """Prints the rates, writes --out, and returns the exit code."""
     counts = collections.Counter(how.ended for how in ended.values())
-    survivors = sorted(mutant for mutant, how in ended.items() if how.ended in ALIVE)
-    equivalent = [mutant for mutant in survivors if change_of(sites[mutant]) in reasons]
-    killed = len(ended) - len(survivors)
-    rest = len(ended) - len(equivalent)
-    for mutant in survivors:
+    alive = sorted(mutant for mutant, how in ended.items() if how.ended in ALIVE)
+    equivalent = [mutant for mutant in alive if change_of(sites[mutant]) in reasons]
+    for mutant in alive:
         reason = reasons.get(change_of(sites[mutant]))
         print(f"{'equivalent' if reason else ended[mutant].ended}: {text_of(sites[mutant])}" +
               (f" ({reason})" if reason else ""))
-    raw = 100 * killed / max(len(ended), 1)
-    share = 100 * killed / max(rest, 1)
-    print(f"{len(ended)} mutants ran: {killed} killed "
+    print(f"{len(ended)} mutants ran: {len(ended) - len(alive)} killed "
           f"({', '.join(f'{n} {how}' for how, n in sorted(counts.items()) if how not in ALIVE)}), "
-          f"{len(survivors)} survived, {len(equivalent)} of these are equivalent, "
+          f"{len(alive)} survived, {len(equivalent)} of these are equivalent, "
           f"{counts['undecided']} met only the first of their tests")
+    survivors = [text_of(sites[m]) for m in alive if m not in equivalent]
+    known, ran = len(equivalent), len(ended)
+    if earlier := before(arguments):
+        tried = {text_of(sites[mutant]) for mutant in ended}
+        survivors += [text for text in earlier["survivors"] if text not in tried]
+        known, ran = known + earlier["equivalent"], earlier["ran"]
+        print(f"with the earlier run: {ran} mutants ran, {ran - known - len(survivors)} killed, "
+              f"{len(survivors)} survived, {known} are equivalent")
+    killed = ran - known - len(survivors)
+    raw = 100 * killed / max(ran, 1)
+    share = 100 * killed / max(ran - known, 1)
     print(f"raw rate {raw:.1f} %, without the equivalent {share:.1f} %")
     if arguments.out:
         with open(arguments.out, "w") as out:
-            json.dump({"seed": arguments.seed, "mutants": len(sites), "evaluated": len(evaluated),
-                       "ran": len(ended), "left_out": left_out, "killed": killed, "survived": len(survivors),
-                       "undecided": counts["undecided"],
-                       "equivalent": len(equivalent), "raw_percent": round(raw, 1),
-                       "percent": round(share, 1),
-                       "survivors": [text_of(sites[m]) for m in survivors if m not in equivalent]},
-                      out, indent=1)
+            json.dump({"seed": arguments.seed, "mutants": len(sites), "sites": hash_of_sites(arguments.tree),
+                       "evaluated": len(evaluated), "ran": ran, "left_out": left_out, "killed": killed,
+                       "survived": known + len(survivors), "undecided": counts["undecided"],
+                       "equivalent": known, "raw_percent": round(raw, 1), "percent": round(share, 1),
+                       "survivors": survivors}, out, indent=1)
     if not ended:
         return 3
     if share >= arguments.least:
         return 0
     # More tests might kill those that are undecided.
-    return 3 if 100 * (killed + counts["undecided"]) / max(rest, 1) >= arguments.least else 1
+    return 3 if 100 * (killed + counts["undecided"]) / max(ran - known, 1) >= arguments.least else 1
 
 
 if __name__ == "__main__":
