@@ -52,7 +52,8 @@ bundle_fill() {
     cp -L "$path" "$dir/lib/$name" || return 1
   done < <(bundle_libraries "$dir"/bin/* "$dir"/mpi/plugins/*)
   bundle_libraries "$dir"/bin/* "$dir"/mpi/plugins/* >/dev/null || return 1  # its status was lost
-  find scenarios -name '*.yaml' -exec cp --parents -t "$dir" {} +
+  # Those of trainers run other programs, which a bundle does not have.
+  find scenarios -path scenarios/trainers -prune -o -name '*.yaml' -exec cp --parents -t "$dir" {} +
   cp tests/bundle/run tests/bundle/gpu-check tests/bundle/torch_gpu.py tests/bundle/torch_trainer.py tests/bundle/README.md "$dir/"
   say "commit $(tree_git describe --always --dirty --abbrev=40 2>/dev/null)" >"$dir/commit.txt"
 }
@@ -66,7 +67,8 @@ bundle_strangers() {
 }
 
 # bundle_moved SCRATCH: runs a scenario on two processes with the bundle in another place, with an
-# empty environment and without this machine's MPI; nothing that is installed here may be loaded.
+# empty environment and without this machine's MPI; nothing that is installed here may be loaded. All
+# scenarios must be without mistakes there.
 bundle_moved() {
   local scratch="$1" moved="$1/moved" alone
   alone=(env -i PATH="$scratch/tools" LANG=C CUDA_VISIBLE_DEVICES= timeout -k 5 120)
@@ -77,6 +79,7 @@ bundle_moved() {
     cd / || exit 1
     "${alone[@]}" "$moved/run" env LD_DEBUG=libs LD_DEBUG_OUTPUT="$scratch/loaded/of" \
       reprise run "$moved/scenarios/placements/ep2.yaml" --lane mpi --quiet &&
+      "${alone[@]}" "$moved/run" reprise run "$moved/scenarios" --tag gpu-shared --list &&
       "${alone[@]}" "$moved/gpu-check" "$scratch/out"
   ) || return 1
   if (($(grep -l 'initialize program: .*reprise' "$scratch"/loaded/of.* | wc -l) < 3)); then
