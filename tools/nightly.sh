@@ -114,6 +114,18 @@ night_verdict() {
   esac
 }
 
+# True if all steps that add to reports have passed at one commit. A report is of one commit, so a step
+# that runs at another can't add to it.
+night_reports_are_whole() {
+  local line name commits=""
+  for line in "${night_all[@]}"; do
+    name="${line%% *}"
+    [[ "$name" == build || "$name" == machine ]] && continue
+    commits+="$(cut -d ' ' -f 1 "$night_report/passed/$name" 2>/dev/null || say none)"$'\n'
+  done
+  (($(sort -u <<<"${commits%$'\n'}" | wc -l) == 1)) && [[ "$commits" != none* ]]
+}
+
 # passed_before NAME: prints how many seconds the step took in the run that is resumed, and at which
 # commit; fails if it did not pass there. A step counts also if only what it does not run has changed
 # since: most run nothing but the program, and the machine-made mutants run the tests, too.
@@ -122,7 +134,10 @@ passed_before() {
   ((night_resumed)) && [[ "$1" != build ]] || return 1
   read -r commit seconds 2>/dev/null <"$night_report/passed/$1"
   [[ -n "$seconds" ]] || return 1
-  [[ "$1" == machine ]] || others+=(':(exclude)tests')
+  if [[ "$1" != machine && "$commit" != "$night_commit" ]]; then
+    others+=(':(exclude)tests')
+    night_reports_are_whole || return 1
+  fi
   [[ "$commit" == "$night_commit" ]] ||
     tree_git diff --quiet "$commit" "$night_commit" -- . "${others[@]}" 2>/dev/null || return 1
   say "$seconds $commit"
@@ -253,7 +268,7 @@ verb_nightly() {
   ((${#names[@]} > 0)) || steps=("${all[@]}")
   ((!publish || ${#names[@]} == 0)) || night_usage "--publish needs every step: leave out $(say "${names[@]}")"
   night_commit="$(tree_git rev-parse HEAD)" || return 1
-  night_of=()
+  night_of=() night_all=("${all[@]}")
   if [[ -n "$(tree_git status --porcelain)" ]]; then
     # Nobody can make the same again.
     ((!night_resumed && !publish)) || night_usage "the tree has changes: commit them before --resume or --publish"

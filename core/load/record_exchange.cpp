@@ -17,8 +17,23 @@ constexpr std::byte kYes{1};
 /// records: more than a tensor's item usually has around its elements.
 constexpr std::uint64_t kEndBytes = 2048;
 
+/// Number of bytes that are fetched from the device at a time if more than the ends are needed.
+constexpr std::uint64_t kFetchedAtOnce = std::uint64_t{256} << 10U;
+
 std::uint64_t end_bytes(const StoredRecord& record) {
   return std::min(record.range.size, 2 * kEndBytes);
+}
+
+/// Returns the host memory that a round takes whose bytes are on the device: the ends of its
+/// records, and what is fetched at a time.
+std::uint64_t beside_device(const SharedRound& round) {
+  std::uint64_t ends = 0;
+  std::uint64_t fetched = 0;
+  for (const auto& record : round.records) {
+    ends += end_bytes(record);
+    fetched = std::max(fetched, std::min(record.range.size, kFetchedAtOnce));
+  }
+  return ends + fetched;
 }
 
 /// A copy of contiguous bytes from the device.
@@ -148,8 +163,7 @@ std::uint64_t RecordExchange::bound() const {
     const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
     most = std::max(most, round_and_share + share);
     round_and_share = share + round.bytes;
-    if (!on_device_) continue;
-    for (const auto& record : round.records) round_and_share += end_bytes(record);
+    if (on_device_) round_and_share += beside_device(round);
   }
   return std::max(most, round_and_share);
 }
@@ -169,7 +183,12 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>,
     Contribution mine{.bytes = {}, .error = failed_};
     if (!failed_) mine = share_of(rounds[i], std::move(next));
     next.reset();
-    if (!mine.error && i + 1 < rounds.size()) next = start_share(rounds[i + 1]);
+    if (!mine.error && i + 1 < rounds.size()) {
+      mine.error = contribution_of([&] {
+                     next = start_share(rounds[i + 1]);
+                     return Bytes{};
+                   }).error;
+    }
     ahead_ = next ? next->bytes.capacity() : 0;
     if (!take(rounds[i], std::move(mine))) break;
     if (failed_) continue;
@@ -247,7 +266,8 @@ void RecordExchange::fetch_ends(const SharedRound& round) {
     ends_.push_back({bytes, std::min(record.range.size, kEndBytes), end_bytes(record)});
     bytes += end_bytes(record);
   }
-  fetched_ = device_.staging(bytes);
+  fetched_ = device_.staging(beside_device(round));
+  passing_ = {fetched_.get() + bytes, beside_device(round) - bytes};
   std::vector<GatherCopy> copies;
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const Ends& ends = ends_[i];
@@ -258,7 +278,7 @@ void RecordExchange::fetch_ends(const SharedRound& round) {
                                 fetched_.get() + ends.place + ends.first, last));
   }
   fetch(copies);
-  peak_ = std::max(peak_, ahead_ + bytes);
+  peak_ = std::max(peak_, ahead_ + beside_device(round));
 }
 
 /// Makes the copies to staging memory. If waiting for them fails, waits once more, because that
@@ -365,11 +385,16 @@ void RecordExchange::read_from_device(const Place& place, MutableByteSpan out) c
     std::copy_n(fetched_.get() + ends.place + ends.first + (wanted.offset - last), wanted.size,
                 out.begin());
   } else {
-    const StagingMemory passing = device_.staging(wanted.size);
-    const GatherCopy copy = bytes_copy(device_bytes_ + begins_[place.record] + wanted.offset,
-                                       passing.get(), wanted.size);
-    fetch({&copy, 1});
-    std::copy_n(passing.get(), wanted.size, out.begin());
+    const std::scoped_lock lock(fetching_);
+    const std::byte* from = device_bytes_ + begins_[place.record] + wanted.offset;
+    for (MutableByteSpan rest = out; !rest.empty();) {
+      const std::size_t count = std::min(rest.size(), passing_.size());
+      const GatherCopy copy = bytes_copy(from, passing_.data(), count);
+      fetch({&copy, 1});
+      std::copy_n(passing_.data(), count, rest.begin());
+      rest = rest.subspan(count);
+      from += count;
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -113,6 +114,8 @@ class RecordExchange final : public BytesAtHand {
   const std::byte* device_bytes_ = nullptr;
   std::vector<Ends> ends_;
   StagingMemory fetched_;
+  mutable std::mutex fetching_;
+  MutableByteSpan passing_;  ///< the rest of fetched_, used by one thread at a time (fetching_)
   std::uint64_t ahead_ = 0;  ///< bytes of the share that is read for the next round
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;

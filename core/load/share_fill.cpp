@@ -1,6 +1,9 @@
 #include "core/load/share_fill.hpp"
 
+#include <exception>
 #include <utility>
+
+#include "core/agree/agreement.hpp"
 
 namespace reprise {
 namespace {
@@ -41,13 +44,22 @@ std::vector<StoredRecord> ShareFill::records() {
 }
 
 void ShareFill::read(std::span<const StoredRecord> records, AtHand at_hand) {
-  for (const auto& record : records) {
-    const Needs& needs = needs_.at(record);
-    for (const std::size_t i : needs.tensors) read_tensor(i);
-    for (const std::size_t i : needs.objects) read_object(i);
+  try {
+    for (const auto& record : records) {
+      const Needs& needs = needs_.at(record);
+      for (const std::size_t i : needs.tensors) read_tensor(i);
+      for (const std::size_t i : needs.objects) read_object(i);
+    }
+    if (at_hand == AtHand::kOnDevice) return reader_.settle();
+    reader_.catch_up();
+  } catch (const std::exception&) {
+    // Reads that are on their way still use what is at hand.
+    static_cast<void>(contribution_of([this] {
+      reader_.settle();
+      return Bytes{};
+    }));
+    throw;
   }
-  if (at_hand == AtHand::kOnDevice) return reader_.settle();
-  reader_.catch_up();
 }
 
 void ShareFill::read_tensors() {

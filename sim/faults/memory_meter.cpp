@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "core/geometry/dtype.hpp"
@@ -66,13 +67,19 @@ class Tally {
 
   void gathered(AddressRange host) {
     const std::scoped_lock lock(mutex_);
+    if (operation_ == Operation::kLoad) keep(host);
     if (operation_ != Operation::kSave) return;
     snapshot_.add(host);
     keep(host);
   }
+  /// From now on, copies from this memory of a device are none from host memory.
+  void received_on_device(AddressRange device) {
+    const std::scoped_lock lock(mutex_);
+    on_device_.add(device);
+  }
   void scattered(AddressRange host) {
     const std::scoped_lock lock(mutex_);
-    if (operation_ != Operation::kLoad) return;
+    if (operation_ != Operation::kLoad || on_device_.meets(host)) return;
     keep(host.begin >= last_read_.begin && host.end <= last_read_.end ? last_read_ : host);
   }
   void wrote(AddressRange bytes) {
@@ -154,6 +161,7 @@ class Tally {
   AddressSet beside_;  ///< memory of saved or filled leaves outside own_
   AddressSet snapshot_;
   AddressSet held_;
+  AddressSet on_device_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end
   AddressRange last_read_;
   bool exchanges_ = false;  ///< true while a load reads tensors
@@ -264,7 +272,12 @@ class MeteredCommunicator final : public Communicator {
   }
   const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
                                         ByteSpan mine) override {
-    return inner_->all_gather_on_device(sizes, mine);
+    const std::byte* const there = inner_->all_gather_on_device(sizes, mine);
+    if (there == nullptr) return nullptr;
+    const auto bytes = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    tally_.received_on_device(range_of({there, bytes}));
+    tally_.carried({.in = mine.size(), .out = 0});
+    return there;
   }
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
     Bytes got = inner_->broadcast(root, bytes);

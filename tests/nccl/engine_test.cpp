@@ -137,23 +137,35 @@ class CountedFabric final : public Fabric {
   Fabric& inner_;
 };
 
-/// Only checksums, which the CPU computes, make other ranks' shares pass through the hosts. Rounds
-/// are large and small.
+/// Returns where gathers must have ended.
+struct Ends {
+  bool on_devices = false;
+  bool on_hosts = false;
+};
+Ends ends_of(std::int32_t ranks, LoadChecksums checksums, std::uint64_t piece_bytes) {
+  if (ranks == 1) return {};
+  if (checksums == LoadChecksums::kVerified) return {.on_devices = false, .on_hosts = true};
+  return {.on_devices = true, .on_hosts = piece_bytes < kAllBytes};
+}
+
+/// Other ranks' shares pass through the hosts if the CPU computes checksums, or if the round is
+/// larger than the fabric's memory on the device. Rounds are large and small.
 TEST(NcclEngine, what_all_ranks_need_is_read_once_and_goes_from_gpu_to_gpu) {
   on_ranks([](NcclRank& rank) {
     const auto bootstrap = rank.bootstrap(60 * kSecond);
     const Group world = Group::world(bootstrap->world_size());
     const auto outside = bootstrap->communicator(world);
     const SharedDirectory directory(*outside);
-    NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = 60 * kSecond}, rank.device());
     PosixStore store(directory.path());
-    HostDevice host("node", fabric.rank().value);
+    HostDevice host("node", bootstrap->rank().value);
     ThreadTasks tasks(2);
     NoTrace trace;
     const auto mesh = mesh_of({{"tp", world.size()}});
-    const RankState held(kSpecs, mesh, fabric.rank());
+    const RankState held(kSpecs, mesh, bootstrap->rank());
     save_filled({store, *bootstrap, host, tasks, trace}, outside, held);
-    {
+    for (const std::uint64_t piece : {std::uint64_t{1} << 20U, std::uint64_t{1} << 16U}) {
+      NcclFabric fabric(*bootstrap, rank.clock(),
+                        {.deadline_ns = 60 * kSecond, .piece_bytes = piece}, rank.device());
       CudaDevice gpu("node", rank.device());
       CountedFabric counted(fabric);
       const Ports ports{store, *bootstrap, gpu, tasks, trace, &counted};
@@ -168,16 +180,20 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_goes_from_gpu_to_gpu) {
           const LoadReport report = load(ports, *outside, loaded.state(), once);
           loaded.read_into(held.state);
           EXPECT_EQ(testing_job::wrong_elements(held.state), 0U);
-          const std::uint64_t gathers = std::exchange(counted.on_devices, 0);
-          EXPECT_EQ(gathers > 0, world.size() > 1 && checksums == LoadChecksums::kIgnored);
-          EXPECT_EQ(std::exchange(counted.on_hosts, 0) > 0,
-                    world.size() > 1 && checksums == LoadChecksums::kVerified);
-          const auto size = static_cast<std::uint64_t>(world.size());
-          EXPECT_GE(report.bytes_for_all, size > 1 ? kAllBytes / size - 16 : 0);
+          EXPECT_LE(report.peak_staging, report.bound_staging);
+          const Ends ends = ends_of(world.size(), checksums, piece);
+          // A round of all records is larger than a small piece, one of "more" alone is not.
+          const bool one_round = staging > kAllBytes && piece < kAllBytes;
+          EXPECT_EQ(std::exchange(counted.on_devices, 0) > 0, ends.on_devices && !one_round);
+          EXPECT_EQ(std::exchange(counted.on_hosts, 0) > 0, ends.on_hosts);
+          const std::vector<std::int64_t> own = {static_cast<std::int64_t>(report.bytes_for_all)};
+          const auto read = outside->all_reduce(Reduce::kSum, own)[0];
+          EXPECT_EQ(read > std::int64_t{kAllBytes}, world.size() > 1);
+          EXPECT_LT(read, std::int64_t{2 * kAllBytes});
         }
       }
+      fabric.close();
     }
-    fabric.close();
     outside->barrier();
   });
 }
@@ -188,7 +204,8 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
     const Group world = Group::world(bootstrap->world_size());
     const auto outside = bootstrap->communicator(world);
     const SharedDirectory directory(*outside);
-    NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = 60 * kSecond}, rank.device());
+    NcclFabric fabric(*bootstrap, rank.clock(),
+                      {.deadline_ns = 60 * kSecond, .piece_bytes = kFewBytes}, rank.device());
     PosixStore store(directory.path());
     HostDevice device("node", fabric.rank().value);
     ThreadTasks tasks(1);

@@ -11,6 +11,10 @@
 
 namespace reprise::contracts {
 
+/// NcclLimits::piece_bytes of tests that do not care: a communicator allocates as much, and the
+/// model fills what is allocated.
+inline constexpr std::uint64_t kFewBytes = std::uint64_t{1} << 16U;
+
 /// One rank of a test.
 class NcclRank {
  public:

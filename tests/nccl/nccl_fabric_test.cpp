@@ -44,7 +44,7 @@ struct NcclRanks {
     });
   }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, FabricContract, NcclRanks<(1U << 26U)>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, FabricContract, NcclRanks<(1U << 20U)>);
 INSTANTIATE_TYPED_TEST_SUITE_P(NcclInSmallPieces, FabricContract, NcclRanks<48>);
 
 TEST(NoGpuNccl, has_a_known_version) { EXPECT_FALSE(nccl_version().empty()); }
@@ -52,7 +52,7 @@ TEST(NoGpuNccl, has_a_known_version) { EXPECT_FALSE(nccl_version().empty()); }
 TEST(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
-    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kFewBytes});
     expect_small_groups_meet(fabric);
     fabric.close();
   });
@@ -140,7 +140,7 @@ TEST(Nccl, buffers_of_all_members_stand_back_to_back_on_the_device) {
 TEST(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
-    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kFewBytes});
     const Group world = Group::world(fabric.world_size());
     for (int round = 0; round < 3; ++round) {
       auto first = fabric.communicator(world);
@@ -165,7 +165,8 @@ TEST(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
     const Group world = Group::world(introduced.world_size());
     const auto sound = introduced.bootstrap->communicator(world);
     NobodyEnds watch;
-    NcclFabric fabric = introduced.over({.deadline_ns = 5 * kOneSecond, .watch = &watch});
+    NcclFabric fabric =
+        introduced.over({.deadline_ns = 5 * kOneSecond, .piece_bytes = kFewBytes, .watch = &watch});
     const auto doomed = fabric.communicator(world);
     doomed->barrier();
     if (fabric.rank().value != 1) {
@@ -190,7 +191,8 @@ TEST(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_wai
     const Group world = Group::world(introduced.world_size());
     const auto sound = introduced.bootstrap->communicator(world);
     const auto hasty = on.bootstrap(kOneSecond / 5);
-    NcclFabric fabric(*hasty, on.clock(), {.deadline_ns = kOneSecond}, on.device());
+    NcclFabric fabric(*hasty, on.clock(), {.deadline_ns = kOneSecond, .piece_bytes = kFewBytes},
+                      on.device());
     if (fabric.rank().value != 1) {
       const auto error = error_of([&] { fabric.communicator(world); });
       ASSERT_TRUE(error);
@@ -207,7 +209,8 @@ TEST(NoGpuNccl, refuses_a_device_that_is_not_there) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
     EXPECT_EQ(code_of([&] {
-                NcclFabric(*introduced.bootstrap, on.clock(), {.deadline_ns = kOneSecond}, 4711);
+                NcclFabric(*introduced.bootstrap, on.clock(),
+                           {.deadline_ns = kOneSecond, .piece_bytes = kFewBytes}, 4711);
               }),
               Code::kUnsupported);
   });

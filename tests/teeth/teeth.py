@@ -8,16 +8,14 @@ switches it evaluated. A mutant then runs against those tests alone, the fastest
 them fails: then it is killed. In a first round each mutant meets tests of FIRST_ROUND seconds. The
 second round goes on with those that are still alive. So a run that --seconds ends early has tried
 more of them, and says how many are not decided. A mutant that no test evaluated is counted by
-itself. With --again, the survivors that an earlier run wrote to FILE run instead of a sample; if core/
-has not changed, what that run killed counts as killed. With --list, the mutants that would run are
-printed instead.
+itself. With --again, the survivors that an earlier run wrote to FILE run, and those that it did not
+try; what it killed counts as killed. That holds if the code is the same and tests were only added to;
+otherwise the whole sample runs. With --list, the mutants that would run are printed instead.
 """
 import argparse
 import collections
 import concurrent.futures
 import glob
-import hashlib
-import hashlib
 import json
 import os
 import re
@@ -199,12 +197,43 @@ def sampled(sites, evaluated, seed, size):
     return sorted(evaluated, key=places.get)[:size]
 
 
-def drawn(arguments, sites, evaluated):
-    """Returns the mutants that run: a sample, or the survivors of an earlier run."""
+def earlier_run(arguments):
+    """Returns the run that --again names if what it killed would be killed again: since its commit the
+    code is the same, and tests were only added to. Otherwise says why not, and returns None."""
     if not arguments.again:
-        return sampled(sites, evaluated, arguments.seed, arguments.sample)
+        return None
     with open(arguments.again) as text:
-        wanted = set(json.load(text)["survivors"])
+        earlier = json.load(text)
+    why = changed_since(earlier.get("commit"))
+    if not why:
+        return earlier
+    print(f"the whole sample runs again: {why}", flush=True)
+    return None
+
+
+def changed_since(commit):
+    """Returns what has changed since the commit in a way that may let a mutant live; "" if nothing has."""
+    def changes(*paths):
+        return subprocess.run(["git", "diff", "--numstat", commit, "--", *paths], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=True).stdout.decode().splitlines()
+    if not commit:
+        return "the earlier run does not say of which commit it is"
+    try:
+        for line in changes("core", "include", "sim", "driver", "properties", "reports/*.cpp", "scenarios"):
+            return f"{line.split()[2]} has changed"
+        for line in changes("tests", ":(exclude)tests/teeth/equivalent.tsv"):
+            if line.split()[1] != "0":
+                return f"lines of {line.split()[2]} are gone"
+    except subprocess.CalledProcessError:
+        return f"there is no commit {commit} here"
+    return ""
+
+
+def drawn(arguments, sites, evaluated, earlier):
+    """Returns the mutants that run: a sample, or of an earlier run the survivors and those not tried."""
+    if earlier is None:
+        return sampled(sites, evaluated, arguments.seed, arguments.sample)
+    wanted = set(earlier["survivors"]) | set(earlier["untried"])
     return [mutant for mutant in evaluated if text_of(sites[mutant]) in wanted]
 
 
@@ -240,7 +269,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--least", type=float, default=0, help="percent that must be killed")
     parser.add_argument("--out")
-    parser.add_argument("--again", help="runs the survivors of this file; its killed ones count as before")
+    parser.add_argument("--again", help="runs the survivors of this file, and what it did not try")
     parser.add_argument("--targets", action="store_true", help="prints what to build, and runs nothing")
     parser.add_argument("--list", action="store_true", help="prints the mutants and runs none")
     arguments = parser.parse_args()
@@ -256,40 +285,31 @@ def main():
     if not runner.seen:
         sys.exit("no test passes with all switches off")
     evaluated = sorted(set().union(*runner.seen.values()) & sites.keys())
-    chosen = drawn(arguments, sites, evaluated)
+    earlier = earlier_run(arguments)
+    chosen = drawn(arguments, sites, evaluated, earlier)
     print(f"{len(sites)} mutants, {len(evaluated)} of them evaluated by a test, {len(chosen)} " +
-          (f"of {arguments.again}" if arguments.again else f"drawn with seed {arguments.seed}"), flush=True)
+          (f"of {arguments.again}" if earlier else f"drawn with seed {arguments.seed}"), flush=True)
     if arguments.list:
         for mutant in chosen:
             known = " (equivalent)" if change_of(sites[mutant]) in reasons else ""
             print(f"  {text_of(sites[mutant])}{known}")
         return 0
     ended = judge_all(runner, chosen, arguments, sites)
-    code = report(arguments, sites, reasons, evaluated, ended, runner.left_out)
+    code = report(arguments, sites, reasons, evaluated, chosen, ended, runner.left_out, earlier)
     if runner.left_out:
         print("not run, since they fail or are too slow with all switches off: " +
               ", ".join(runner.left_out))
     return code or (3 if runner.left_out or len(ended) < len(chosen) else 0)
 
 
-def before(arguments):
-    """Returns the run that --again names, if its mutants are those of this tree; otherwise None."""
-    if not arguments.again:
-        return None
-    with open(arguments.again) as text:
-        earlier = json.load(text)
-    if earlier.get("sites") == hash_of_sites(arguments.tree):
-        return earlier
-    print("core/ has changed since that run: its killed mutants do not count")
-    return None
+def head():
+    """Returns the commit that runs, or None if the tree has changes that are not committed."""
+    def git(*words):
+        return subprocess.run(["git", *words], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+    return None if git("status", "--porcelain") else git("rev-parse", "HEAD")
 
 
-def hash_of_sites(tree):
-    with open(os.path.join(tree, "sites.tsv"), "rb") as sites:
-        return hashlib.sha256(sites.read()).hexdigest()
-
-
-def report(arguments, sites, reasons, evaluated, ended, left_out):
+def report(arguments, sites, reasons, evaluated, chosen, ended, left_out, earlier):
     """Prints the rates, writes --out, and returns the exit code."""
     counts = collections.Counter(how.ended for how in ended.values())
     alive = sorted(mutant for mutant, how in ended.items() if how.ended in ALIVE)
@@ -303,11 +323,14 @@ def report(arguments, sites, reasons, evaluated, ended, left_out):
           f"{len(alive)} survived, {len(equivalent)} of these are equivalent, "
           f"{counts['undecided']} met only the first of their tests")
     survivors = [text_of(sites[m]) for m in alive if m not in equivalent]
+    untried = [text_of(sites[mutant]) for mutant in chosen if mutant not in ended]
     known, ran = len(equivalent), len(ended)
-    if earlier := before(arguments):
+    if earlier:
         tried = {text_of(sites[mutant]) for mutant in ended}
         survivors += [text for text in earlier["survivors"] if text not in tried]
-        known, ran = known + earlier["equivalent"], earlier["ran"]
+        untried = [text for text in earlier["untried"] if text not in tried]
+        known += earlier["equivalent"]
+        ran = earlier["ran"] + len(earlier["untried"]) - len(untried)
         print(f"with the earlier run: {ran} mutants ran, {ran - known - len(survivors)} killed, "
               f"{len(survivors)} survived, {known} are equivalent")
     killed = ran - known - len(survivors)
@@ -316,12 +339,12 @@ def report(arguments, sites, reasons, evaluated, ended, left_out):
     print(f"raw rate {raw:.1f} %, without the equivalent {share:.1f} %")
     if arguments.out:
         with open(arguments.out, "w") as out:
-            json.dump({"seed": arguments.seed, "mutants": len(sites), "sites": hash_of_sites(arguments.tree),
+            json.dump({"seed": arguments.seed, "commit": head(), "mutants": len(sites),
                        "evaluated": len(evaluated), "ran": ran, "left_out": left_out, "killed": killed,
                        "survived": known + len(survivors), "undecided": counts["undecided"],
                        "equivalent": known, "raw_percent": round(raw, 1), "percent": round(share, 1),
-                       "survivors": survivors}, out, indent=1)
-    if not ended:
+                       "survivors": survivors, "untried": untried}, out, indent=1)
+    if untried or ran == 0:
         return 3
     if share >= arguments.least:
         return 0

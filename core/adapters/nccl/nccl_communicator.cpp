@@ -136,6 +136,7 @@ std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
 
 const std::byte* NcclCommunicator::all_gather_on_device(std::span<const std::uint64_t> sizes,
                                                         ByteSpan mine) {
+  CHECK(mine.size() == sizes[static_cast<std::size_t>(rank().value)], mine.size(), rank());
   const Round round = back_to_back(sizes);
   if (round.bytes == 0 || round.bytes > link_->limits().piece_bytes) return nullptr;
   return call("all_gather_on_device", [&](CallDeadline& deadline) {

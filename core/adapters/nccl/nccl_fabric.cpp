@@ -99,6 +99,7 @@ std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group, Communicator&
     link = std::make_shared<NcclLink>(
         NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
     links_->add(link);
+    link->allocate();
   } catch (const std::exception& caught) {
     failure = error_from(caught);
   }

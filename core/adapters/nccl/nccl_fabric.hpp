@@ -19,7 +19,7 @@ class NcclLinks;
 struct NcclLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
   /// Maximum number of bytes that are sent at a time; must be at least 8. Larger buffers are sent
-  /// in several pieces. This also limits the size of a communicator's staging in pinned memory and
+  /// in several pieces. A communicator allocates as much pinned memory when it is made, and as much
   /// on the device.
   std::uint64_t piece_bytes = 1U << 26U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait

@@ -1,7 +1,6 @@
 #include "core/adapters/nccl/nccl_link.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "core/adapters/nccl/nccl_call.hpp"
@@ -14,8 +13,6 @@ namespace {
 // needs them. A few are enough for the small amount of data sent here, and each one costs buffers
 // on the device.
 constexpr int kProcessorsMost = 4;
-// Large enough for most calls, so the memory rarely has to grow.
-constexpr std::uint64_t kStagingLeast = 1U << 16U;
 
 }  // namespace
 
@@ -77,15 +74,18 @@ void NcclLink::connect(const ncclUniqueId& id, CallDeadline& deadline) {
   settle(deadline);
 }
 
-MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
-  if (bytes > memory_->host.size()) {
-    const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
-    memory_->host = PinnedMemory(setting_.device, size);
-    memory_->device = DeviceMemory(setting_.device, size);
-    // run() copies whole ranges back to the host, including the gaps between the parts of a round.
-    // The memory is cleared here, because memory checkers report copies of uninitialised memory.
-    fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
-  }
+void NcclLink::allocate() {
+  const std::uint64_t sizes = sizeof(std::uint64_t) * static_cast<std::uint64_t>(group_.size());
+  const auto size = static_cast<std::size_t>(std::max(setting_.limits.piece_bytes, sizes));
+  memory_->host = PinnedMemory(setting_.device, size);
+  memory_->device = DeviceMemory(setting_.device, size);
+  // run() copies whole ranges back to the host, including the gaps between the parts of a round.
+  // The memory is cleared here, because memory checkers report copies of uninitialised memory.
+  fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
+}
+
+MutableByteSpan NcclLink::staging(std::uint64_t bytes) const {
+  CHECK(bytes <= memory_->host.size(), bytes, memory_->host.size());
   return memory_->host.bytes();
 }
 

@@ -49,10 +49,12 @@ class NcclLink {
 
   /// Connects the members with an id that one of them created. Collective over the group.
   void connect(const ncclUniqueId& id, CallDeadline& deadline);
-  /// Returns pinned memory of at least `bytes` bytes. If the memory has to grow, its content is
-  /// lost.
-  MutableByteSpan staging(std::uint64_t bytes);
-  /// Returns the device memory to which run() copies, valid until staging() has to grow.
+  /// Allocates NcclLimits::piece_bytes of pinned memory and as much on the device, for all later
+  /// calls: an allocation beside the job may fail on one member, and the others would wait for it.
+  void allocate();
+  /// Returns the pinned memory, of which `bytes` bytes are used.
+  MutableByteSpan staging(std::uint64_t bytes) const;
+  /// Returns the device memory to which run() copies.
   const std::byte* device_memory() const { return memory_->device.data(); }
   /// Collective. Copies the range `up` of staging to the device, calls `start` to queue the NCCL
   /// work, waits until that work is done, and copies [0, down) back. Throws the same errors as

@@ -107,6 +107,34 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
+/// Runs work as late as possible: when somebody waits for it.
+class LateTasks final : public Tasks {
+ public:
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    return std::make_unique<Late>(std::move(work));
+  }
+
+ private:
+  class Late final : public Task {
+   public:
+    explicit Late(std::function<void()> work) : work_(std::move(work)) {}
+    ~Late() override {
+      try {
+        run();
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody waited
+      }
+    }
+    bool done() override { return !work_; }
+    void wait() override { run(); }
+
+   private:
+    void run() {
+      if (work_) std::exchange(work_, nullptr)();
+    }
+    std::function<void()> work_;
+  };
+};
+
 /// Returns small, large and empty tensors. Some are held whole by all ranks; others are split along
 /// one or two axes.
 std::vector<TensorSpec> exchanged_specs() {
@@ -130,9 +158,11 @@ std::string big_text() { return std::string(9000, 'x') + "end"; }
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // Every rank holds a copy of these objects and loads them.
+    // Every rank holds a copy of these objects and loads them. The first rank saves one, and the
+    // last rank the other.
+    const std::int32_t from_last = (rank.value + 1) % mesh_of(axes)->size();
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})},
-                          {"big", {1}, {0}, rank.value, Value(big_text())}};
+                          {"big", {1}, {0}, from_last, Value(big_text())}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
   RankState held;
@@ -172,6 +202,7 @@ struct LoadCase {
   std::vector<Axis> axes;
   LoadSettings options;
   Memory memory = Memory::kHosts;
+  bool late = false;          ///< true if reads run as late as possible
   std::int32_t failing = -1;  ///< rank whose reads fail; -1 if none do
   Read how = fails;
   LoadSeams seams = {};  ///< used by the failing rank only
@@ -191,11 +222,16 @@ struct Loaded {
 LoadReport load_job(const Ports& ports, test::DeviceFabric& between, const LoadCase& how,
                     StateDict& into) {
   BesideDevice device(ports.device);
+  LateTasks late;
   const bool linked = how.memory == Memory::kLinkedDevices || how.memory == Memory::kOneHost;
   const bool near = how.memory == Memory::kHosts ||
                     (how.memory == Memory::kOneHost && ports.fabric.rank() == GlobalRank{0});
-  const Ports own{ports.store, ports.fabric, near ? ports.device : device,
-                  ports.tasks, ports.trace,  linked ? &between : nullptr};
+  const Ports own{ports.store,
+                  ports.fabric,
+                  near ? ports.device : device,
+                  how.late ? late : ports.tasks,
+                  ports.trace,
+                  linked ? &between : nullptr};
   const auto group = own.fabric.communicator(Group::world(own.fabric.world_size()));
   const bool fails = own.fabric.rank().value == how.failing;
   return load(
@@ -320,6 +356,34 @@ TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leave
         EXPECT_EQ(loaded.unpoisoned, 0U);
       }
     }
+  }
+}
+
+/// Writes garbage over the pickle of the object "big".
+void garble_big(const std::string& directory) {
+  PosixStore store(directory);
+  const Checkpoint checkpoint = Checkpoint::open(store, "run");
+  for (const auto& object : checkpoint.catalog().objects) {
+    if (!object.key.starts_with("big")) continue;
+    const std::string path = checkpoint.path_of(object.file);
+    Bytes bytes = read_all(store, path, 1U << 30U);
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(object.range.offset), 1000,
+                std::byte{0xFF});
+    write_durably(store, path, bytes);
+  }
+}
+
+TEST(RecordExchange, reads_on_their_way_end_before_a_round_whose_object_fails) {
+  for (const auto memory : {Memory::kDevices, Memory::kLinkedDevices}) {
+    const TemporaryDirectory directory;
+    save_under(kMeshes[3], directory.path());  // tensors of other files come before the object
+    garble_big(directory.path());
+    LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory, .late = true};
+    how.options.staging_bytes = 1U << 20U;
+    const Loaded loaded = load_under(how, directory.path());
+    expect_same_error(loaded, {"big"});
+    EXPECT_EQ(loaded.most, 1) << "from memory, not from the file once more";
+    EXPECT_EQ(loaded.unpoisoned, 0U);
   }
 }
 

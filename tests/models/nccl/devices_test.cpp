@@ -65,7 +65,8 @@ TEST(NcclDevices, are_told_apart_by_what_they_are) {
       identities[number] = cuda_identity(machine.nodes[number], device);
       present_device_to_nccl(*bootstrap, machine.nodes[number], device);
       take_environment();
-      NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = kDeadlineNs}, device);
+      NcclFabric fabric(*bootstrap, rank.clock(),
+                        {.deadline_ns = kDeadlineNs, .piece_bytes = contracts::kFewBytes}, device);
       fabric.communicator(Group::world(size))->barrier();
       fabric.close();
     });

@@ -149,9 +149,11 @@ class FailingNcclCalls : public testing::TestWithParam<bool> {
   void load_on(ModelRank& rank, Process& own) {
     own.bootstrap = rank.bootstrap(kDeadlineNs);
     own.device = std::make_unique<CudaDevice>("node", 0);
-    own.fabric = std::make_unique<NcclFabric>(
-        *own.bootstrap, rank.clock(),
-        NcclLimits{.deadline_ns = kDataDeadlineNs, .watch = &rank.watch()}, 0);
+    own.fabric = std::make_unique<NcclFabric>(*own.bootstrap, rank.clock(),
+                                              NcclLimits{.deadline_ns = kDataDeadlineNs,
+                                                         .piece_bytes = contracts::kFewBytes,
+                                                         .watch = &rank.watch()},
+                                              0);
     own.memory = std::make_unique<DeviceMemory>(0, content().size());
     PosixStore store(directory_.path());
     DoneTasks tasks;

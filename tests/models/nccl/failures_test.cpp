@@ -31,8 +31,10 @@ class NcclFailures : public testing::Test {
       ::setenv("NCCL_HOSTID", std::to_string(rank.rank().value).c_str(), 1);
       take_environment();
       const auto bootstrap = rank.bootstrap(2 * kDeadlineNs);
-      NcclFabric fabric(*bootstrap, rank.clock(),
-                        {.deadline_ns = kDeadlineNs, .watch = &rank.watch()}, rank.device());
+      NcclFabric fabric(
+          *bootstrap, rank.clock(),
+          {.deadline_ns = kDeadlineNs, .piece_bytes = contracts::kFewBytes, .watch = &rank.watch()},
+          rank.device());
       body(rank, fabric);
     });
     EXPECT_FALSE(end.hang) << end.hang->what();
@@ -90,7 +92,8 @@ TEST_F(NcclFailures, happen_again_with_the_same_seed) {
       ::setenv("NCCL_HOSTID", std::to_string(rank.rank().value).c_str(), 1);
       take_environment();
       const auto bootstrap = rank.bootstrap(2 * kDeadlineNs);
-      NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = kDeadlineNs}, 0);
+      NcclFabric fabric(*bootstrap, rank.clock(),
+                        {.deadline_ns = kDeadlineNs, .piece_bytes = contracts::kFewBytes}, 0);
       gather_three_times(rank, fabric);
       if (rank.rank().value == 1) rank.die();
       gather_three_times(rank, fabric);
@@ -134,7 +137,7 @@ TEST_F(NcclFailures, of_groups_in_opposite_order_end_at_the_deadline) {
 }
 
 TEST_F(NcclFailures, of_a_member_to_make_its_part_of_a_group_are_told_at_once) {
-  for (const std::uint64_t ahead : {1, 2, 3, 4}) {
+  for (std::uint64_t ahead = 1; ahead <= 9; ++ahead) {
     const RanksEnd end = run(3, [ahead](ModelRank& rank, Fabric& fabric) {
       if (rank.rank().value == 1) let_fail(ahead);
       fabric.communicator(Group::world(3));
@@ -147,6 +150,25 @@ TEST_F(NcclFailures, of_a_member_to_make_its_part_of_a_group_are_told_at_once) {
     }
     EXPECT_EQ(peers, 2U) << ahead;
   }
+}
+
+TEST_F(NcclFailures, of_the_first_member_to_begin_a_group_are_told_by_it_as_what_they_are) {
+  std::size_t seen = 0;
+  for (std::uint64_t ahead = 10; ahead < 60; ++ahead) {
+    const RanksEnd end = run(3, [ahead](ModelRank& rank, Fabric& fabric) {
+      if (rank.rank().value == 1) let_fail(ahead);
+      fabric.communicator(Group::world(3));
+    });
+    const bool unbegun = std::ranges::any_of(end.errors, [](const auto& error) {
+      return error && std::string(error->what()).find("can't begin one") != std::string::npos;
+    });
+    if (!unbegun) continue;
+    ++seen;
+    EXPECT_LT(end.ns, kDeadlineNs);
+    ASSERT_TRUE(end.errors[0]);
+    EXPECT_NE(end.errors[0]->code(), Code::kPeerFailed) << end.errors[0]->what();
+  }
+  EXPECT_EQ(seen, 1U);
 }
 
 TEST_F(NcclFailures, are_told_to_the_members_of_a_group_that_is_made_later) {

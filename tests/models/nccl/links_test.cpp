@@ -36,7 +36,9 @@ void on_two_ranks(const std::function<void(ModelRank&, Fabric& bootstrap)>& body
 
 TEST(NcclLinks, are_used_again_by_one_communicator_at_a_time) {
   on_two_ranks([](ModelRank& rank, Fabric& bootstrap) {
-    NcclFabric fabric(bootstrap, rank.clock(), {.deadline_ns = kDeadlineNs}, rank.device());
+    NcclFabric fabric(bootstrap, rank.clock(),
+                      {.deadline_ns = kDeadlineNs, .piece_bytes = contracts::kFewBytes},
+                      rank.device());
     const Group world = Group::world(kRanks);
     const auto ranks = bootstrap.communicator(world);
     fabric.communicator(world)->barrier();
@@ -55,7 +57,9 @@ TEST(NcclLinks, are_used_again_by_one_communicator_at_a_time) {
 
 TEST(NcclLinks, are_gone_after_the_end_and_a_fabric_then_begins_anew) {
   on_two_ranks([](ModelRank& rank, Fabric& bootstrap) {
-    NcclFabric fabric(bootstrap, rank.clock(), {.deadline_ns = kDeadlineNs}, rank.device());
+    NcclFabric fabric(bootstrap, rank.clock(),
+                      {.deadline_ns = kDeadlineNs, .piece_bytes = contracts::kFewBytes},
+                      rank.device());
     const auto ranks = bootstrap.communicator(Group::world(kRanks));
     for (int round = 0; round < 2; ++round) {
       fabric.communicator(Group::world(kRanks))->barrier();
@@ -68,8 +72,10 @@ TEST(NcclLinks, are_gone_after_the_end_and_a_fabric_then_begins_anew) {
 
 TEST(NcclLinks, need_a_deadline) {
   on_two_ranks([](ModelRank& rank, Fabric& bootstrap) {
-    EXPECT_EQ(contracts::code_of(
-                  [&] { NcclFabric(bootstrap, rank.clock(), {.deadline_ns = 0}, rank.device()); }),
+    EXPECT_EQ(contracts::code_of([&] {
+                NcclFabric(bootstrap, rank.clock(),
+                           {.deadline_ns = 0, .piece_bytes = contracts::kFewBytes}, rank.device());
+              }),
               Code::kUsage);
   });
 }
