@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// Where the bytes of records are when they are read.
+/// Says where the bytes of records are when they are read.
 enum class AtHand : std::uint8_t { kOnHost, kOnDevice };
 
 class ShareFill {
