@@ -266,8 +266,9 @@ void RecordExchange::fetch_ends(const SharedRound& round) {
     ends_.push_back({bytes, std::min(record.range.size, kEndBytes), end_bytes(record)});
     bytes += end_bytes(record);
   }
-  fetched_ = device_.staging(beside_device(round));
-  passing_ = {fetched_.get() + bytes, beside_device(round) - bytes};
+  const std::uint64_t held = beside_device(round);
+  fetched_ = device_.staging(held);
+  passing_ = {fetched_.get() + bytes, held - bytes};
   std::vector<GatherCopy> copies;
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const Ends& ends = ends_[i];
@@ -278,7 +279,7 @@ void RecordExchange::fetch_ends(const SharedRound& round) {
                                 fetched_.get() + ends.place + ends.first, last));
   }
   fetch(copies);
-  peak_ = std::max(peak_, ahead_ + beside_device(round));
+  peak_ = std::max(peak_, ahead_ + held);
 }
 
 /// Makes the copies to staging memory. If waiting for them fails, waits once more, because that
