@@ -60,7 +60,8 @@ void agree_on(JobState& job, const State& state, const SaveOptions& options) {
             {"step", options.step ? std::to_string(*options.step) : "none"},
             {"checksums", std::to_string(static_cast<int>(options.checksums))},
             {"keep", options.keep ? std::to_string(*options.keep) : "none"},
-            {"replace", options.replace ? "true" : "false"}};
+            {"replace", options.replace ? "true" : "false"},
+            {"read_back", std::to_string(static_cast<int>(options.read_back))}};
   });
 }
 
@@ -74,6 +75,7 @@ CommitTarget target_of(const SaveOptions& options) {
 
 SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
   SaveSettings settings{.target = target_of(options), .image = {.checksums = options.checksums}};
+  settings.image.read_back = options.read_back;
   settings.image.staging_bytes_max = options.staging_bytes.value_or(staging);
   settings.image.batch_bytes =
       std::min(settings.image.batch_bytes, settings.image.staging_bytes_max);

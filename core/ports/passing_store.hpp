@@ -28,6 +28,9 @@ class PassingStore : public Store {
   }
   void sync_directory(const std::string& directory) override { inner_.sync_directory(directory); }
   std::unique_ptr<StoreLock> lock(const std::string& path) override { return inner_.lock(path); }
+  std::vector<std::string> remove_dead_locks(const std::string& directory) override {
+    return inner_.remove_dead_locks(directory);
+  }
   std::optional<std::uint64_t> free_bytes(const std::string& directory) override {
     return inner_.free_bytes(directory);
   }

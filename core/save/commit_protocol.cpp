@@ -231,6 +231,15 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
+/// Removes the lock files that killed writers of other iterations left.
+void clear_locks(Store& store, CommitTarget& target) {
+  if (!target.step) return;
+  const auto removed = store.remove_dead_locks(parent_path(target.directory));
+  if (removed.empty()) return;
+  target.claim.notes.push_back("lock files of writers that have ended were removed: " +
+                               join(removed, ", "));
+}
+
 /// True if `aside` belongs to a writer that took the lock after this writer. Later locks have
 /// larger tokens. This can happen only in a store without renames, where a lock is a lease that can
 /// be lost.
@@ -261,7 +270,8 @@ void clear(Store& store, CommitTarget& target) {
   const auto asides = asides_of(store, target.directory);
   if (target.claim.keeps_others_out()) {
     clear_trackers(store, target);
-    return clear_left(store, target, asides);
+    clear_left(store, target, asides);
+    return clear_locks(store, target);
   }
   for (const Aside& aside : asides) {
     target.claim.notes.push_back(
@@ -299,9 +309,9 @@ std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target) {
       {"restore_replaced", [&store, &target] { restore_replaced(store, target); }},
       {"sync_root",
        [&store, &target, parent] {
-         const bool left =
+         target.claim.replaces =
              store.stat(target.directory) || !asides_of(store, target.directory).empty();
-         if (left) store.sync_directory(parent);
+         if (target.claim.replaces) store.sync_directory(parent);
        }},
       {"clear", [&store, &target] { clear(store, target); }},
       {"make_saving", [&store, &target] { make_saving(store, target); }},

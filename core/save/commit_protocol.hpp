@@ -52,6 +52,9 @@ struct Claim {
   /// True if a failed save could not durably restore the old checkpoint. A power cut might then
   /// swap the names of the two checkpoints, so neither directory may be removed.
   bool unsettled = false;
+  /// True if prepare found a checkpoint of the target's name, or anything that a save of that name
+  /// left. The commit may then remove it.
+  bool replaces = false;
 
   /// False if the store has no locks. Other writers may then be active, so the directories that
   /// they put next to the target must be left alone.

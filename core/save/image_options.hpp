@@ -18,6 +18,8 @@ struct ImageOptions {
   Checksums checksums = Checksums::kCrc32;
   /// kWhenQueued has an effect only if the data fits into staging.
   BeginReturns returns = BeginReturns::kWhenCopied;
+  /// A save decides if an older checkpoint goes. A writer by itself reads back only with kAlways.
+  ReadBack read_back = ReadBack::kBeforeOlderGoes;
 };
 
 /// Returns `options` with the batch size raised to `least` bytes if it is smaller. Does not raise

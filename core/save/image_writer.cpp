@@ -8,7 +8,10 @@
 #include <variant>
 
 #include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -65,8 +68,10 @@ struct ImageWriter::File {
   std::unique_ptr<WriteFile> out;
   Checksums checksums = Checksums::kNone;
   SealedBy sealed_by = SealedBy::kTask;
+  bool reads_back = false;
   Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
+  std::vector<WrittenPart> parts;  ///< what was written; only if it is read back
 
   /// Puts checksums into the batch's tails. Must be called in the order of the batches. `sealed_by`
   /// says whether the caller or a task calls it.
@@ -86,6 +91,7 @@ struct ImageWriter::File {
   void write(Batch& batch) {
     if (sealed_by == SealedBy::kTask) seal(batch);
     if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
+    if (reads_back) parts.push_back({batch.size, hash_of(ByteSpan(batch.image()))});
     out->write_at(batch.offset, batch.image());
   }
 };
@@ -121,6 +127,31 @@ BatchOrder settle_then_write(BatchWork work) {
 }
 
 bool is_done(Task& writing) { return writing.done(); }
+
+void confirm_parts(Store& store, const std::string& path, std::span<const WrittenPart> parts,
+                   MutableByteSpan room) {
+  const auto refuse = [&](std::uint64_t offset, const std::string& what) {
+    throw Error(Code::kIo, what, {.file = store.display(path), .offset = offset});
+  };
+  std::uint64_t written = 0;
+  for (const WrittenPart& part : parts) written += part.bytes;
+  const auto file = store.open(path);
+  if (file->size() != written) {
+    refuse(std::min(file->size(), written), "the store reported that " + with_commas(written) +
+                                                " bytes of this file were written, and it has " +
+                                                with_commas(file->size()));
+  }
+  std::uint64_t offset = 0;
+  for (const WrittenPart& part : parts) {
+    const MutableByteSpan read = room.first(part.bytes);
+    file->read_at(offset, read);
+    if (hash_of(ByteSpan(read)) != part.hash) {
+      refuse(offset, "these " + with_commas(part.bytes) +
+                         " bytes of the file were written, and other bytes are read back");
+    }
+    offset += part.bytes;
+  }
+}
 
 ImageOptions with_batches_of(std::uint64_t least, ImageOptions options) {
   least = std::min(least, options.staging_bytes_max / 4);
@@ -212,7 +243,9 @@ class ImageWriter::Filler {
 ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
                          std::vector<ImageItem> items, ImageOptions options,
                          const StageSeams& seams)
-    : tasks_(tasks),
+    : store_(store),
+      tasks_(tasks),
+      path_(path),
       items_(std::move(items)),
       options_(options),
       seams_(seams),
@@ -220,6 +253,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
   file_->out = store.create(path);
   file_->checksums = options_.checksums;
+  file_->reads_back = options_.read_back == ReadBack::kAlways;
   const std::uint64_t expected = expected_bytes(items_);
   batch_bytes_ = std::min(options_.batch_bytes, expected);
   // If the data does not fit into staging, the caller will have to wait for the background tasks.
@@ -257,12 +291,24 @@ void ImageWriter::stage(ContentSource& source) {
     settle_anyhow(source);
     throw;
   }
-  const auto close = [file = file_] {
+  start({}, [file = file_] {
     file->out->sync();
     file->out->close();
-  };
-  start({}, close);
+  });
+  if (file_->reads_back) start({}, read_back());
   staged_ = true;
+}
+
+/// Returns the work of comparing the written file with what was written to it. It reads into the
+/// last batch, so it takes no further memory: when the work runs, that batch has been written.
+std::function<void()> ImageWriter::read_back() {
+  std::shared_ptr<Batch> last = in_flight_.empty() ? nullptr : in_flight_.back().batch;
+  return [&store = store_, path = path_, file = file_, confirm = seams_.confirm, last]() mutable {
+    const auto room =
+        last ? MutableByteSpan(last->memory.get(), last->capacity) : MutableByteSpan();
+    confirm(store, path, file->parts, room);
+    last.reset();  // a finished task must not keep the batch alive
+  };
 }
 
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {

@@ -87,7 +87,8 @@ class ImageWriter {
   void stage(ContentSource& source);
   /// Waits until `source` is no longer read. If a copy fails, finish() throws that error.
   void wait_for_copies(ContentSource& source);
-  /// True once everything has been written and synced, or has failed. Does not block.
+  /// True once everything has been written, synced and, if requested, read back, or has failed.
+  /// Does not block.
   bool done();
   /// Waits for the background tasks; rethrows their error on every call.
   WrittenFile finish();
@@ -114,9 +115,12 @@ class ImageWriter {
   std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
   void start(std::function<void()> settle, std::function<void()> work);
+  std::function<void()> read_back();
   void take_back_oldest();
 
+  Store& store_;
   Tasks& tasks_;
+  std::string path_;
   std::vector<ImageItem> items_;
   ImageOptions options_;
   StageSeams seams_;

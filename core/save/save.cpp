@@ -76,7 +76,11 @@ struct Save::State {
     require_planned(state);
     const GroupRank own = group->rank();
     const std::string path = join_path(end.target().saving(), payload_name(own));
-    write.snapshot(share_of(plan(), own, state), path, image);
+    ImageOptions options = image;
+    if (options.read_back == ReadBack::kBeforeOlderGoes && end.older_goes()) {
+      options.read_back = ReadBack::kAlways;
+    }
+    write.snapshot(share_of(plan(), own, state), path, options);
   }
 
   void stage(const StateDict& state) {

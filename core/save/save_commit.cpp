@@ -110,13 +110,18 @@ Part SaveCommit::part() const {
 
 void SaveCommit::prepare(const StateDict& state) {
   begin_phase(ports_.trace, phase::kPrepare);
-  const Bytes token = from_leader(*group_, seams_.leader, [&] {
+  const Bytes told = from_leader(*group_, seams_.leader, [&] {
     CHECK(state.common.as<Dict>() != nullptr);
     common_ = *state.common.as<Dict>();
     run_protocol(seams_.prepare(ports_.store, target_), phase::kPrepare, ports_.trace);
-    return to_bytes(target_.claim.token);
+    Bytes wire;
+    append_le(wire, static_cast<std::uint8_t>(target_.keep || target_.claim.replaces));
+    put_text(wire, target_.claim.token);
+    return wire;
   });
-  target_.claim.token = as_text(token);
+  PeerWire wire(told, "the claim");
+  older_goes_ = wire.number<std::uint8_t>() != 0;
+  target_.claim.token = wire.text();
   end_phase(ports_.trace, phase::kPrepare);
 }
 

@@ -33,6 +33,9 @@ class SaveCommit {
   /// Claims the target and creates the directory to write into. The leader keeps the common state
   /// for the commit.
   void prepare(const StateDict& state);
+  /// True if the commit or retention may remove an older checkpoint. Known after prepare(); the
+  /// same on all ranks.
+  bool older_goes() const { return older_goes_; }
   /// Makes the checkpoint visible. If `manifest` is true, also writes integrity.json with the
   /// digests of the files. Returns messages for the operator, the same on all ranks.
   std::vector<std::string> commit(const GlobalPlan& plan, const std::vector<Bytes>& votes,
@@ -54,6 +57,7 @@ class SaveCommit {
   std::shared_ptr<Communicator> group_;
   SaveSeams seams_;
   CommitTarget target_;
+  bool older_goes_ = false;
   std::optional<Dict> common_;  ///< common state; only the leader has it
 };
 

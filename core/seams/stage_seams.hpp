@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
 
 #include "reprise/ports.hpp"
 
@@ -23,10 +26,23 @@ BatchOrder settle_then_write(BatchWork work);
 /// True if the task is done, successfully or not.
 bool is_done(Task& writing);
 
+/// A part of a file that was written. Parts follow each other in the file.
+struct WrittenPart {
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;  ///< hash_of() of the bytes
+};
+/// Reads the file part by part into `room`, which has room for each of them. Throws IO unless the
+/// file consists of exactly these parts.
+void confirm_parts(Store& store, const std::string& path, std::span<const WrittenPart> parts,
+                   MutableByteSpan room);
+
 struct StageSeams {
   BatchOrder (*order)(BatchWork work) = settle_then_write;
   /// True if the memory of a batch may be reused. `writing` is the task that writes the batch.
   bool (*free_again)(Task& writing) = is_done;
+  /// Confirms that a file has the content that was written to it.
+  void (*confirm)(Store& store, const std::string& path, std::span<const WrittenPart> parts,
+                  MutableByteSpan room) = confirm_parts;
 };
 
 }  // namespace reprise

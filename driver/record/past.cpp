@@ -100,8 +100,9 @@ bool was_lied_to(const IncarnationRecord& life) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
       const Kind kind = fault.spec.kind;
       return fault.fired &&
-             (kind == Kind::kShortWrite || kind == Kind::kFlipWrite || kind == Kind::kLostSync ||
-              kind == Kind::kLostRename || kind == Kind::kFleetingRename);
+             (kind == Kind::kShortWrite || kind == Kind::kFlipWrite || kind == Kind::kZeroWrite ||
+              kind == Kind::kStaleWrite || kind == Kind::kLostSync || kind == Kind::kLostRename ||
+              kind == Kind::kFleetingRename);
     });
   });
 }

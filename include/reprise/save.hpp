@@ -32,6 +32,18 @@ enum class BeginReturns : std::uint8_t {
   kWhenQueued,
 };
 
+/// Says when each rank reads its file again after writing it and compares it with what it wrote.
+/// This happens in the background, before the checkpoint is committed. A store that reported a
+/// write that it did not do fails the save (IO).
+enum class ReadBack : std::uint8_t {
+  /// Only if the save will remove an older checkpoint: with `keep`, or when it replaces one.
+  kBeforeOlderGoes,
+  kAlways,
+  /// Never. The new checkpoint is then only as good as the store's word, even if an older one is
+  /// removed.
+  kNever,
+};
+
 struct SaveOptions {
   /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`,
   /// and the tracker in `directory` refers to it. Otherwise the checkpoint is `directory` itself.
@@ -46,6 +58,7 @@ struct SaveOptions {
   /// begin_save 256 MiB. If the data does not fit, the call waits for space.
   std::optional<std::uint64_t> staging_bytes = {};
   BeginReturns returns = BeginReturns::kWhenCopied;  ///< for begin_save alone
+  ReadBack read_back = ReadBack::kBeforeOlderGoes;
 };
 
 struct SaveResult {

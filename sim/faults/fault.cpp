@@ -22,6 +22,8 @@ constexpr std::array kKinds = {
     Name<FaultKind>{FaultKind::kShortWrite, "short_write"},
     Name<FaultKind>{FaultKind::kTornWrite, "torn_write"},
     Name<FaultKind>{FaultKind::kFlipWrite, "flip_write"},
+    Name<FaultKind>{FaultKind::kZeroWrite, "zero_write"},
+    Name<FaultKind>{FaultKind::kStaleWrite, "stale_write"},
     Name<FaultKind>{FaultKind::kSyncError, "sync_error"},
     Name<FaultKind>{FaultKind::kDirectorySyncError, "directory_sync_error"},
     Name<FaultKind>{FaultKind::kLostSync, "lost_sync"},

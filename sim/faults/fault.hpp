@@ -22,6 +22,8 @@ enum class FaultKind : std::uint8_t {
   kShortWrite,  ///< half of the bytes reach the file, but the call reports all of them
   kTornWrite,   ///< half of the bytes reach the disk, then the rank dies
   kFlipWrite,   ///< one bit is flipped in the file
+  kZeroWrite,   ///< zeros reach the file
+  kStaleWrite,  ///< the bytes reach the file that an older checkpoint has at that place
 
   // Faults of syncs, leases and name changes.
   kSyncError,           ///< a file's sync fails (IO)

@@ -18,6 +18,8 @@ bool strikes_kind(FaultKind fault, CallKind call) {
     case FaultKind::kShortWrite:
     case FaultKind::kTornWrite:
     case FaultKind::kFlipWrite:
+    case FaultKind::kZeroWrite:
+    case FaultKind::kStaleWrite:
       return call == CallKind::kWrite;
     case FaultKind::kSyncError:
     case FaultKind::kLostSync:

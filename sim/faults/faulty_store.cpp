@@ -51,6 +51,36 @@ class FaultyReadFile final : public ReadFile {
   std::string path_;
 };
 
+/// Returns the path of the same file in the newest checkpoint. For a tracker that is being written,
+/// returns the one in place.
+std::string path_of_older(Store& store, const std::string& path) {
+  const std::string directory = parent_path(path);
+  if (kind_of_file(path) == FileKind::kTracker)
+    return join_path(directory, std::string(kTrackerFile));
+  const std::string name = path.substr(directory.size() + 1);
+  std::string older;
+  for (const auto& one : generations(store, parent_path(directory))) {
+    const std::string file = join_path(one.directory, name);
+    if (one.committed && store.stat(file)) older = file;
+  }
+  return older;
+}
+
+/// Returns the bytes that an older checkpoint's file has at `range`; zeros beyond its end.
+Bytes older_bytes(Store& store, const std::string& path, const ByteRange& range) {
+  const std::string older = path_of_older(store, path);
+  if (older.empty()) {
+    throw Error(Code::kUsage, "a stale write has the bytes of an older checkpoint; there is none",
+                {.file = store.display(path)});
+  }
+  Bytes bytes(range.size);
+  const auto file = store.open(older);
+  if (range.offset >= file->size()) return bytes;
+  const auto there = std::min(range.size, file->size() - range.offset);
+  file->read_at(range.offset, MutableByteSpan(bytes).first(there));
+  return bytes;
+}
+
 /// A file with the content that it had before the newest save.
 class StaleFile final : public ReadFile {
  public:
@@ -75,10 +105,8 @@ class FaultyWriteFile final : public WriteFile {
     const PortCall call{CallKind::kWrite, "write", path_};
     const FaultSpec* fault = seat_.strikes(call);
     if (fault == nullptr) return inner_->write_at(offset, bytes);
-    if (fault->kind == FaultKind::kFlipWrite) {
-      Bytes wrong(bytes.begin(), bytes.end());
-      flip(wrong, fault->bit);
-      return inner_->write_at(offset, wrong);
+    if (const auto wrong = wrong_bytes(*fault, offset, bytes)) {
+      return inner_->write_at(offset, *wrong);
     }
     inner_->write_at(offset, bytes.first(bytes.size() / 2));
     if (fault->kind == FaultKind::kTornWrite) tear();
@@ -99,6 +127,24 @@ class FaultyWriteFile final : public WriteFile {
   }
 
  private:
+  /// Returns what a store writes that takes all bytes and stores others; nothing if the fault does
+  /// not do that.
+  std::optional<Bytes> wrong_bytes(const FaultSpec& fault, std::uint64_t offset, ByteSpan bytes) {
+    switch (fault.kind) {
+      case FaultKind::kFlipWrite: {
+        Bytes wrong(bytes.begin(), bytes.end());
+        flip(wrong, fault.bit);
+        return wrong;
+      }
+      case FaultKind::kZeroWrite:
+        return Bytes(bytes.size());
+      case FaultKind::kStaleWrite:
+        return older_bytes(store_, path_, {offset, bytes.size()});
+      default:
+        return std::nullopt;
+    }
+  }
+
   /// Makes the written half durable. This is the worst case that a file system permits: even after
   /// a power cut, a reader finds that half and nothing else.
   [[noreturn]] void tear() {

@@ -28,6 +28,9 @@ class FaultyStore final : public Store {
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
+  std::vector<std::string> remove_dead_locks(const std::string& directory) override {
+    return inner_.remove_dead_locks(directory);
+  }
   std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:

@@ -47,6 +47,7 @@ using AllSeams = std::tuple<
     InSave<&SaveSeams::cache, &CacheSeams::verify_distribution>, InSave<&SaveSeams::source>,
     InSave<&SaveSeams::stage, &StageSeams::order>,
     InSave<&SaveSeams::stage, &StageSeams::free_again>,
+    InSave<&SaveSeams::stage, &StageSeams::confirm>,
     InSave<&SaveSeams::leader, &LeaderSeams::leader>,
     // loads
     InLoad<&LoadSeams::judge_strictness>, InLoad<&LoadSeams::tracked>,

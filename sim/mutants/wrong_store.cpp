@@ -5,6 +5,11 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/backend_info.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/tracker.hpp"
 #include "core/ports/passing_store.hpp"
 #include "core/ports/store_path.hpp"
 #include "properties/ruling_code.hpp"
@@ -80,6 +85,83 @@ class Visible final : public PassingStore {
   const CommitTarget& target_;
 };
 
+/// A file that reads back as it was written, whatever the store did with it.
+class ToldFile final : public ReadFile {
+ public:
+  explicit ToldFile(Bytes content) : content_(std::move(content)) {}
+  std::uint64_t size() const override { return content_.size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  Bytes content_;
+};
+
+/// Passes on what is written, and notes it.
+class NotedFile final : public WriteFile {
+ public:
+  NotedFile(std::unique_ptr<WriteFile> inner, Bytes& noted)
+      : inner_(std::move(inner)), noted_(noted) {}
+  void write_at(std::uint64_t offset, ByteSpan bytes) override {
+    inner_->write_at(offset, bytes);
+    noted_.resize(std::max<std::size_t>(noted_.size(), offset + bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), noted_.begin() + static_cast<std::ptrdiff_t>(offset));
+  }
+  void sync() override { inner_->sync(); }
+  void close() override { inner_->close(); }
+
+ private:
+  std::unique_ptr<WriteFile> inner_;
+  Bytes& noted_;
+};
+
+/// Answers questions about the file `name` with what was written to it, without asking the store.
+class Trusting final : public PassingStore {
+ public:
+  Trusting(Store& inner, std::string_view name) : PassingStore(inner), name_(name) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    if (noted_.empty() || !is_it(path)) return PassingStore::open(path);
+    return std::make_unique<ToldFile>(noted_);
+  }
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    if (!is_it(path)) return PassingStore::create(path);
+    return std::make_unique<NotedFile>(PassingStore::create(path), noted_);
+  }
+  std::optional<Entry> stat(const std::string& path) override {
+    auto entry = PassingStore::stat(path);
+    if (entry && !noted_.empty() && is_it(path)) entry->size = noted_.size();
+    return entry;
+  }
+
+ private:
+  bool is_it(const std::string& path) const {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const auto aside = aside_name(name);
+    return (aside ? aside->base : name) == name_;
+  }
+
+  std::string_view name_;
+  Bytes noted_;
+};
+
+template <const std::string_view& Name>
+Steps trusting(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+  return over(std::make_shared<Trusting>(store, Name), target, content, part);
+}
+
+void trust(Store& /*store*/, const std::string& /*path*/, std::span<const WrittenPart> /*parts*/,
+           MutableByteSpan /*room*/) {}
+
+void confirm_length(Store& store, const std::string& path, std::span<const WrittenPart> parts,
+                    MutableByteSpan /*room*/) {
+  std::uint64_t written = 0;
+  for (const WrittenPart& part : parts) written += part.bytes;
+  const auto found = store.stat(path);
+  if (!found || found->size != written) throw Error(Code::kIo, "too short", {.file = path});
+}
+
 Steps unfenced(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
   return over(std::make_shared<Unfenced>(store), target, content, part);
 }
@@ -116,10 +198,58 @@ void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
 /// then the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
 
+/// Removes the older checkpoint without a look at what the store has of the new one's payload, or
+/// with a look at the lengths alone.
+void trust_payload(Policies& policies) { policies.save.stage.confirm = asked<trust>; }
+void trust_payload_of_that_length(Policies& policies) {
+  policies.save.stage.confirm = asked<confirm_length>;
+}
+/// Commits a small file without reading it back.
+template <const std::string_view& Name>
+void trust_file(Policies& policies) {
+  policies.save.commit = asked<trusting<Name>>;
+}
+
 }  // namespace
 
 std::span<const Mutant> store_mutants() {
   static const std::vector<Mutant> all = {
+      {"payload-not-read-back",
+       "A save takes the store's word for its payload and removes the checkpoint before.",
+       "SaveSeams::stage.confirm",
+       "keep 1 or a save over itself, and a store that reports a write that it did not do",
+       {judged::kVerdictDisagreement},
+       trust_payload},
+      {"payload-not-read-back/length-alone",
+       "A save looks only at the length of its payload before it removes the checkpoint before.",
+       "SaveSeams::stage.confirm",
+       "the same, and the file is as long as it has to be",
+       {judged::kVerdictDisagreement},
+       trust_payload_of_that_length},
+      {"small-file-not-read-back/backend",
+       "A save takes the store's word for metadata.json.",
+       "SaveSeams::commit",
+       "a store that reports a write that it did not do",
+       {judged::kVerdictDisagreement},
+       trust_file<kBackendFile>},
+      {"small-file-not-read-back/common",
+       "The same for common.pt.",
+       "SaveSeams::commit",
+       "the same",
+       {judged::kVerdictDisagreement},
+       trust_file<kCommonFile>},
+      {"small-file-not-read-back/metadata",
+       "The same for .metadata.",
+       "SaveSeams::commit",
+       "the same",
+       {judged::kVerdictDisagreement},
+       trust_file<kMetadataFile>},
+      {"small-file-not-read-back/tracker",
+       "The same for the tracker.",
+       "SaveSeams::commit",
+       "the same",
+       {judged::kVerdictDisagreement},
+       trust_file<kTrackerFile>},
       {"store-fence-not-looked-at",
        "A writer whose lease another one has taken changes names all the same.",
        "SaveSeams::commit",

@@ -1,6 +1,7 @@
 #include "core/adapters/posix/posix_lock.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -10,8 +11,10 @@
 #include <array>
 #include <climits>
 #include <ctime>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/adapters/posix/descriptor.hpp"
 #include "core/base/hash.hpp"
@@ -78,14 +81,50 @@ bool stands_at(int fd, const std::string& file) {
               {.file = held});
 }
 
+/// The descriptors of all locks of this process. A lock (flock) ends when the last copy of its
+/// descriptor is closed. A forked child, such as a worker that loads data, gets a copy of each and
+/// may outlive the process: it closes them first of all. A new program closes them by O_CLOEXEC.
+class OwnLocks {
+ public:
+  static OwnLocks& of_process() {
+    // Never destroyed: a thread may fork while the process ends.
+    static auto* const all = new OwnLocks;  // NOLINT(cppcoreguidelines-owning-memory)
+    return *all;
+  }
+
+  /// Held while a descriptor of a lock file is open that is not in the list, so no fork copies it.
+  std::mutex& mutex() { return mutex_; }
+  void add(int fd) { fds_.push_back(fd); }
+  void remove(int fd) { std::erase(fds_, fd); }
+  /// How many forks lie between this process and the first one that took a lock.
+  int forks() const { return forks_; }
+
+ private:
+  OwnLocks() {
+    ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
+                     [] { of_process().drop_copies(); });
+  }
+  void drop_copies() {
+    for (const int fd : fds_) ::close(fd);
+    fds_.clear();
+    ++forks_;
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::vector<int> fds_;
+  int forks_ = 0;
+};
+
 /// Locks the open file `fd`. Returns a warning if the file system does not support locks; nothing
-/// if the file is now locked.
+/// if the file is now locked, or if its holder has just removed it.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
       case EINTR:
         continue;
       case EWOULDBLOCK:
+        if (!stands_at(fd, file)) return std::nullopt;
         refuse_held(fd, held);
       case ENOSYS:
       case EOPNOTSUPP:
@@ -175,33 +214,59 @@ std::optional<Descriptor> open_to_lock(const std::string& file, const std::strin
 
 class FileLock final : public StoreLock {
  public:
+  /// The caller holds the mutex of OwnLocks.
   FileLock(Descriptor fd, std::string file, std::string warning)
       : StoreLock(new_token(file), std::move(warning)),
+        forks_(OwnLocks::of_process().forks()),
         fd_(std::move(fd)),
-        file_(std::move(file)) {}
+        file_(std::move(file)) {
+    OwnLocks::of_process().add(fd_->get());
+  }
   /// Removes the lock file while still holding its lock. If a process opened the file before that,
-  /// it then sees that the file is gone and creates a new one.
+  /// it then sees that the file is gone and creates a new one. In a forked child this object is a
+  /// copy, without a descriptor and without a claim on the file.
   ~FileLock() override {
-    if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
+    OwnLocks& own = OwnLocks::of_process();
+    const std::scoped_lock lock(own.mutex());
+    if (forks_ != own.forks()) {
+      fd_->release();
+      return;
+    }
+    own.remove(fd_->get());
+    if (stands_at(fd_->get(), file_)) ::unlink(file_.c_str());
+    fd_.reset();
   }
 
  private:
-  Descriptor fd_;
+  int forks_;
+  std::optional<Descriptor> fd_;
   std::string file_;
 };
 
 }  // namespace
 
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held) {
+  const std::scoped_lock lock(OwnLocks::of_process().mutex());
   for (;;) {
     auto fd = open_to_lock(file, held);
     if (!fd) continue;
     const auto warning = get_lock(fd->get(), file, held);
-    // The previous holder removed the file before this process locked it.
+    // The previous holder removed the file before or while this process locked it.
     if (!stands_at(fd->get(), file)) continue;
     sign(fd->get(), file);
     return std::make_unique<FileLock>(std::move(*fd), file, warning.value_or(""));
   }
+}
+
+bool remove_dead_lock(const std::string& file) {
+  const std::scoped_lock lock(OwnLocks::of_process().mutex());
+  const int raw = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (raw == -1) return false;
+  const auto fd = Descriptor::adopt(raw);
+  // A file without text is of a writer that is about to lock it.
+  if (!text_in(fd.get()).starts_with(kHeldBy)) return false;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  return stands_at(fd.get(), file) && ::unlink(file.c_str()) == 0;
 }
 
 }  // namespace reprise::posix

@@ -34,6 +34,14 @@ using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+constexpr std::string_view kLockBegin = ".";
+constexpr std::string_view kLockEnd = ".lock";
+
+/// Returns the name of the lock file of an entry.
+std::string lock_name(const std::string& name) {
+  return std::string(kLockBegin) + name + std::string(kLockEnd);
+}
+
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
 // Returns the entry named `name` in a directory; nothing if there is none. For a link, the entry
@@ -216,8 +224,20 @@ void PosixStore::sync_directory(const std::string& directory) {
 std::unique_ptr<StoreLock> PosixStore::lock(const std::string& path) {
   check_store_entry(path);
   if (parent_path(path).empty()) make_directory("");  // the root may not exist yet
-  const std::string beside = join_path(parent_path(path), "." + name_in(path) + ".lock");
+  const std::string beside = join_path(parent_path(path), lock_name(name_in(path)));
   return posix::take_lock(display(beside), display(path));
+}
+
+std::vector<std::string> PosixStore::remove_dead_locks(const std::string& directory) {
+  std::vector<std::string> removed;
+  for (const Entry& entry : list(directory)) {
+    const bool may_be_lock = entry.name.starts_with(kLockBegin) && entry.name.ends_with(kLockEnd);
+    if (!may_be_lock || entry.directory || entry.link) continue;
+    if (posix::remove_dead_lock(display(join_path(directory, entry.name)))) {
+      removed.push_back(entry.name);
+    }
+  }
+  return removed;
 }
 
 std::optional<std::uint64_t> PosixStore::free_bytes(const std::string& directory) {

@@ -50,6 +50,22 @@ TEST_F(CommitProtocol, describes_no_payload_that_is_not_as_long_as_it_was_writte
   }
 }
 
+TEST_F(CommitProtocol, removes_the_lock_files_of_dead_writers_of_other_iterations_and_says_so) {
+  store_.make_directory("run");
+  const auto alive = store_.lock("run/iter_0000003");
+  for (const char* name : {".iter_0000001.lock", ".iter_0000002.lock"}) {
+    write_durably(store_, join_path("run", name),
+                  as_bytes("held by reprise: process 1 on host h\n"));
+  }
+  CommitTarget target = CommitTarget::iteration("run", Step{4});
+  prepare(store_, target);
+  EXPECT_THAT(target.claim.notes, ElementsAre("lock files of writers that have ended were removed: "
+                                              ".iter_0000001.lock, .iter_0000002.lock"));
+  EXPECT_TRUE(store_.stat("run/.iter_0000003.lock"));
+  EXPECT_FALSE(store_.stat("run/.iter_0000001.lock"));
+  abandon(store_, target);
+}
+
 /// A store whose listings do not show the newest iteration yet.
 class LaggingStore final : public PassingStore {
  public:

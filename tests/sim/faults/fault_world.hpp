@@ -149,6 +149,9 @@ struct LifePlan {
   /// Staging memory and batches are small, so that files are written in several parts.
   std::uint64_t staging_max = 16384;
   std::uint64_t batch = 8192;
+  std::optional<std::int32_t> keep = {};
+  Checksums written = Checksums::kCrc32;
+  ReadBack read_back = ReadBack::kBeforeOlderGoes;
 };
 
 inline LifeEnd live(const LifePlan& plan, Store& store,
@@ -199,7 +202,11 @@ inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& pla
                 state.become(step);
                 SaveSettings options;
                 options.target = CommitTarget::iteration(kRoot, Step{step});
-                options.image = {.staging_bytes_max = plan.staging_max, .batch_bytes = plan.batch};
+                options.target.keep = plan.keep;
+                options.image = {.staging_bytes_max = plan.staging_max,
+                                 .batch_bytes = plan.batch,
+                                 .checksums = plan.written,
+                                 .read_back = plan.read_back};
                 own.bound = begin_save(ports, group, state.leaves(), std::move(options), plan.save)
                                 .finish()
                                 .bound_staging;
