@@ -61,6 +61,9 @@ class ReshardVerb final : public Verb {
         .text(per_rank_, "--per-rank", "first|drop",
               "if each rank saved its own values: all ranks get the first rank's, or values that "
               "differ are left out (default: each rank keeps its own, if --ranks is unchanged)")
+        .flag(strides_, "--keep-strides",
+              "keep the strides that torch 2.15 records in .metadata; torch before 2.15 can't read "
+              "such a checkpoint")
         .flag(force_, "--force",
               "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "
               "once the new one is confirmed in its place")
@@ -76,6 +79,7 @@ class ReshardVerb final : public Verb {
     const StoredPath to = stored_path(target_);
     ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
     options.writers = writers();
+    options.strides = strides_;
     options.ranks = {.per_rank = per_rank(), .ranks = ranks_};
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
     require_apart(from.display(), to);
@@ -183,6 +187,7 @@ class ReshardVerb final : public Verb {
   std::vector<std::string> splits_;
   std::int64_t writers_ = 0;
   std::string per_rank_;
+  bool strides_ = false;
   bool force_ = false;
   bool unchecked_ = false;
   bool json_ = false;

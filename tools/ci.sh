@@ -14,7 +14,7 @@ readonly stages=(
   "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
   "kernels 400 registers, spills and vector loads of each kernel for three GPU architectures"
   "package 600 what others install, tried in an empty environment: a tarball and a wheel"
-  "interop 1100 real torch and Megatron-Core write and read, where they can be had"
+  "interop 1500 real torch and Megatron-Core write and read, where they can be had"
   "trainers 800 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
 )
 

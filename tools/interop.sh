@@ -50,11 +50,29 @@ interop_install() {
   return "$interop_not_run"
 }
 
+# Sets in the environment of the cases where an earlier torch is, or why there is none; what can't be had
+# is a case that was not run. REPRISE_INTEROP_OLDER is a ready environment.
+interop_older() {
+  local wanted=tests/interop/requirements-older.txt env="${REPRISE_INTEROP_OLDER:-}" rc=0
+  if [[ -z "$env" ]]; then
+    env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/older-$(sed -n 's/^torch==/torch-/p' "$wanted")"
+    interop_install "$env" "$wanted" || rc=$?
+  fi
+  unset REPRISE_INTEROP_OLDER_PYTHON REPRISE_INTEROP_OLDER_WHY
+  if ((rc == 0)); then
+    export REPRISE_INTEROP_OLDER_PYTHON="$env/bin/python"
+  else
+    export REPRISE_INTEROP_OLDER_WHY="$interop_why"
+  fi
+  ((rc == 0 || rc == interop_not_run))
+}
+
 # interop_in ENV [ARGUMENT...]: runs the cases and counts them.
 interop_in() {
   local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
   shift
   build_for_tests release reprise || return 1
+  interop_older || { say "interop: $interop_why"; record 0 1 0; return 1; }
   step "torch, Megatron-Core and Reprise read each other, in $env"
   "$env/bin/python" tests/interop/interop.py --reprise build/release/reprise "$@" 2>&1 | tee "$log"
   rc=${PIPESTATUS[0]}

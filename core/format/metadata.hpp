@@ -37,6 +37,9 @@ struct Metadata {
   std::string version;             ///< "1.0.0" or empty
   bool has_local_plans = false;    ///< the file had Megatron's all_local_plans (not kept)
   std::vector<std::string> notes;  ///< unusual but legal facts, which `verify` lists
+  /// True to write the strides that the tensors' traits have. torch 2.15 writes and reads them;
+  /// earlier torch fails on every file that has them. A reader never sets this.
+  bool write_strides = false;
 };
 
 /// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint in ascending order (see
@@ -47,9 +50,9 @@ struct Metadata {
 /// tensors.
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names);
 
-/// Writes metadata that torch 2.4 to 2.13 and megatron-core can read: protocol 4, plain classes,
-/// and one planner entry per key. If planner_data lacks a key, the path in its entry is the key
-/// itself.
+/// Writes metadata that torch 2.4 to 2.15 and megatron-core can read: protocol 4, plain classes,
+/// no strides unless `write_strides`, and one planner entry per key. If planner_data lacks a key,
+/// the path in its entry is the key itself.
 Bytes write_metadata(const Metadata& metadata);
 
 /// Returns the metadata for one rank of the job. Leaves out items that belong to other ranks, and

@@ -1,4 +1,4 @@
-// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it. Uses pickle protocol
+// Writes `.metadata` so that torch 2.4 to 2.15 and megatron-core can load it. Uses pickle protocol
 // 4 and plain classes. Stores the names of classes and attributes in the memo.
 
 #include <algorithm>
@@ -156,10 +156,12 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
 }
 
 /// Writes dtype, layout, requires_grad, memory format and pin_memory, five fields that every
-/// version accepts. Strides follow as a sixth field if the tensor was saved with them. Each tensor
-/// gets an object of its own, because torch may modify it in place.
+/// version accepts. Strides follow as a sixth field if that is asked for and the tensor was saved
+/// with them: torch before 2.15 unpacks exactly five. Each tensor gets an object of its own,
+/// because torch may modify it in place.
 void MetadataWriter::write_properties(const StoredTensor& tensor) {
-  const TensorTraits& traits = tensor.traits;
+  TensorTraits traits = tensor.traits;
+  if (!metadata_.write_strides) traits.strides.reset();
   out_.global(kModule, "TensorProperties");
   out_.empty_tuple();
   out_.op('\x81');

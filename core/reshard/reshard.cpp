@@ -351,6 +351,7 @@ class Resharder {
 
   void commit() {
     content_.metadata = std::move(metadata_);
+    content_.metadata.write_strides = options_.strides;
     content_.manifest = has_manifest(source_);
     run_protocol(commit_protocol(ports_.store, target_, content_), phase::kCommit, ports_.trace);
     metadata_ = std::move(content_.metadata);

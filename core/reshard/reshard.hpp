@@ -56,6 +56,9 @@ struct ReshardOptions {
   /// If true, the data read is compared with its checksums, so that damage is not copied.
   bool checksums = true;
   RankChoice ranks = {};  ///< what happens to values that each rank saved for itself
+  /// If true, the strides that torch 2.15 records are kept, and earlier torch can't read the
+  /// result.
+  bool strides = false;
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
 };

@@ -381,7 +381,9 @@ TEST(Metadata, order_of_keys_and_traits_of_tensors_are_kept) {
   metadata.catalog.tensors[0].traits = {
       .requires_grad = true, .memory_format = 1, .pin_memory = true, .strides = {{1, 2}}};
   metadata.planner_data = {{"c", {"c"}}, {"a", {"a"}}};
+  metadata.write_strides = true;
   const Metadata again = read(write_metadata(metadata));
+  EXPECT_FALSE(again.write_strides);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(again.catalog.tensors[i].place, metadata.catalog.tensors[i].place);
     EXPECT_EQ(again.catalog.tensors[i].traits, metadata.catalog.tensors[i].traits);
@@ -391,6 +393,18 @@ TEST(Metadata, order_of_keys_and_traits_of_tensors_are_kept) {
   EXPECT_EQ(again.planner_data[0].key, "c");
   EXPECT_EQ(again.planner_data[1].key, "a");
   EXPECT_EQ(again.planner_data[2].key, "b");
+}
+
+TEST(Metadata,
+     strides_are_written_only_when_asked_for_because_torch_before_2_15_unpacks_five_fields) {
+  Metadata metadata = small();
+  for (StoredTensor& tensor : metadata.catalog.tensors) tensor.traits.strides = {{7, 1}};
+  const auto strides_after = [&metadata] {
+    return read(write_metadata(metadata)).catalog.tensors[0].traits.strides;
+  };
+  EXPECT_EQ(strides_after(), std::nullopt);
+  metadata.write_strides = true;
+  EXPECT_EQ(strides_after(), (std::vector<std::int64_t>{7, 1}));
 }
 
 TEST(Metadata, surrogates_in_keys_are_kept_bit_for_bit) {

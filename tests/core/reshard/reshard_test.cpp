@@ -83,6 +83,26 @@ TEST_F(Reshard, KeepsTheContentOfEveryFixtureUnderEveryCut) {
   }
 }
 
+TEST_F(Reshard, LeavesOutStridesWhichEarlierTorchCantRead) {
+  const std::string fixture = "torch_2.15.0/same_content_a";
+  const auto strides_in = [](Store& store, const std::string& path) {
+    std::size_t count = 0;
+    const Checkpoint checkpoint = Checkpoint::open(store, path);
+    for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
+      count += tensor.traits.strides ? 1U : 0U;
+    }
+    return count;
+  };
+  const std::size_t recorded = strides_in(test::data_store(), fixture);
+  ASSERT_GT(recorded, 0U);
+  run(fixture, {});
+  EXPECT_EQ(strides_in(store_, "out"), 0U);
+  Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+  const ReshardOptions kept{.strides = true};
+  reshard(source, {"kept"}, kept, {store_, device_, tasks_, trace_, progress_});
+  EXPECT_EQ(strides_in(store_, "kept"), recorded);
+}
+
 TEST_F(Reshard, CopiesObjectsByteForByte) {
   run("mcore_0.16.1_gpt_tp2_pp2", {.rule = over_ranks(2), .writers = 2});
   Checkpoint before = Checkpoint::open(test::data_store(), "mcore_0.16.1_gpt_tp2_pp2");
