@@ -22,6 +22,10 @@ namespace {
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
+  if (report.partial_manifest) {
+    return "; integrity.json does not list every file, so files of another save could not be told "
+           "apart";
+  }
   return "; no integrity.json, so files of another save could not be told apart";
 }
 

@@ -159,6 +159,12 @@ void TensorReader::read(std::span<const Piece> wanted, std::byte* local) {
   }
 }
 
+void TensorReader::open_rest() {
+  for (std::uint32_t chunk = 0; chunk < tensor_.chunks.size(); ++chunk) {
+    if (!opened_[chunk]) judge(chunk, opened(chunk));
+  }
+}
+
 bool TensorReader::judged() const {
   return std::ranges::none_of(opened_, [](const auto& chunk) { return chunk && chunk->seen; });
 }

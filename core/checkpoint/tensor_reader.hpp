@@ -27,6 +27,9 @@ class TensorReader {
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
+  /// Opens each item from which nothing was delivered, such as those of chunks without elements,
+  /// and throws the same errors. Its records count in the tally.
+  void open_rest();
   /// True if no checksums are wanted, or if the tally already has the checksum of every chunk from
   /// which elements were delivered.
   bool judged() const;

@@ -107,6 +107,10 @@ class TensorDiffer {
       done_ += static_cast<std::uint64_t>(block.elements()) * left_width;
       progress_.advance(pair.key(), done_, total_);
     });
+    read(pair, [&] {  // what can't be read is not the same, even if it has no elements
+      left->open_rest();
+      right->open_rest();
+    });
   }
 
   /// Calls `work`, which reads. Throws Unread for an error that concerns this tensor alone.

@@ -78,7 +78,7 @@ std::string left_out_of(const Archive& archive, const ArchiveStorages& storages,
 }
 
 WholeValue read_archive(Archive& archive) {
-  check_version(archive);
+  check_torch_records(archive);
   const Record& record = archive.at("data.pkl");
   check_size(record);
   const Bytes pickle = archive.read(record, kBytesItemMax);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
+#include "core/base/utf8.hpp"
 #include "core/format/torch_records.hpp"
 #include "core/format/zip/crc32.hpp"
 
@@ -46,6 +47,8 @@ std::optional<TensorItem> TensorFrame::match(ByteSpan head, ByteSpan tail) const
   CHECK(head.size() == head_bytes() && tail.size() == tail_bytes(), head.size(), tail.size());
   if (std::memcmp(head.data(), layout_.head().data(), head.size()) != 0) return std::nullopt;
   if (!same_where_fixed(tail, layout_.blank_tail(), fixed_)) return std::nullopt;
+  const ByteSpan id = tail.subspan(layout_.places().id, kSerializationIdBytes);
+  if (!is_utf8(as_text(id))) return std::nullopt;  // torch fails on it
   TensorItem item = item_;
   item.crc = load_le<std::uint32_t>(tail.subspan(layout_.places().crc.directory));
   return item;

@@ -94,7 +94,7 @@ TensorItem read_tensor_item(ItemSource& source) {
 
 TensorItem read_tensor_item(Archive& archive) {
   ItemSource& source = archive.source();
-  check_version(archive);
+  check_torch_records(archive);
   const Record& pickle_record = archive.at("data.pkl");
   const Bytes pickle = archive.read(pickle_record, kTensorPickleMax);
   const std::uint64_t pickle_offset = archive.content_range(pickle_record).offset;

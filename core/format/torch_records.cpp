@@ -1,10 +1,12 @@
 #include "core/format/torch_records.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
 
 #include "core/base/check.hpp"
+#include "core/base/utf8.hpp"
 
 namespace reprise {
 
@@ -22,9 +24,7 @@ void put_digits(std::uint64_t value, MutableByteSpan out) {
   }
 }
 
-}  // namespace
-
-void check_version(Archive& archive) {
+void check_archive_version(Archive& archive) {
   const Record* record = archive.find(".data/version");
   if (record == nullptr) record = &archive.at("version");
   const Bytes bytes = archive.read(*record, kWordBytesMax);
@@ -45,13 +45,40 @@ void check_version(Archive& archive) {
   }
 }
 
+/// torch reads this record as a number, and the one after as text, and fails if they are none.
+void check_alignment(Archive& archive) {
+  const Record* record = archive.find(".storage_alignment");
+  if (record == nullptr) return;
+  const Bytes bytes = archive.read(*record, kWordBytesMax);
+  const std::string_view text = as_text(bytes);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!text.empty() && std::ranges::all_of(text, is_digit)) return;
+  archive.source().fail(Code::kTornFile, "the record '.storage_alignment' holds no number",
+                        record->header_offset);
+}
+void check_serialization_id(Archive& archive) {
+  constexpr std::uint64_t kIdBytesMax = 4096;
+  const Record* record = archive.find(kSerializationId);
+  if (record == nullptr || is_utf8(as_text(archive.read(*record, kIdBytesMax)))) return;
+  archive.source().fail(Code::kTornFile, "the record '.data/serialization_id' is not UTF-8",
+                        record->header_offset);
+}
+
+}  // namespace
+
+void check_torch_records(Archive& archive) {
+  check_archive_version(archive);
+  check_alignment(archive);
+  check_serialization_id(archive);
+}
+
 ByteOrder byte_order_of(Archive& archive) {
   const Record* record = archive.find("byteorder");
   if (record == nullptr) return ByteOrder::kLittle;
   const Bytes bytes = archive.read(*record, kWordBytesMax);
   if (as_text(bytes) == "little") return ByteOrder::kLittle;
   if (as_text(bytes) == "big") return ByteOrder::kBig;
-  archive.source().fail(Code::kUnsupported, "a byte order that is neither 'little' nor 'big'",
+  archive.source().fail(Code::kTornFile, "a byte order that is neither 'little' nor 'big'",
                         record->header_offset);
 }
 

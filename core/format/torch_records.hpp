@@ -14,11 +14,13 @@ namespace reprise {
 
 enum class ByteOrder { kLittle, kBig };
 
-/// Checks the record `.data/version`, or `version` if there is no such record. Throws UNSUPPORTED
-/// unless the version is 1 to 10, and TORN_FILE if both records are missing.
-void check_version(Archive& archive);
+/// Checks the small records that torch reads with every archive: the version (`.data/version`, or
+/// `version` if there is no such record), `.storage_alignment` and `.data/serialization_id`. Throws
+/// UNSUPPORTED unless the version is 1 to 10, and TORN_FILE if both records of it are missing, or
+/// if torch can't read one of the others.
+void check_torch_records(Archive& archive);
 /// Returns the byte order of the storages. Archives that torch wrote before 2.1 do not state it and
-/// are treated as little-endian. Throws UNSUPPORTED if the record says neither "little" nor "big".
+/// are treated as little-endian. Throws TORN_FILE if the record says neither "little" nor "big".
 ByteOrder byte_order_of(Archive& archive);
 
 /// Returns the position in the file of the pickle that begins at byte `offset` of the slice. Used

@@ -43,6 +43,11 @@ class Readers {
     return *reader;
   }
 
+  /// Opens what was not needed, so that damage in items without elements is not passed over.
+  void open_rest() {
+    for (std::uint32_t tensor = 0; tensor < readers_.size(); ++tensor) of(tensor).open_rest();
+  }
+
   void require_all_judged() const {
     for (const auto& reader : readers_) CHECK(!reader || reader->judged());
   }
@@ -339,6 +344,7 @@ class Resharder {
   /// Throws the first error that was found when delivered data was compared with its checksums.
   /// Adds all other findings to the report.
   void judge_checksums() {
+    readers_.open_rest();
     readers_.require_all_judged();
     for (Finding& finding : tally_.findings()) {
       if (finding.severity == Severity::kError) {

@@ -152,7 +152,9 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
                    VerifyReport& report) {
   try {
     const bool read = payload == PayloadCheck::kRead;
-    report.manifest = read && has_manifest(checkpoint);
+    const bool is_there = read && has_manifest(checkpoint);
+    report.manifest = is_there && manifest_lists_all(checkpoint);
+    report.partial_manifest = is_there && !report.manifest;
     if (report.manifest) return;
     take(check_times(checkpoint, files), report);
     if (read) take(check_identical_files(checkpoint, files), report);

@@ -30,7 +30,8 @@ struct VerifyReport {
   std::uint64_t records_checked = 0;  ///< number of records compared with their checksums
   std::vector<std::string> opaque;    ///< keys of objects whose content is not interpreted
   bool payload_read = false;
-  bool manifest = false;  ///< true if all files were compared with an integrity.json
+  bool manifest = false;          ///< true if all files were compared with an integrity.json
+  bool partial_manifest = false;  ///< true if there is one that does not list all files
 
   /// True if the metadata lists nothing, so that nothing was examined.
   bool vacuous() const { return location && tensors + objects == 0; }

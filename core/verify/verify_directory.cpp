@@ -51,6 +51,22 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
   findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
 }
 
+/// Returns the files of the checkpoint that a manifest should list, and this one does not.
+std::vector<std::string> unlisted_in(const IntegrityManifest& manifest, Checkpoint& checkpoint) {
+  std::vector<std::string> names = checkpoint.catalog().files;
+  const auto& ranks = checkpoint.metadata().ranks;
+  if (ranks.empty()) names.emplace_back(kMetadataFile);
+  for (const std::int32_t rank : ranks) {
+    names.push_back("__" + std::to_string(rank) + std::string(kMetadataFile));
+  }
+  if (checkpoint.small_file(kBackendFile)) names.emplace_back(kBackendFile);
+  if (checkpoint.store().stat(join_path(directory_of(checkpoint), std::string(kCommonFile)))) {
+    names.emplace_back(kCommonFile);
+  }
+  std::erase_if(names, [&](const auto& name) { return manifest.find(name) != nullptr; });
+  return names;
+}
+
 /// Returns a finding about a JSON file. If the file exceeds the limits, the code is UNSUPPORTED,
 /// because the file may still be valid.
 Finding finding_of_json(const Error& error, const std::string& display) {
@@ -177,17 +193,22 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
       check_digest(checkpoint, file, findings);
       progress.advance(file.name, ++done, manifest.files.size());
     }
-    const auto& files = checkpoint.catalog().files;
-    for (const auto& name : files) {
-      if (manifest.find(name) != nullptr) continue;
+    for (const auto& name : unlisted_in(manifest, checkpoint)) {
       findings.push_back({Severity::kWarning, Code::kChecksum,
-                          "integrity.json does not list this payload file", "",
+                          "integrity.json does not list this file, so it may be another save's", "",
                           display_of(checkpoint, name)});
     }
   } catch (const Error& error) {
     findings.push_back(finding_of_json(error, display));
   }
   return findings;
+}
+
+bool manifest_lists_all(Checkpoint& checkpoint) try {
+  const auto bytes = checkpoint.small_file(kIntegrityFile);
+  return bytes && unlisted_in(read_integrity(*bytes), checkpoint).empty();
+} catch (const Error&) {
+  return false;  // check_manifest says why
 }
 
 Findings check_leftovers(Checkpoint& checkpoint) {

@@ -19,8 +19,12 @@ Findings check_stale_files(Checkpoint& checkpoint);
 Findings check_backend_info(Checkpoint& checkpoint);
 
 /// If there is an integrity.json, reads every file and compares its SHA-256 with the one in
-/// integrity.json.
+/// integrity.json. Warns of each file of the checkpoint that is not listed.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
+
+/// True if there is an integrity.json that lists the metadata and every other file of the
+/// checkpoint. Only such a manifest tells the files of two saves apart.
+bool manifest_lists_all(Checkpoint& checkpoint);
 
 /// Reports leftovers of unfinished saves next to the checkpoint. Notes list the marked leftovers
 /// and say whether they may be removed. A warning is given for each `*.replaced` directory that is

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/adapters/posix/host_device.hpp"
+#include "core/base/printable.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "core/ports/no_progress.hpp"
@@ -99,22 +100,36 @@ class Account {
 
 struct Survivor {
   std::string file;  ///< path within the checkpoint
-  std::uint64_t bit = 0;
+  std::uint64_t change = 0;
   std::string account;
+  std::string notes;  ///< what verify notes, for what it does not interpret
 };
 
-/// Flips every `step`th bit, one at a time.
+/// The changes to try: each bit flipped, or each byte replaced by each other one.
+struct Changes {
+  std::uint64_t per_byte = 8;
+  std::string only = {};  ///< the file to change; all if empty
+
+  std::byte mask(std::uint64_t change) const {
+    const std::uint64_t in_byte = change % per_byte;
+    return static_cast<std::byte>(per_byte == 8 ? 1U << in_byte : in_byte + 1);
+  }
+};
+
+/// Makes every `step`th change, one at a time.
 class Flipper {
  public:
-  Flipper(MemoryTree tree, const Account& account) : tree_(std::move(tree)), account_(account) {}
+  Flipper(MemoryTree tree, const Account& account, Changes changes)
+      : tree_(std::move(tree)), account_(account), changes_(std::move(changes)) {}
 
   void flip(std::uint64_t first, std::uint64_t step) {
+    const std::uint64_t per_byte = changes_.per_byte;
     for (auto& [path, content] : tree_.files) {
-      for (std::uint64_t bit = first; bit < 8 * content.size(); bit += step) {
-        const auto mask = static_cast<std::byte>(1U << (bit % 8));
-        content[bit / 8] ^= mask;
-        look(path, bit);
-        content[bit / 8] ^= mask;
+      if (!changes_.only.empty() && path != kPath + ("/" + changes_.only)) continue;
+      for (std::uint64_t change = first; change < per_byte * content.size(); change += step) {
+        content[change / per_byte] ^= changes_.mask(change);
+        look(path, change);
+        content[change / per_byte] ^= changes_.mask(change);
       }
     }
   }
@@ -122,21 +137,31 @@ class Flipper {
   std::uint64_t tried = 0;
 
  private:
-  void look(const std::string& path, std::uint64_t bit) {
+  void look(const std::string& path, std::uint64_t change) {
     ++tried;
     NoProgress progress;
     try {
       const auto report = verify(tree_, kPath, PayloadCheck::kRead, progress);
       if (report.verdict() != VerifyVerdict::kWhole) return;
-      survivors.push_back({path.substr(path.find('/') + 1), bit, account_.of(tree_)});
+      std::string notes;
+      for (const Finding& finding : report.findings) {
+        if (finding.severity == Severity::kNote) notes += printable(finding.message) + "; ";
+      }
+      survivors.push_back({path.substr(path.find('/') + 1), change, account_.of(tree_), notes});
     } catch (const Error& error) {
-      ASSERT_NE(error.code(), Code::kInternal) << path << ' ' << bit << ' ' << error.what();
+      ASSERT_NE(error.code(), Code::kInternal) << path << ' ' << change << ' ' << error.what();
     }
   }
 
   MemoryTree tree_;
   const Account& account_;
+  Changes changes_;
 };
+
+std::string asked_for(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
 
 TEST(FlipSurvivors, where_verify_says_whole_a_flipped_bit_of_the_payload_changes_nothing) {
   const char* asked = std::getenv("REPRISE_FLIPS_OF");
@@ -145,9 +170,15 @@ TEST(FlipSurvivors, where_verify_says_whole_a_flipped_bit_of_the_payload_changes
       tree_of(asked != nullptr ? asked : std::string(REPRISE_TEST_DATA) + "/torch_2.15.0/plain");
   const Account account(tree);
   const std::string undamaged = account.of(tree);
-  const std::uint64_t step = asked != nullptr ? 1 : REPRISE_SANITIZED != 0 ? 4099 : 257;
+  const std::string one_in = asked_for("REPRISE_FLIPS_STEP");
+  const std::uint64_t step = !one_in.empty()          ? std::stoull(one_in)
+                             : asked != nullptr       ? 1
+                             : REPRISE_SANITIZED != 0 ? 4099
+                                                      : 257;
+  Changes changes{.only = asked_for("REPRISE_FLIPS_FILE")};
+  if (!asked_for("REPRISE_FLIPS_BYTES").empty()) changes.per_byte = 255;
   constexpr std::uint64_t kParts = 2;
-  std::vector<Flipper> flippers(kParts, Flipper(tree, account));
+  std::vector<Flipper> flippers(kParts, Flipper(tree, account, changes));
   std::vector<std::thread> threads;
   for (std::uint64_t p = 0; p < kParts; ++p) {
     threads.emplace_back([&, p] { flippers[p].flip(p * step, kParts * step); });
@@ -161,9 +192,9 @@ TEST(FlipSurvivors, where_verify_says_whole_a_flipped_bit_of_the_payload_changes
     tried += flipper.tried;
     survived += flipper.survivors.size();
     for (const Survivor& one : flipper.survivors) {
-      out << one.file << '\t' << one.bit << '\t' << one.account << '\n';
-      if (one.file.ends_with(".distcp")) {
-        EXPECT_EQ(one.account, undamaged) << one.file << ' ' << one.bit;
+      out << one.file << '\t' << one.change << '\t' << one.account << '\t' << one.notes << '\n';
+      if (one.file.ends_with(".distcp") && asked == nullptr) {
+        EXPECT_EQ(one.account, undamaged) << one.file << ' ' << one.change;
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "core/format/pickle/numpy_array.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -73,7 +74,60 @@ void settle_buffer(Object& object) {
                   {std::move(state)}};
 }
 
+/// The code of an element type of numpy: a letter and a number of bytes, or of characters.
+struct ElementCode {
+  char kind = 0;
+  std::uint64_t bytes = 0;
+};
+std::optional<ElementCode> element_code(const Value& dtype) {
+  constexpr std::size_t kLongest = 10;
+  constexpr std::uint64_t kCharacterBytes = 4;
+  const auto* object = dtype.as<Object>();
+  if (object == nullptr || !is(*object, "numpy", "dtype") || object->args.empty()) {
+    return std::nullopt;
+  }
+  const auto* code = object->args[0].as<std::string>();
+  if (code == nullptr || code->size() < 2 || code->size() > kLongest) return std::nullopt;
+  ElementCode found{.kind = (*code)[0]};
+  const char* end = code->data() + code->size();
+  const auto [last, error] = std::from_chars(code->data() + 1, end, found.bytes);
+  if (error != std::errc{} || last != end) return std::nullopt;
+  if (found.kind == 'U') found.bytes *= kCharacterBytes;
+  return found;
+}
+
+/// True if numpy can make this array: its elements fill its shape.
+bool array_fits(const Tuple& state) {
+  const auto code = element_code(state.items[2]);
+  const auto* shape = state.items[1].as<Tuple>();
+  if (!code || shape == nullptr) return true;
+  if (state.items[4].as<List>() != nullptr) return code->kind == 'O' || code->kind == 'V';
+  const auto* elements = state.items[4].as<Bytes>();
+  if (elements == nullptr) return true;
+  std::uint64_t bytes = code->bytes;
+  for (const Value& extent : shape->items) {
+    const auto* count = extent.as<std::int64_t>();
+    if (count == nullptr) return true;
+    if (*count < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(*count), &bytes)) {
+      return false;
+    }
+  }
+  return code->kind != 'O' && bytes == elements->size();
+}
+
 }  // namespace
+
+bool numpy_accepts(const Object& object) {
+  if (is(object, "numpy._core.multiarray", "scalar") && object.args.size() == 2) {
+    const auto code = element_code(object.args[0]);
+    const auto* bytes = object.args[1].as<Bytes>();
+    return !code || bytes == nullptr || (code->kind != 'O' && bytes->size() >= code->bytes);
+  }
+  if (!is(object, "numpy._core.multiarray", "_reconstruct") || object.state.size() != 1)
+    return true;
+  const auto* state = object.state[0].as<Tuple>();
+  return state == nullptr || state->items.size() != kStateParts || array_fits(*state);
+}
 
 std::string settled_numpy_module(std::string module) {
   constexpr std::string_view kOld = "numpy.core.";

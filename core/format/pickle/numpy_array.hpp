@@ -12,6 +12,10 @@
 
 namespace reprise {
 
+/// False if numpy refuses to make this array or scalar, because its bytes do not fit its element
+/// type and shape. True for any other object.
+bool numpy_accepts(const Object& object);
+
 /// Rewrites an array in the form shown above. Leaves all other objects unchanged, including arrays
 /// that numpy would not have written.
 void settle_numpy_array(Object& object);

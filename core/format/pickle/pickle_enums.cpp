@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/format/pickle/pickle_calls.hpp"
 #include "core/format/pickle/pickle_names.hpp"
 
 namespace reprise::pickle {
@@ -99,6 +100,26 @@ std::optional<EnumValue> enum_value(std::string_view module, std::string_view na
     if (known.type == name && known.member == member && known.module == module) return known.value;
   }
   return std::nullopt;
+}
+
+Fit knows_member(const NameRule& rule, EnumValue value) {
+  if (rule.module == "signal") {  // of Linux
+    const auto* number = std::get_if<std::int64_t>(&value);
+    constexpr std::int64_t kPlainMax = 31;
+    constexpr std::array<std::int64_t, 2> kRealTime{34, 64};
+    const bool known =
+        number != nullptr && ((*number >= 1 && *number <= kPlainMax) ||
+                              std::ranges::find(kRealTime, *number) != kRealTime.end());
+    return known ? Fit::kFits : Fit::kRefused;
+  }
+  bool listed = false;
+  for (const Member& known : kMembers) {
+    if (known.type != rule.name || known.module != rule.module) continue;
+    if (known.value == value) return Fit::kFits;
+    listed = true;
+  }
+  if (!listed) return Fit::kFits;  // its members are not listed here
+  return rule.module.starts_with("torch.") ? Fit::kRefused : Fit::kUnread;
 }
 
 bool is_enum(std::string_view module, std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/format/pickle/pickle_calls.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::pickle {
@@ -40,12 +41,20 @@ NodeId Globals::load(std::string_view module, std::string_view name) {
   const ModuleAndName known =
       protocol_ <= 2 ? modern_name({module, name}) : ModuleAndName{module, name};
   GlobalName global{known.module, known.name, rule_of(known.module, known.name)};
-  if (global.rule == nullptr && always_refused(known.module, known.name)) {
+  const std::string_view held =
+      global.rule == nullptr ? held_for(known.module, known.name) : std::string_view{};
+  if (global.rule == nullptr && held.empty() && always_refused(known.module, known.name)) {
     input_.fail(Code::kRefusedName, full_name(global) +
                                         " is refused: no checkpoint needs it. "
                                         "Treat this file as hostile");
   }
   if (global.rule != nullptr && !global.rule->allowed_in(grammar_)) global.rule = nullptr;
+  if (!held.empty()) {
+    const NodeId node = graph_.add_name(global);
+    hold(node, held);
+    loaded_.emplace(written, node);
+    return node;
+  }
   if (global.rule == nullptr) {
     if (grammar_ != Grammar::kBytesItem && garbled(global)) {
       input_.fail(Code::kTornFile, full_name(global) + " is a name with a wrong letter: garbled");
@@ -68,12 +77,48 @@ void Globals::not_interpreted(Code code, std::string reason) {
   if (reason_.empty()) reason_ = std::move(reason);
 }
 
-void Globals::check_parts(std::span<const NodeId> items) const {
+void Globals::check_parts(std::span<const NodeId> items) {
   for (const NodeId item : items) {
-    if (is_getattr(item)) {
-      input_.fail(Code::kRefusedName, "builtins.getattr is refused but where it is called");
-    }
+    if (is_getattr(item)) hold(item, "reads attributes");
   }
+}
+
+void Globals::hold(NodeId name, std::string_view what) {
+  const std::string full = full_name(graph_.global(name));
+  if (grammar_ != Grammar::kBytesItem) {
+    input_.fail(Code::kRefusedName, full +
+                                        " is refused: no checkpoint needs it. "
+                                        "Treat this file as hostile");
+  }
+  if (unlisted_.size() < kUnlistedNamesMax) unlisted_.insert(full);
+  if (held_.empty()) {
+    held_ = full;
+    reason_ = "it holds " + full + ", which " + std::string(what) +
+              " when it is called; unpickling it only imports it";
+  }
+  refuse_held();
+}
+
+void Globals::runs(const std::string& what) {
+  if (runs_.empty()) runs_ = what;
+  refuse_held();
+}
+
+void Globals::refuse_held() const {
+  if (held_.empty() || runs_.empty()) return;
+  input_.fail(Code::kRefusedName, held_ + " is refused beside a call of " + runs_ +
+                                      ", which could call it. Treat this file as hostile");
+}
+
+/// True for callees that only make a value of what they are given and call none of it.
+bool Globals::calls_nothing(NodeId callee) const {
+  if (graph_.kind(callee) != Kind::kName) return false;
+  const GlobalName& name = graph_.global(callee);
+  const std::string full = full_name(name);
+  return name.rule != nullptr || full == "functools.partial" || full == "operator.itemgetter" ||
+         full == "operator.attrgetter" || full == "operator.methodcaller" ||
+         full == "_operator.attrgetter" || full == "_operator.methodcaller" ||
+         full == "_operator.itemgetter" || full == "builtins.map" || full == "builtins.filter";
 }
 
 void Globals::check_unused(NodeId target) {
@@ -96,23 +141,62 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   if (graph_.kind(callee) != Kind::kName) check_called(callee);
   if (graph_.kind(args) != Kind::kTuple) torn("arguments that are no tuple");
   const NameRule* rule = graph_.kind(callee) == Kind::kName ? graph_.global(callee).rule : nullptr;
+  const bool plain = !called && (rule != nullptr || graph_.tuple(args).empty());
+  if (!plain && !calls_nothing(callee)) {
+    runs(graph_.kind(callee) == Kind::kName ? full_name(graph_.global(callee))
+                                            : std::string("what another call returned"));
+  }
   NamePath reached;
   if (rule != nullptr) {
     const Args shape = called ? rule->call : rule->fresh;
     if (shape == Args::kEnumMember) {
       reached = attribute(args);
-    } else if (shape == Args::kNever) {
-      misuse(callee, called ? "called" : "made by NEWOBJ");
-    } else if (!args_fit(shape, args)) {
-      misuse(callee, "given these arguments");
+    } else {
+      check_args(callee, *rule, shape, args, called);
     }
   }
   graph_.settle(args);
-  const bool hashable = rule == nullptr || !rule->changeable();
+  const bool hashable = rule == nullptr || hashes(graph_, *hash_rule(*rule, args), kNoNode);
   const NodeId made =
       graph_.add_instance({.called = called, .type = callee, .args = args}, hashable);
   if (!reached.module.empty()) reached_.emplace(made, std::move(reached));
   return made;
+}
+
+NodeId Globals::instantiate(NodeId callee, NodeId args) {
+  const bool named = graph_.kind(callee) == Kind::kName;
+  const NameRule* rule = named ? graph_.global(callee).rule : nullptr;
+  const bool made = rule != nullptr && rule->fresh != Args::kNever && graph_.tuple(args).empty();
+  return instance(callee, args, !made);
+}
+
+/// Returns the rule of the class of which a call makes an instance.
+const NameRule* Globals::hash_rule(const NameRule& called, NodeId args) const {
+  if (called.call != Args::kReconstructor) return &called;
+  const auto items = graph_.tuple(args);
+  const bool named = !items.empty() && graph_.kind(items[0]) == Kind::kName;
+  const NameRule* made = named ? graph_.global(items[0]).rule : nullptr;
+  return made == nullptr ? &called : made;
+}
+
+void Globals::check_args(NodeId callee, const NameRule& rule, Args shape, NodeId args,
+                         bool called) {
+  const std::string name = full_name(graph_.global(callee));
+  if (shape == Args::kNever) {
+    const bool refused = called ? rule.is == Is::kValue : rule.is != Is::kClass;
+    if (!refused) return misuse(callee, called ? "called" : "made by NEWOBJ");
+    input_.fail(Code::kTornFile, name + " can't be " + (called ? "called" : "made by NEWOBJ") +
+                                     ": Python refuses it, so it is garbled");
+  }
+  const Fit fit = fit_of(graph_, shape, rule, args);
+  if (fit == Fit::kRefused) {
+    input_.fail(Code::kTornFile,
+                name + " is given arguments that Python refuses: the pickle is garbled");
+  }
+  if (fit == Fit::kFits && shape != Args::kUnchecked) return;
+  runs(name);
+  if (fit == Fit::kFits) return;
+  misuse(callee, "given these arguments");
 }
 
 /// Checks a call whose callee is not a name. Pickles of nested classes and methods contain calls of
@@ -127,30 +211,6 @@ void Globals::check_called(NodeId callee) {
   }
   graph_.settle(callee);
   not_interpreted(Code::kUnsupported, "it calls what another call returned");
-}
-
-bool Globals::args_fit(Args shape, NodeId args) const {
-  const auto items = graph_.tuple(args);
-  switch (shape) {
-    case Args::kNever:
-    case Args::kEnumMember:
-      return false;
-    case Args::kEmpty:
-      return items.empty();
-    case Args::kText:
-      return items.size() == 1 && graph_.all_are(args, Kind::kText);
-    case Args::kScalar:
-      return items.size() == 1 &&
-             (graph_.all_are(args, Kind::kText) || graph_.all_are(args, Kind::kInteger));
-    case Args::kExtents:
-      return items.size() == 1 && graph_.kind(items[0]) == Kind::kTuple &&
-             graph_.all_are(items[0], Kind::kInteger);
-    case Args::kTexts:
-      return graph_.all_are(args, Kind::kText);
-    case Args::kAny:
-      return true;
-  }
-  return false;
 }
 
 NamePath Globals::path_of(NodeId object) const {
@@ -210,14 +270,20 @@ void Globals::build(NodeId target, NodeId state) {
   Instance& instance = graph_.instance(target);
   if (instance.state != kNoNode) not_interpreted(Code::kTornFile, "an object is built twice");
   if (const NameRule* rule = rule_of_type(target); rule != nullptr) {
-    const Kind kind = graph_.kind(state);
-    const bool fits = rule->state == BuildState::kAny ||
-                      (rule->state == BuildState::kDict && kind == Kind::kDict) ||
-                      (rule->state == BuildState::kTuple && kind == Kind::kTuple);
-    if (!fits) misuse(instance.type, "given this state");
+    const Fit fit = fit_of(graph_, rule->state, *rule, state);
+    if (fit == Fit::kRefused) {
+      input_.fail(Code::kTornFile,
+                  full_name(graph_.global(instance.type)) +
+                      " is given a state that Python refuses: the pickle is garbled");
+    }
+    if (fit == Fit::kUnread) misuse(instance.type, "given this state");
   }
   graph_.settle(state);
   instance.state = state;
+  const NameRule* rule = rule_of_type(target);
+  if (rule != nullptr && rule->hash == Hash::kOfIndex) {
+    graph_.set_hashable(target, hashes(graph_, *rule, state));
+  }
 }
 
 void Globals::extend_list(NodeId target, std::span<const NodeId> items) {

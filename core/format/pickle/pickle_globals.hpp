@@ -27,7 +27,11 @@ class Globals {
   Globals(Graph& graph, const Input& input, Grammar grammar)
       : graph_(graph), input_(input), grammar_(grammar) {}
 
-  void set_protocol(int protocol) { protocol_ = protocol; }
+  /// Python reads a name as the last protocol before it says.
+  void set_protocol(int protocol) {
+    protocol_ = protocol;
+    loaded_.clear();
+  }
 
   /// Returns the node of a class or function. If the name is unlisted, a bytes item becomes opaque,
   /// and any other pickle is refused.
@@ -35,6 +39,9 @@ class Globals {
   /// Handle the opcodes REDUCE and NEWOBJ.
   NodeId reduce(NodeId callee, NodeId args) { return instance(callee, args, true); }
   NodeId make(NodeId type, NodeId args) { return instance(type, args, false); }
+  /// Handles the opcodes INST and OBJ. Python calls a class that gets arguments, and otherwise only
+  /// makes an instance.
+  NodeId instantiate(NodeId callee, NodeId args);
   /// Handles the opcode BUILD.
   void build(NodeId target, NodeId state);
   /// Handle the opcodes APPEND(S) and SETITEM(S) for an instance.
@@ -43,9 +50,9 @@ class Globals {
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
-  /// Refuses builtins.getattr as an item of a container. Code that the pickle calls could take
+  /// Notes builtins.getattr as an item of a container. Code that the pickle calls could take
   /// getattr from the container and call it, and this program would not see that call.
-  void check_parts(std::span<const NodeId> items) const;
+  void check_parts(std::span<const NodeId> items);
   /// Refuses a pickle that changes an object after using it as an argument of a call, in a state,
   /// or as a key. Python may have copied the object at that time, and a later change does not reach
   /// the copy.
@@ -64,7 +71,16 @@ class Globals {
   /// Returns the rule of an instance's class. Null if the class is not on the list, or if it is not
   /// a name but the result of a call.
   const NameRule* rule_of_type(NodeId instance) const;
-  bool args_fit(Args shape, NodeId args) const;
+  /// Judges the arguments of a listed name. Throws TORN_FILE if Python refuses them.
+  void check_args(NodeId callee, const NameRule& rule, Args shape, NodeId args, bool called);
+  /// Notes a name that the pickle holds and that runs code if something calls it.
+  void hold(NodeId name, std::string_view what);
+  /// Notes a call that may call what it is given. Throws REFUSED_NAME if the pickle also holds a
+  /// name that runs code.
+  void runs(const std::string& what);
+  bool calls_nothing(NodeId callee) const;
+  void refuse_held() const;
+  const NameRule* hash_rule(const NameRule& called, NodeId args) const;
   void check_called(NodeId callee);
   /// Resolves the arguments of builtins.getattr. Done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
@@ -90,6 +106,8 @@ class Globals {
   /// Argument tuples of getattr that have been resolved so far, with the resulting paths.
   std::map<NodeId, NamePath> attributes_;
   std::string reason_;
+  std::string held_;  ///< the first name that runs code if it is called
+  std::string runs_;  ///< the first call that could call it
 };
 
 }  // namespace reprise::pickle

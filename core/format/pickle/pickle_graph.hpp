@@ -106,6 +106,8 @@ class Graph {
   }
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
+  /// Says if Python can hash an instance, once it has its state.
+  void set_hashable(NodeId instance, bool hashable) { nodes_[instance].hashable = hashable; }
 
   /// Marks `node` and everything that it contains as no longer changeable. Called for arguments,
   /// states and keys: Python may copy them when it reads them, and a later change in the pickle

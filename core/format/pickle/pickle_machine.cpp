@@ -1,6 +1,7 @@
 #include "core/format/pickle/pickle_machine.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/check.hpp"
 #include "core/base/utf8.hpp"
@@ -12,9 +13,14 @@
 namespace reprise::pickle {
 namespace {
 
-/// Memo indices should be consecutive; a writer may skip at most this many of them.
+/// Memo indices are consecutive in what writers write. Up to this many that a pickle skips are
+/// kept in the table; entries beyond it are kept one by one.
 constexpr std::size_t kMemoSlack = 1024;
+/// Python makes a table as long as the largest index, so it can't load much more than this either.
+constexpr std::size_t kMemoIndexMax = std::size_t{1} << 24U;
 constexpr std::size_t kNameLengthMax = 256;
+/// A protocol up to this one may be a later Python's.
+constexpr int kProtocolMax = 15;
 
 class PickleMachine {
  public:
@@ -32,12 +38,9 @@ class PickleMachine {
   Reading run() {
     while (step()) {
     }
-    if (stack_.size() != 1 || !marks_.empty()) {
-      input_.fail(Code::kTornFile, "the pickle ends with " + std::to_string(stack_.size()) +
-                                       " values instead of one: garbled");
-    }
-    return {std::move(graph_), stack_.front(),    input_.position(),
-            globals_.opaque(), globals_.reason(), globals_.unlisted_names()};
+    const NodeId root = top();  // as Python, which ignores what else is there
+    return {std::move(graph_),        root, input_.position(), globals_.opaque(), globals_.reason(),
+            globals_.unlisted_names()};
   }
 
  private:
@@ -45,6 +48,8 @@ class PickleMachine {
   bool accepted(std::byte code);
   void literal(std::byte code);
   void container(std::byte code);
+  /// Reads two lines, the module and the name of a class or function.
+  NodeId global();
   void protocol();
   void frame();
 
@@ -76,6 +81,7 @@ class PickleMachine {
   void set_items(NodeId target, std::span<const NodeId> items);
   void add_items(NodeId target, std::span<const NodeId> items);
   void stack_global();
+  void instantiate(NodeId callee, std::span<const NodeId> args);
   void new_object();
   void persistent_id();
 
@@ -87,6 +93,7 @@ class PickleMachine {
   std::vector<NodeId> stack_;
   std::vector<std::size_t> marks_;
   std::vector<NodeId> memo_;
+  std::map<std::size_t, NodeId> far_memo_;
   std::size_t memo_count_ = 0;
 };
 
@@ -107,8 +114,8 @@ bool PickleMachine::accepted(std::byte code) {
     case OpcodeRule::kTextMode:
       refuse(Code::kUnsupported, "belongs to the text protocols");
       break;
-    case OpcodeRule::kNames:
-      refuse(Code::kRefusedName, "names a class in an outdated way");
+    case OpcodeRule::kExtension:
+      refuse(Code::kRefusedName, "names a class by a number that a program registers");
       break;
     case OpcodeRule::kOutside:
       refuse(Code::kRefusedName, "refers to something outside the pickle");
@@ -153,14 +160,25 @@ bool PickleMachine::step() {
     case 'j':
       get(input_.take<std::uint32_t>());
       break;
-    case 'c': {
-      const std::string_view module = input_.line(kNameLengthMax);
-      push(globals_.load(module, input_.line(kNameLengthMax)));
+    case 'c':
+      push(global());
       break;
-    }
     case '\x93':
       stack_global();
       break;
+    case 'i': {
+      const NodeId callee = global();
+      instantiate(callee, marked());
+      break;
+    }
+    case 'o': {
+      const auto items = marked();
+      if (items.empty()) no_value();
+      instantiate(items.front(), items.subspan(1));
+      const NodeId made = pop();
+      top() = made;  // instead of the class
+      break;
+    }
     case 'R': {
       const NodeId args = pop();
       top() = globals_.reduce(top(), args);
@@ -282,9 +300,20 @@ void PickleMachine::container(std::byte code) {
   }
 }
 
+NodeId PickleMachine::global() {
+  const std::string_view module = input_.line(kNameLengthMax);
+  const std::string_view name = input_.line(kNameLengthMax);
+  if (!is_utf8(module) || !is_utf8(name)) {
+    input_.fail(Code::kTornFile, "the name of a class is not UTF-8: garbled");
+  }
+  return globals_.load(module, name);
+}
+
 void PickleMachine::protocol() {
   const int version = input_.take<std::uint8_t>();
-  if (input_.position() != 2) input_.fail(Code::kTornFile, "PROTO inside of a pickle: garbled");
+  if (version > kProtocolMax) {
+    input_.fail(Code::kTornFile, "pickle protocol " + std::to_string(version) + ": garbled");
+  }
   if (version > 5) {
     input_.fail(Code::kUnsupported, "pickle protocol " + std::to_string(version) + " is not known");
   }
@@ -382,9 +411,14 @@ void PickleMachine::pop_or_unmark() {
 }
 
 void PickleMachine::put(std::size_t index) {
-  if (index > memo_count_ + kMemoSlack) {
+  if (index > kMemoIndexMax) {
     input_.fail(Code::kLimit, "memo index " + std::to_string(index) + " after " +
                                   std::to_string(memo_count_) + " entries: garbled");
+  }
+  if (index > memo_count_ + kMemoSlack) {
+    const auto [entry, is_new] = far_memo_.insert_or_assign(index, top());
+    if (is_new) ++memo_count_;
+    return;
   }
   if (index >= memo_.size()) memo_.resize(index + 1, kNoNode);
   if (memo_[index] == kNoNode) ++memo_count_;
@@ -392,6 +426,7 @@ void PickleMachine::put(std::size_t index) {
 }
 
 void PickleMachine::get(std::size_t index) {
+  if (const auto far = far_memo_.find(index); far != far_memo_.end()) return push(far->second);
   if (index >= memo_.size() || memo_[index] == kNoNode) {
     input_.fail(Code::kTornFile,
                 "memo entry " + std::to_string(index) + " was never made: garbled");
@@ -453,6 +488,14 @@ void PickleMachine::stack_global() {
     input_.fail(Code::kRefusedName, "a class name of more than 256 characters");
   }
   push(globals_.load(graph_.text(module), graph_.text(name)));
+}
+
+/// Replaces the arguments above the last mark by the instance.
+void PickleMachine::instantiate(NodeId callee, std::span<const NodeId> args) {
+  globals_.check_parts(args);
+  const NodeId made = globals_.instantiate(callee, graph_.add_tuple(args));
+  drop(args);
+  push(made);
 }
 
 void PickleMachine::new_object() {

@@ -25,16 +25,40 @@ constexpr std::string_view kLayerEnums = "megatron.core.transformer.enums";
 constexpr std::string_view kRerun = "megatron.core.rerun_state_machine";
 constexpr std::string_view kOptimizer = "megatron.core.optimizer.optimizer_config";
 
+/// A class that is only named.
 constexpr NameRule constant(std::uint8_t grammars, std::string_view module, std::string_view name) {
   return {module, name, grammars};
 }
+/// An object that is no class and can't be called.
+constexpr NameRule value(std::uint8_t grammars, std::string_view module, std::string_view name) {
+  return {.module = module, .name = name, .grammars = grammars, .is = Is::kValue};
+}
 constexpr NameRule function(std::uint8_t grammars, std::string_view module, std::string_view name,
-                            Args args = Args::kAny) {
-  return {module, name, grammars, args};
+                            Args args) {
+  return {.module = module, .name = name, .grammars = grammars, .call = args, .is = Is::kFunction};
+}
+/// A class that is called.
+constexpr NameRule type(std::uint8_t grammars, std::string_view module, std::string_view name,
+                        Args args, Hash hash = Hash::kYes) {
+  return {.module = module, .name = name, .grammars = grammars, .call = args, .hash = hash};
 }
 /// Returns a rule that allows NEWOBJ without arguments, and a dict of attributes as state.
 constexpr NameRule record(std::uint8_t grammars, std::string_view module, std::string_view name) {
   return {module, name, grammars, Args::kNever, Args::kEmpty, BuildState::kDict};
+}
+/// The same for a class whose instances Python can't hash: most dataclasses.
+constexpr NameRule unhashed(NameRule rule) {
+  rule.hash = Hash::kNo;
+  return rule;
+}
+constexpr NameRule index(std::string_view module) {
+  return {module,       "MetadataIndex",   kM,           Args::kNever,
+          Args::kEmpty, BuildState::kDict, Items::kNone, Hash::kOfIndex};
+}
+constexpr NameRule properties(std::string_view module) {
+  return {module,       "TensorProperties", kM,
+          Args::kNever, Args::kEmpty,       BuildState::kTensorProperties,
+          Items::kNone, Hash::kNo};
 }
 constexpr NameRule enumeration(std::uint8_t grammars, std::string_view module,
                                std::string_view name) {
@@ -44,48 +68,53 @@ constexpr NameRule path(std::string_view module, std::string_view name) {
   return {module, name, kM | kB, Args::kTexts};
 }
 constexpr NameRule numpy_type(std::string_view module, std::string_view name) {
-  return {module, name, kB, Args::kAny, Args::kAny, BuildState::kAny};
+  return {module, name, kB, Args::kUnchecked, Args::kUnchecked, BuildState::kNumpy};
+}
+constexpr NameRule numpy_function(std::string_view module, std::string_view name, Args args,
+                                  Hash hash = Hash::kYes) {
+  return {module,       name, kB,           args, Args::kNever, BuildState::kNumpy,
+          Items::kNone, hash, Is::kFunction};
 }
 
 constexpr auto kNames = [] {
   std::array rules{
       // .metadata
-      record(kM, kDcp, "Metadata"),
-      record(kM, kDcp, "TensorStorageMetadata"),
-      record(kM, kDcp, "ChunkStorageMetadata"),
-      record(kM, kDcp, "BytesStorageMetadata"),
-      record(kM, kDcp, "MetadataIndex"),
-      record(kM, kDcp, "StorageMeta"),
-      NameRule{kDcp, "TensorProperties", kM, Args::kNever, Args::kEmpty, BuildState::kTuple},
+      unhashed(record(kM, kDcp, "Metadata")),
+      unhashed(record(kM, kDcp, "TensorStorageMetadata")),
+      unhashed(record(kM, kDcp, "ChunkStorageMetadata")),
+      unhashed(record(kM, kDcp, "BytesStorageMetadata")),
+      index(kDcp),
+      unhashed(record(kM, kDcp, "StorageMeta")),
+      properties(kDcp),
       enumeration(kM, kDcp, "_MEM_FORMAT_ENCODING"),
-      record(kM, kFiles, "_StorageInfo"),
-      record(kM, kFiles, "_StoragePrefix"),
-      record(kM, kPlanner, "SavePlan"),
-      record(kM, kPlanner, "WriteItem"),
-      record(kM, kPlanner, "TensorWriteData"),
+      unhashed(record(kM, kFiles, "_StorageInfo")),
+      unhashed(record(kM, kFiles, "_StoragePrefix")),
+      unhashed(record(kM, kPlanner, "SavePlan")),
+      unhashed(record(kM, kPlanner, "WriteItem")),
+      unhashed(record(kM, kPlanner, "TensorWriteData")),
       record(kM, kPlanner, "BytesIOWriteData"),
       enumeration(kM, kPlanner, "WriteItemType"),
       enumeration(kM, kPlanner, "LoadItemType"),
-      record(kM, kOldDcp, "Metadata"),
-      record(kM, kOldDcp, "TensorStorageMetadata"),
-      record(kM, kOldDcp, "ChunkStorageMetadata"),
-      record(kM, kOldDcp, "BytesStorageMetadata"),
-      record(kM, kOldDcp, "MetadataIndex"),
-      record(kM, kOldFiles, "_StorageInfo"),
-      NameRule{kSharded, "TensorProperties", kM, Args::kNever, Args::kEmpty, BuildState::kTuple},
+      unhashed(record(kM, kOldDcp, "Metadata")),
+      unhashed(record(kM, kOldDcp, "TensorStorageMetadata")),
+      unhashed(record(kM, kOldDcp, "ChunkStorageMetadata")),
+      unhashed(record(kM, kOldDcp, "BytesStorageMetadata")),
+      index(kOldDcp),
+      unhashed(record(kM, kOldFiles, "_StorageInfo")),
+      properties(kSharded),
       enumeration(kM, kSharded, "MEM_FORMAT_ENCODING"),
-      record(kM, "torch.distributed._shard.metadata", "ShardMetadata"),
-      record(kM, kMegatronDcp, "MCoreMetadata"),
-      record(kM, kMegatronDcp, "MCoreSavePlan"),
+      unhashed(record(kM, "torch.distributed._shard.metadata", "ShardMetadata")),
+      unhashed(record(kM, kMegatronDcp, "MCoreMetadata")),
+      unhashed(record(kM, kMegatronDcp, "MCoreSavePlan")),
 
       // Tensors
-      function(kTB, "torch._utils", "_rebuild_tensor"),
-      function(kTB, "torch._utils", "_rebuild_tensor_v2"),
-      function(kTB, "torch._utils", "_rebuild_tensor_v3"),
-      function(kTB, "torch._utils", "_rebuild_parameter"),
-      function(kTB, "torch._utils", "_rebuild_parameter_with_state"),
-      function(kTB, "torch._utils", "_rebuild_qtensor"),
-      function(kTB, "torch._tensor", "_rebuild_from_type_v2"),
+      function(kTB, "torch._utils", "_rebuild_tensor", Args::kTensor),
+      function(kTB, "torch._utils", "_rebuild_tensor_v2", Args::kTensor),
+      function(kTB, "torch._utils", "_rebuild_tensor_v3", Args::kTensor),
+      function(kTB, "torch._utils", "_rebuild_parameter", Args::kTensor),
+      function(kTB, "torch._utils", "_rebuild_parameter_with_state", Args::kTensor),
+      function(kTB, "torch._utils", "_rebuild_qtensor", Args::kTensor),
+      function(kTB, "torch._tensor", "_rebuild_from_type_v2", Args::kTensor),
       constant(kTB, "torch", "Tensor"),
       constant(kTB, "torch.nn.parameter", "Parameter"),
       constant(kTB, "torch", "FloatStorage"),
@@ -107,84 +136,87 @@ constexpr auto kNames = [] {
       constant(kTB, "torch.storage", "TypedStorage"),
 
       // Element types and other constants of torch
-      constant(kAll, "torch", "float64"),
-      constant(kAll, "torch", "float32"),
-      constant(kAll, "torch", "float16"),
-      constant(kAll, "torch", "bfloat16"),
-      constant(kAll, "torch", "float8_e4m3fn"),
-      constant(kAll, "torch", "float8_e5m2"),
-      constant(kAll, "torch", "float8_e4m3fnuz"),
-      constant(kAll, "torch", "float8_e5m2fnuz"),
-      constant(kAll, "torch", "float8_e8m0fnu"),
-      constant(kAll, "torch", "float4_e2m1fn_x2"),
-      constant(kAll, "torch", "int64"),
-      constant(kAll, "torch", "int32"),
-      constant(kAll, "torch", "int16"),
-      constant(kAll, "torch", "int8"),
-      constant(kAll, "torch", "uint64"),
-      constant(kAll, "torch", "uint32"),
-      constant(kAll, "torch", "uint16"),
-      constant(kAll, "torch", "uint8"),
-      constant(kAll, "torch", "bool"),
-      constant(kAll, "torch", "complex128"),
-      constant(kAll, "torch", "complex64"),
-      constant(kAll, "torch", "complex32"),
-      constant(kAll, "torch", "bits16"),
-      constant(kAll, "torch", "bits8"),
-      constant(kAll, "torch", "bits4x2"),
-      constant(kAll, "torch", "bits2x4"),
-      constant(kAll, "torch", "bits1x8"),
-      constant(kAll, "torch", "qint8"),
-      constant(kAll, "torch", "quint8"),
-      constant(kAll, "torch", "qint32"),
-      constant(kAll, "torch", "quint4x2"),
-      constant(kAll, "torch", "quint2x4"),
+      value(kAll, "torch", "float64"),
+      value(kAll, "torch", "float32"),
+      value(kAll, "torch", "float16"),
+      value(kAll, "torch", "bfloat16"),
+      value(kAll, "torch", "float8_e4m3fn"),
+      value(kAll, "torch", "float8_e5m2"),
+      value(kAll, "torch", "float8_e4m3fnuz"),
+      value(kAll, "torch", "float8_e5m2fnuz"),
+      value(kAll, "torch", "float8_e8m0fnu"),
+      value(kAll, "torch", "float4_e2m1fn_x2"),
+      value(kAll, "torch", "int64"),
+      value(kAll, "torch", "int32"),
+      value(kAll, "torch", "int16"),
+      value(kAll, "torch", "int8"),
+      value(kAll, "torch", "uint64"),
+      value(kAll, "torch", "uint32"),
+      value(kAll, "torch", "uint16"),
+      value(kAll, "torch", "uint8"),
+      value(kAll, "torch", "bool"),
+      value(kAll, "torch", "complex128"),
+      value(kAll, "torch", "complex64"),
+      value(kAll, "torch", "complex32"),
+      value(kAll, "torch", "bits16"),
+      value(kAll, "torch", "bits8"),
+      value(kAll, "torch", "bits4x2"),
+      value(kAll, "torch", "bits2x4"),
+      value(kAll, "torch", "bits1x8"),
+      value(kAll, "torch", "qint8"),
+      value(kAll, "torch", "quint8"),
+      value(kAll, "torch", "qint32"),
+      value(kAll, "torch", "quint4x2"),
+      value(kAll, "torch", "quint2x4"),
       constant(kB, "torch", "dtype"),
       constant(kB, "torch", "layout"),
       constant(kB, "torch", "memory_format"),
-      function(kAll, "torch", "Size", Args::kExtents),
-      function(kAll, "torch.serialization", "_get_layout", Args::kText),
-      function(kB, "torch", "device"),
-      NameRule{"torch._C", "Generator", kB, Args::kAny, Args::kAny, BuildState::kAny},
+      type(kAll, "torch", "Size", Args::kExtents),
+      function(kAll, "torch.serialization", "_get_layout", Args::kLayout),
+      type(kB, "torch", "device", Args::kDevice),
+      NameRule{"torch._C", "Generator", kB, Args::kUnchecked, Args::kUnchecked, BuildState::kAny},
 
       // Python
       NameRule{"collections", "OrderedDict", kAll, Args::kEmpty, Args::kEmpty, BuildState::kDict,
-               Items::kDict},
-      NameRule{"collections", "defaultdict", kB, Args::kAny, Args::kAny, BuildState::kDict,
-               Items::kDict},
-      NameRule{"collections", "Counter", kB, Args::kAny, Args::kAny, BuildState::kDict,
-               Items::kDict},
-      NameRule{"collections", "deque", kB, Args::kAny, Args::kAny, BuildState::kDict, Items::kList},
+               Items::kDict, Hash::kNo},
+      NameRule{"collections", "defaultdict", kB, Args::kDefaultDict, Args::kEmpty,
+               BuildState::kDict, Items::kDict, Hash::kNo},
+      NameRule{"collections", "Counter", kB, Args::kMapping, Args::kEmpty, BuildState::kDict,
+               Items::kDict, Hash::kNo},
+      NameRule{"collections", "deque", kB, Args::kDeque, Args::kEmpty, BuildState::kDict,
+               Items::kList, Hash::kNo},
       function(kM | kB, "builtins", "getattr", Args::kEnumMember),
-      function(kB, "builtins", "set"),
-      function(kB, "builtins", "frozenset"),
-      function(kB, "builtins", "complex"),
-      function(kB, "builtins", "slice"),
-      function(kB, "builtins", "range"),
-      function(kB, "builtins", "bytearray"),
-      function(kB, "builtins", "bytes"),
-      function(kB, "builtins", "list"),
-      function(kB, "builtins", "dict"),
-      function(kB, "builtins", "tuple"),
-      function(kB, "builtins", "int"),
-      function(kB, "builtins", "float"),
-      function(kB, "builtins", "bool"),
-      function(kB, "builtins", "str"),
+      type(kB, "builtins", "set", Args::kIterable, Hash::kNo),
+      type(kB, "builtins", "frozenset", Args::kIterable),
+      type(kB, "builtins", "complex", Args::kComplex),
+      type(kB, "builtins", "slice", Args::kSlice),
+      type(kB, "builtins", "range", Args::kRange),
+      type(kB, "builtins", "bytearray", Args::kBytes, Hash::kNo),
+      type(kB, "builtins", "bytes", Args::kBytes),
+      type(kB, "builtins", "list", Args::kIterable, Hash::kNo),
+      type(kB, "builtins", "dict", Args::kMapping, Hash::kNo),
+      type(kB, "builtins", "tuple", Args::kIterable),
+      type(kB, "builtins", "int", Args::kInt),
+      type(kB, "builtins", "float", Args::kFloat),
+      type(kB, "builtins", "bool", Args::kBool),
+      type(kB, "builtins", "str", Args::kStr),
       constant(kM | kB, "builtins", "object"),
-      constant(kB, "builtins", "Ellipsis"),
-      constant(kB, "builtins", "NotImplemented"),
-      NameRule{"copyreg", "_reconstructor", kM | kB, Args::kAny, Args::kNever, BuildState::kDict},
-      function(kTB, "_codecs", "encode"),
-      NameRule{"_io", "BytesIO", kB, Args::kEmpty, Args::kEmpty, BuildState::kTuple},
-      record(kB, "argparse", "Namespace"),
-      NameRule{"types", "SimpleNamespace", kB, Args::kEmpty, Args::kEmpty, BuildState::kDict},
+      value(kB, "builtins", "Ellipsis"),
+      value(kB, "builtins", "NotImplemented"),
+      NameRule{"copyreg", "_reconstructor", kM | kB, Args::kReconstructor, Args::kNever,
+               BuildState::kDict, Items::kNone, Hash::kYes, Is::kFunction},
+      function(kTB, "_codecs", "encode", Args::kEncoded),
+      NameRule{"_io", "BytesIO", kB, Args::kEmpty, Args::kEmpty, BuildState::kBytesIo},
+      unhashed(record(kB, "argparse", "Namespace")),
+      NameRule{"types", "SimpleNamespace", kB, Args::kEmpty, Args::kEmpty, BuildState::kDict,
+               Items::kNone, Hash::kNo},
       enumeration(kB, "signal", "Signals"),
-      function(kB, "datetime", "datetime"),
-      function(kB, "datetime", "date"),
-      function(kB, "datetime", "time"),
-      function(kB, "datetime", "timedelta"),
-      function(kB, "datetime", "timezone"),
-      NameRule{"uuid", "UUID", kB, Args::kNever, Args::kEmpty, BuildState::kDict},
+      type(kB, "datetime", "datetime", Args::kDateTime),
+      type(kB, "datetime", "date", Args::kDate),
+      type(kB, "datetime", "time", Args::kTime),
+      type(kB, "datetime", "timedelta", Args::kTimeDelta),
+      type(kB, "datetime", "timezone", Args::kTimeZone),
+      NameRule{"uuid", "UUID", kB, Args::kNever, Args::kEmpty, BuildState::kUuid},
       path("pathlib", "Path"),
       path("pathlib", "PosixPath"),
       path("pathlib", "WindowsPath"),
@@ -199,14 +231,14 @@ constexpr auto kNames = [] {
       path("pathlib._local", "PureWindowsPath"),
 
       // NumPy
-      numpy_type("numpy", "dtype"),
+      NameRule{"numpy", "dtype", kB, Args::kNumpyDType, Args::kNever, BuildState::kNumpy},
       numpy_type("numpy", "ndarray"),
-      numpy_type("numpy.core.multiarray", "_reconstruct"),
-      numpy_type("numpy.core.multiarray", "scalar"),
-      numpy_type("numpy._core.multiarray", "_reconstruct"),
-      numpy_type("numpy._core.multiarray", "scalar"),
-      numpy_type("numpy.core.numeric", "_frombuffer"),
-      numpy_type("numpy._core.numeric", "_frombuffer"),
+      numpy_function("numpy.core.multiarray", "_reconstruct", Args::kNumpyArray, Hash::kNo),
+      numpy_function("numpy.core.multiarray", "scalar", Args::kNumpyScalar),
+      numpy_function("numpy._core.multiarray", "_reconstruct", Args::kNumpyArray, Hash::kNo),
+      numpy_function("numpy._core.multiarray", "scalar", Args::kNumpyScalar),
+      numpy_function("numpy.core.numeric", "_frombuffer", Args::kNumpyBuffer, Hash::kNo),
+      numpy_function("numpy._core.numeric", "_frombuffer", Args::kNumpyBuffer, Hash::kNo),
       numpy_type("numpy.dtypes", "BoolDType"),
       numpy_type("numpy.dtypes", "Int8DType"),
       numpy_type("numpy.dtypes", "Int16DType"),
@@ -219,9 +251,9 @@ constexpr auto kNames = [] {
       numpy_type("numpy.dtypes", "Float16DType"),
       numpy_type("numpy.dtypes", "Float32DType"),
       numpy_type("numpy.dtypes", "Float64DType"),
-      numpy_type("numpy.random._pickle", "__generator_ctor"),
-      numpy_type("numpy.random._pickle", "__bit_generator_ctor"),
-      numpy_type("numpy.random._pickle", "__randomstate_ctor"),
+      numpy_function("numpy.random._pickle", "__generator_ctor", Args::kNumpyGenerator),
+      numpy_function("numpy.random._pickle", "__bit_generator_ctor", Args::kNumpyGenerator),
+      numpy_function("numpy.random._pickle", "__randomstate_ctor", Args::kNumpyGenerator),
       numpy_type("numpy.random._pcg64", "PCG64"),
       numpy_type("numpy.random._mt19937", "MT19937"),
       numpy_type("numpy.random._philox", "Philox"),
@@ -252,8 +284,8 @@ constexpr auto kNames = [] {
       enumeration(kB, kRerun, "RerunMode"),
       enumeration(kB, kRerun, "RerunState"),
       enumeration(kB, kRerun, "RerunValidationStatus"),
-      NameRule{kRerun, "Caller", kB, Args::kNever, Args::kAny},
-      NameRule{kRerun, "Call", kB, Args::kNever, Args::kAny},
+      NameRule{kRerun, "Caller", kB, Args::kNever, Args::kPair},
+      NameRule{kRerun, "Call", kB, Args::kNever, Args::kPair},
       record(kB, kRerun, "QuickStats"),
       record(kB, kOptimizer, "OptimizerConfig"),
       record(kB, kOptimizer, "AdamOptimizerConfig"),
@@ -273,13 +305,6 @@ static_assert(std::adjacent_find(kNames.begin(), kNames.end(),
                                  }) == kNames.end());
 
 }  // namespace
-
-bool NameRule::changeable() const {
-  constexpr std::array<std::string_view, 6> kClasses{
-      "Namespace", "SimpleNamespace", "bytearray", "dict", "list", "set"};
-  return items != Items::kNone ||
-         std::find(kClasses.begin(), kClasses.end(), name) != kClasses.end();
-}
 
 std::span<const NameRule> all_names() { return kNames; }
 

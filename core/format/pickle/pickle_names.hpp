@@ -18,20 +18,65 @@ enum class Grammar : std::uint8_t {
   kBytesItem = 4,   ///< data.pkl of a bytes item or common.pt
 };
 
-/// The arguments that REDUCE or NEWOBJ may have.
+/// What a name stands for.
+enum class Is : std::uint8_t { kClass, kFunction, kValue };
+
+/// The arguments that REDUCE or NEWOBJ may have. pickle_calls.hpp has a rule for each.
 enum class Args : std::uint8_t {
   kNever,
   kEmpty,
-  kText,        ///< one str
   kScalar,      ///< the value of an enum's member: one int or str
   kExtents,     ///< one tuple of ints
   kTexts,       ///< any number of strs
   kEnumMember,  ///< getattr(enum on this list, 'MEMBER')
-  kAny,
+  kTensor,      ///< judged by the reader of tensors
+  kUnchecked,   ///< not judged
+  kLayout,
+  kDevice,
+  kRange,
+  kSlice,
+  kIterable,  ///< nothing, or one iterable
+  kMapping,   ///< nothing, or a mapping
+  kComplex,
+  kInt,
+  kFloat,
+  kBool,
+  kStr,
+  kBytes,
+  kEncoded,
+  kDeque,
+  kDefaultDict,
+  kDateTime,
+  kDate,
+  kTime,
+  kTimeDelta,
+  kTimeZone,
+  kReconstructor,
+  kPair,  ///< the two fields of a named tuple
+  kNumpyDType,
+  kNumpyArray,
+  kNumpyScalar,
+  kNumpyBuffer,
+  kNumpyGenerator,
 };
 
 /// The state that BUILD may set.
-enum class BuildState : std::uint8_t { kNever, kDict, kTuple, kAny };
+enum class BuildState : std::uint8_t {
+  kNever,
+  kDict,
+  kAny,
+  kTensorProperties,
+  kUuid,
+  kBytesIo,
+  kNumpy
+};
+
+/// Whether Python can hash an instance, so that it may be a key or in a set.
+enum class Hash : std::uint8_t {
+  kYes,
+  kNo,       ///< compared by content that may change, as a list or a dataclass is
+  kOfIndex,  ///< MetadataIndex: hashes its fields `fqn` and `offset`
+};
 
 /// The items that may be added after construction.
 enum class Items : std::uint8_t { kNone, kList, kDict };
@@ -44,10 +89,9 @@ struct NameRule {
   Args fresh = Args::kNever;  ///< arguments allowed for NEWOBJ
   BuildState state = BuildState::kNever;
   Items items = Items::kNone;
+  Hash hash = Hash::kYes;
+  Is is = Is::kClass;
 
-  /// True for a class such as list, whose instances can change and are compared by their content.
-  /// Python does not accept these instances as keys or in sets.
-  bool changeable() const;
   bool allowed_in(Grammar grammar) const {
     return (grammars & static_cast<std::uint8_t>(grammar)) != 0;
   }
@@ -65,6 +109,11 @@ const NameRule* rule_of(std::string_view module, std::string_view name);
 /// network. Third, in any module, names that lead to a refused module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
 
+/// For a name that runs code only when something calls it, and that ordinary objects hold: says
+/// what it does, such as "opens files". Empty for any other name. An object may hold such a name if
+/// its pickle calls nothing that could call it; in any other pickle the name is refused.
+std::string_view held_for(std::string_view module, std::string_view name);
+
 /// True for an attribute that leads from an object to code, such as "__globals__", "os" or
 /// "system".
 bool leads_to_code(std::string_view attribute);
@@ -76,6 +125,11 @@ using EnumValue = std::variant<std::int64_t, std::string_view>;
 std::optional<EnumValue> enum_value(std::string_view module, std::string_view name,
                                     std::string_view member);
 bool is_enum(std::string_view module, std::string_view name);
+
+enum class Fit : std::uint8_t;
+/// Says if a listed enum has a member of this value. A member that is not known may be one of
+/// another release, unless the enum never changes.
+Fit knows_member(const NameRule& rule, EnumValue value);
 
 /// Identifies a class or function by its module and its name. modern_name() maps Python 2 names,
 /// which protocols 0 to 2 use, to Python 3 names.

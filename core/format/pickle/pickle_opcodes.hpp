@@ -10,9 +10,9 @@ namespace reprise::pickle {
 
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
-  kTextMode,  ///< used in protocols 0 and 1 only; no writer of these files uses it
-  kNames,     ///< INST, OBJ, EXT: refer to classes; no writer of these files uses them
-  kOutside,   ///< refers to objects or buffers outside the pickle
+  kTextMode,   ///< used in protocols 0 and 1 only; no writer of these files uses it
+  kExtension,  ///< EXT: refers to classes by numbers that a program registers
+  kOutside,    ///< refers to objects or buffers outside the pickle
 };
 
 struct Opcode {

@@ -122,7 +122,7 @@ constexpr std::array<Words, 16> kSpared{{
 
 /// Names that run code or open files, in modules that otherwise contain only plain data. The
 /// entries for numpy, pandas and torch also apply to their submodules.
-constexpr std::array<Words, 14> kSingle{{
+constexpr std::array<Words, 17> kSingle{{
     {"_functools", "reduce"},
     {"_operator", "attrgetter call methodcaller"},
     {"argparse", "FileType"},
@@ -144,11 +144,42 @@ constexpr std::array<Words, 14> kSingle{{
      "read_html read_json read_orc read_parquet read_pickle read_sas read_sql read_table "
      "read_xml to_pickle"},
     {"torch",
-     "_import_ir_module_from_package _legacy_load _load _load_from_bytes _open_file "
+     "_import_dotted_name _import_ir_module_from_package _legacy_load _load _load_from_bytes "
+     "_open_file "
      "_open_file_like _open_zipfile_reader compile from_file import_ir_module "
      "load load_inline load_library save"},
+    {"hydra.utils", "call get_class get_method get_object get_static_method instantiate"},
+    {"transformers", "dynamic_module_utils get_class_from_dynamic_module pipeline"},
     {"typing", "ForwardRef _eval_type get_type_hints"},
     {"weakref", "finalize"},
+    {"yaml",
+     "FullLoader Loader UnsafeLoader full_load full_load_all load load_all unsafe_load "
+     "unsafe_load_all"},
+}};
+
+/// Names of the modules above that ordinary objects hold, and what they do when they are called.
+struct Held {
+  std::string_view module;
+  std::string_view names;
+  std::string_view what;
+};
+constexpr std::string_view kPathNames =
+    "abspath basename commonpath commonprefix dirname exists expanduser expandvars getsize isabs "
+    "isdir isfile islink join normcase normpath realpath relpath samefile split splitdrive "
+    "splitext";
+constexpr std::string_view kPathWhat = "works on the paths of files";
+constexpr std::string_view kCallsWhat = "calls the function that it is given";
+constexpr std::array<Held, 10> kHeld{{
+    {"_functools", "reduce", kCallsWhat},
+    {"functools", "reduce", kCallsWhat},
+    {"builtins", "filter map", kCallsWhat},
+    {"builtins", "open", "opens files"},
+    {"io", "open", "opens files"},
+    {"_operator", "attrgetter methodcaller", "reads attributes or calls methods"},
+    {"operator", "attrgetter methodcaller", "reads attributes or calls methods"},
+    {"os.path", kPathNames, kPathWhat},
+    {"posixpath", kPathNames, kPathWhat},
+    {"ntpath", kPathNames, kPathWhat},
 }};
 
 /// Names that are refused in every module. Some are refused modules that the module has imported,
@@ -161,7 +192,8 @@ constexpr std::string_view kImported =
 /// Attributes that are refused on any object.
 constexpr std::string_view kMethods =
     "Popen _evaluate check_call check_output exec_module execl execle execlp execv execve execvp "
-    "execvpe fork forkpty from_file import_module load_module popen rmdir rmtree run_module "
+    "execvpe fork forkpty from_file from_pretrained import_module import_string load_module popen "
+    "rmdir rmtree run_module "
     "run_path runcode runsource spawn spawnl spawnle spawnlp spawnv spawnve spawnvp startfile "
     "symlink_to system unlink write_bytes write_text";
 
@@ -249,6 +281,12 @@ bool leads_to_code(std::string_view attribute) {
     begin += part.size() + 1;
   }
   return false;
+}
+
+std::string_view held_for(std::string_view module, std::string_view name) {
+  const auto* held = std::ranges::find_if(
+      kHeld, [&](const Held& each) { return each.module == module && has_word(each.names, name); });
+  return held == kHeld.end() ? std::string_view{} : held->what;
 }
 
 bool always_refused(std::string_view module, std::string_view name) {

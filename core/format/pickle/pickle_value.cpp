@@ -195,10 +195,10 @@ Name ValueReader::name(NodeId node) {
 }
 
 Value ValueReader::read_name(NodeId node) {
-  const pickle::GlobalName& global = graph_.global(node);
-  if (global.rule->call == pickle::Args::kEnumMember) {
-    throw pickle::error_at(where_, 0, Code::kRefusedName,
-                           "builtins.getattr is refused except for members of enums");
+  if (graph_.global(node).rule->call == pickle::Args::kEnumMember) {
+    throw NotInterpreted{
+        "it holds builtins.getattr, which reads attributes when it is called; unpickling it only "
+        "imports it"};
   }
   return name(node);
 }
@@ -223,6 +223,10 @@ Value ValueReader::read_instance(NodeId node) {
   object.list_items = read_chain(instance.list_items);
   object.dict_items = read_pairs(instance.dict_items);
   settle_numpy_array(object);
+  if (!numpy_accepts(object)) {
+    throw pickle::error_at(where_, 0, Code::kTornFile,
+                           "an array of numpy whose bytes do not fit its type and shape: garbled");
+  }
   return object;
 }
 
@@ -270,7 +274,8 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
       const auto low = static_cast<unsigned char>(encoded[++i]) & 0x3fU;
       bytes.push_back(static_cast<std::byte>(((lead & 0x03U) << 6U) | low));
     } else {
-      throw NotInterpreted{"_codecs.encode is given characters that latin1 lacks"};
+      throw pickle::error_at(where_, 0, Code::kTornFile,
+                             "_codecs.encode is given characters that latin1 lacks: garbled");
     }
   }
   return bytes;

@@ -18,6 +18,8 @@ constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;
 // An end record may be followed by a comment, whose length is 16 bits.
 constexpr std::uint64_t kEndSearchBytes = zip::kEndBytes + 0xffff;
+// PyTorch's reader finds the end record of a small archive in its last 4096 bytes only.
+constexpr std::uint64_t kCommentMax = 4096 - zip::kEndBytes;
 // A directory entry has 46 fixed bytes, then a name and little else, so 1024 bytes are enough.
 constexpr std::uint64_t kDirectoryBytesMax = kArchiveRecordsMax * 1024;
 constexpr std::uint64_t kChecksumStep = std::uint64_t{1} << 20U;
@@ -49,6 +51,10 @@ constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U
 // because PyTorch's reader ignores case in names and Python's zipfile does not.
 constexpr std::array<std::string_view, 5> kOptionalNames = {
     "byteorder", "version", ".data/version", ".format_version", ".storage_alignment"};
+
+// torch.load takes an archive with this record for TorchScript, and does not read it as
+// torch.save's.
+constexpr std::string_view kScriptRecord = "constants.pkl";
 
 std::string lower_case(std::string_view name) {
   std::string lower(name);
@@ -215,6 +221,14 @@ std::uint64_t Archive::find_end_record() {
     if (at + zip::kEndBytes > tail.size() ||
         u16(tail, at + 20) > tail.size() - at - zip::kEndBytes) {
       source_.fail(Code::kTornFile, "the archive's last end record or its comment is cut",
+                   size - searched + at);
+    }
+    if (u16(tail, at + 20) > kCommentMax) {
+      source_.fail(Code::kTornFile,
+                   "a comment of " + std::to_string(u16(tail, at + 20)) +
+                       " bytes follows the archive; PyTorch's reader finds the archive's end "
+                       "before at most " +
+                       std::to_string(kCommentMax),
                    size - searched + at);
     }
     return size - searched + at;
@@ -421,6 +435,12 @@ void Archive::check_names() {
     const auto& [name, record] = names[i];
     if (i != 0 && names[i - 1].first == name) {
       source_.fail(Code::kTornFile, "record '" + record->name + "' occurs twice",
+                   record->header_offset);
+    }
+    if (record->name == kScriptRecord) {
+      source_.fail(Code::kTornFile,
+                   "it has the record 'constants.pkl', so torch takes it for TorchScript, which is "
+                   "in no checkpoint",
                    record->header_offset);
     }
     if (name != record->name && std::ranges::find(kOptionalNames, name) != kOptionalNames.end()) {

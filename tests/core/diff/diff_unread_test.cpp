@@ -66,6 +66,48 @@ TEST(DiffUnread, a_damaged_item_is_damage_and_the_others_are_compared) {
   EXPECT_EQ(report.outcome(), DiffOutcome::kDamaged);
 }
 
+/// Writes tensors of which one has no elements, and one has a shard without elements beside one
+/// with elements. The item named by `last` is the last in the file.
+void write_empty_items(WrittenCheckpoint& checkpoint, bool shard_last) {
+  const Bytes six(6, std::byte{7});
+  const auto none = [&] { checkpoint.tensor("none", DType::kFloat32, {0, 3}, {}); };
+  const auto shards = [&] {
+    checkpoint.chunks("shards", DType::kUInt8, {6}, {{{{0}, {6}}, six}, {{{6}, {0}}, {}}});
+  };
+  if (shard_last) none();
+  shards();
+  if (!shard_last) none();
+}
+
+TEST(DiffUnread, what_has_no_elements_is_read_too_and_damage_in_it_is_not_the_same) {
+  for (const bool shard_last : {false, true}) {
+    for (const bool checksums : {false, true}) {
+      for (const std::uintmax_t cut : {1, 64, 300}) {
+        SCOPED_TRACE(std::to_string(cut) + (shard_last ? " of a shard" : " of a tensor"));
+        WrittenCheckpoint a;
+        WrittenCheckpoint b;
+        write_empty_items(a, shard_last);
+        write_empty_items(b, shard_last);
+        Store& left = a.store();
+        Store& right = b.store();
+        DiffOptions options;
+        options.checksums = checksums;
+        const auto same = test::diff_of(left, "ckpt", right, "ckpt", options);
+        EXPECT_EQ(same.outcome(), DiffOutcome::kSame);
+        const fs::path file = fs::path(b.path()) / "ckpt/__0_0.distcp";
+        fs::resize_file(file, fs::file_size(file) - cut);
+        for (const bool swapped : {false, true}) {
+          const auto report = swapped ? test::diff_of(right, "ckpt", left, "ckpt", options)
+                                      : test::diff_of(left, "ckpt", right, "ckpt", options);
+          EXPECT_EQ(report.outcome(), DiffOutcome::kDamaged);
+          ASSERT_EQ(report.damage.size(), 1U);
+          EXPECT_EQ(report.damage[0].key, shard_last ? "shards" : "none");
+        }
+      }
+    }
+  }
+}
+
 TEST(DiffUnread, a_file_that_may_not_be_opened_is_one_finding_and_not_compared) {
   if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "the leak check needs the user who started it";
   WrittenCheckpoint a;

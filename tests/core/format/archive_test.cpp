@@ -124,10 +124,29 @@ TEST(Archive, reads_a_directory_larger_than_one_window_and_a_comment_at_the_end)
   for (int n = 0; n < 1000; ++n) writer.add("data/" + std::to_string(n), Bytes(100));
   writer.finish();
   Bytes item = writer.take();
-  item[item.size() - 2] = std::byte{0x10};
-  item[item.size() - 1] = std::byte{0x27};
-  item.resize(item.size() + 10000, std::byte{'c'});
-  EXPECT_EQ(record_names(item).size(), 1000U);
+  const auto with_comment = [&item](std::uint16_t length) {
+    Bytes longer = item;
+    longer[longer.size() - 2] = static_cast<std::byte>(length & 0xffU);
+    longer[longer.size() - 1] = static_cast<std::byte>(length >> 8U);
+    longer.resize(longer.size() + length, std::byte{'c'});
+    return longer;
+  };
+  EXPECT_EQ(record_names(with_comment(4074)).size(), 1000U);
+  for (const int length : {4075, 10000, 65535}) {  // PyTorch's reader may not find the end
+    const Bytes bytes = with_comment(static_cast<std::uint16_t>(length));
+    EXPECT_EQ(error_of([&] { record_names(bytes); }).code(), Code::kTornFile) << length;
+  }
+}
+
+TEST(Archive, of_torchscript_is_refused) {
+  ArchiveWriter writer("archive");
+  writer.add("data.pkl", Bytes(3));
+  writer.add("constants.pkl", Bytes(3));
+  writer.finish();
+  const Bytes bytes = writer.take();
+  const Error error = error_of([&] { record_names(bytes); });
+  EXPECT_EQ(error.code(), Code::kTornFile);
+  EXPECT_NE(error.message().find("TorchScript"), std::string::npos) << error.message();
 }
 
 struct Spoiling {

@@ -283,7 +283,7 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   both.catalog.objects[0].key = "w";
   EXPECT_EQ(error_of([&] { read(write_metadata(both)); }).code(), Code::kTornFile);
   EXPECT_EQ(error_after(small(), "bfloat16", "bits1x8!").code(), Code::kUnsupported);
-  EXPECT_EQ(error_after(small(), "torch.strided", "torch.sparse_").code(), Code::kUnsupported);
+  EXPECT_EQ(error_after(small(), "torch.strided", "torch.sparse_").code(), Code::kTornFile);
   EXPECT_EQ(error_of([] { read(pickle("]")); }).code(), Code::kTornFile);
 }
 

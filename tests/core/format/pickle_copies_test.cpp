@@ -22,8 +22,8 @@ struct Row {
 TEST(PickleCopies, what_was_used_may_not_change_any_more) {
   const std::string space = global("argparse", "Namespace");
   const std::string number = global("uuid", "UUID");
-  const std::string dict = "}" + text("a") + "K\1sq\1";  // stays on the stack
-  const std::string change = from('\1') + text("a") + "K\2s";
+  const std::string dict = "}" + text("int") + "K\1sq\1";  // stays on the stack
+  const std::string change = from('\1') + text("int") + "K\2s";
   const std::vector<Row> rows = {
       {"a state", "(" + space + ")\x81" + dict + "b" + change + "t"},
       {"a state in a state, by its list",

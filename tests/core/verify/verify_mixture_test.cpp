@@ -126,6 +126,28 @@ TEST(Verify, AManifestThatAgreesTiesAllFilesToOneSave) {
   EXPECT_TRUE(report.manifest);
 }
 
+TEST(Verify, AManifestThatLacksAFileTiesNothingTogether) {
+  for (const std::string lacks : {".metadata", "__0_0.distcp", "all"}) {
+    SCOPED_TRACE(lacks);
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    IntegrityManifest manifest;
+    for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
+      const std::string name = entry.path().filename();
+      Sha256 sha;
+      sha.update(read_all(copy.store, "ckpt/" + name, 1U << 20U));
+      if (lacks != "all" && lacks != name) manifest.files.push_back({name, sha.digest()});
+    }
+    std::ofstream(copy.path("ckpt") / "integrity.json") << as_text(write_integrity(manifest));
+    make_newer(copy.path("ckpt") / "__0_0.distcp", std::chrono::hours(1));
+    const VerifyReport report = verify_root(copy.store);
+    EXPECT_EQ(report.verdict(), VerifyVerdict::kWhole);
+    EXPECT_FALSE(report.manifest);
+    EXPECT_TRUE(report.partial_manifest);
+    EXPECT_EQ(of_mixtures(report, Severity::kWarning), 1U);
+    EXPECT_GE(count_of(report.findings, Severity::kWarning), 2U);
+  }
+}
+
 TEST(Verify, APayloadFileCopiedOverAnotherOfItsSizeIsNoted) {
   test::FixtureCopy copy("torch_2.15.0/fsdp2_model");
   EXPECT_EQ(of_mixtures(verify_root(copy.store), Severity::kNote), 0U);
