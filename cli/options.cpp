@@ -1,9 +1,35 @@
 #include "cli/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <limits>
+#include <string_view>
 
 namespace reprise::cli {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+/// Checks that a word is a decimal number from `least` on that fits, and writes it without leading
+/// zeros. CLI11 itself takes a number that is too large for the largest one that fits, and "010"
+/// for 8.
+CLI::Validator decimal_from(std::int64_t least) {
+  const auto check = [least](std::string& word) -> std::string {
+    std::int64_t value = 0;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data(), end, value);
+    const bool fits = read.ec == std::errc{} && read.ptr == end && value >= least;
+    if (!fits) {
+      return "Value " + word + " is no whole number from " + std::to_string(least) + " to " +
+             std::to_string(kMost);
+    }
+    word = std::to_string(value);
+    return {};
+  };
+  return {check, "INT"};
+}
+
+}  // namespace
 
 Options& Options::positional(std::string& value, const std::string& name, const std::string& help) {
   app_.add_option(name, value, help)->required()->type_name("");
@@ -47,9 +73,7 @@ Options& Options::texts(std::vector<std::string>& values, const std::string& nam
 
 Options& Options::number(std::int64_t& value, const std::string& name, std::int64_t least,
                          const std::string& help) {
-  app_.add_option(name, value, help)
-      ->check(CLI::Range(least, std::numeric_limits<std::int64_t>::max(), "INT"))
-      ->type_name("N");
+  app_.add_option(name, value, help)->transform(decimal_from(least))->type_name("N");
   return *this;
 }
 

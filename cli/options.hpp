@@ -36,7 +36,8 @@ class Options {
   /// Declares an option that takes a value and may be repeated.
   Options& texts(std::vector<std::string>& values, const std::string& name, const std::string& what,
                  const std::string& help);
-  /// Declares an option whose value is an integer of at least `least`.
+  /// Declares an option whose value is an integer of at least `least`, in decimal. A number that
+  /// does not fit is refused as any other wrong word is.
   Options& number(std::int64_t& value, const std::string& name, std::int64_t least,
                   const std::string& help);
 

@@ -2,11 +2,11 @@
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/rename_rule.hpp"
+#include "cli/keys/key_filter.hpp"
 #include "cli/output/diff_page.hpp"
 #include "cli/output/diff_text.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/output/key_filter.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -63,7 +63,9 @@ class DiffVerb final : public Verb {
            "interpreted and have\n"
            "other bytes, and files that can't be read. A key or file that only one of the "
            "checkpoints has is a\n"
-           "difference, whatever it is.\n";
+           "difference, whatever it is.\n"
+           "REGEX is an expression of RE2: Perl's, without backreferences and looking ahead or "
+           "behind.\n";
   }
   void declare(Options& options) override {
     options.positional(left_, "A", "a checkpoint")
@@ -77,7 +79,7 @@ class DiffVerb final : public Verb {
                "exit code")
         .texts(renames_, "--rename", "s/REGEX/TEXT/",
                "substitute in the keys of A, as sed does, before they are matched with those of B; "
-               "repeated ones apply in turn")
+               "repeated ones apply in turn; in TEXT, & is the match and \\1 or $1 a group of it")
         .flag(values_, "--values",
               "compare tensors of different dtypes by value, exactly; a tensor with the same "
               "values is then no difference, and is listed")

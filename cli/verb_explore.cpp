@@ -178,12 +178,21 @@ class ExploreVerb final : public Verb {
     throw Error(Code::kUsage, "the report has no coverage to compare with", {.file = file});
   }
 
+  /// Returns the limit of time; 0 if none was given.
+  std::int64_t seconds_given() const {
+    constexpr std::int64_t kYear = std::int64_t{366} * 24 * 60;
+    if (minutes_ > kYear || seconds_ > kYear * 60) {
+      throw Error(Code::kUsage, "a search of more than a year");
+    }
+    return minutes_ * 60 + seconds_;
+  }
+
   driver::ExploreResult search(const Console& console) const {
     PosixClock clock;
     ProgressLine line(console, clock, "explore",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
     driver::ExploreRequest request{.seed = seed()};
-    const std::int64_t seconds_max = minutes_ * 60 + seconds_;
+    const std::int64_t seconds_max = seconds_given();
     const bool timed = seconds_max > 0 && runs_ == 0;
     request.runs_max = timed ? UINT64_MAX : static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns);
     request.seconds_max = static_cast<double>(seconds_max);

@@ -7,7 +7,7 @@
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/output/describe.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/output/key_filter.hpp"
+#include "cli/keys/key_filter.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"

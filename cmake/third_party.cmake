@@ -22,6 +22,7 @@ set(REPRISE_THIRD_PARTY
   "driver/witness         json         PRIVATE"
   "driver/programs        json         PRIVATE"
   "driver/programs        yaml         PRIVATE"
+  "cli/keys               re2          PRIVATE"
   "cli/output             cli11        PRIVATE"
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
@@ -85,6 +86,8 @@ function(_reprise_find_third_party name)
     _reprise_plain_library(reprise_dep_isal isa-l/crc.h isal)
   elseif(name STREQUAL "xxhash")
     _reprise_plain_library(reprise_dep_xxhash xxhash.h xxhash)
+  elseif(name STREQUAL "re2")
+    _reprise_plain_library(reprise_dep_re2 re2/re2.h re2)
   elseif(name STREQUAL "zip")
     _reprise_plain_library(reprise_dep_zip zip.h zip)
   else()

@@ -3,7 +3,7 @@
 readonly packages_needed=(build-essential cmake ninja-build ccache git
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libspdlog-dev libfmt-dev
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libboost-context-dev libisal-dev libxxhash-dev
-  libssl-dev libpugixml-dev libzip-dev libopenmpi-dev openmpi-bin)
+  libre2-dev libssl-dev libpugixml-dev libzip-dev libopenmpi-dev openmpi-bin)
 readonly packages_checks=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14)
 readonly packages_checks_any=(clang clang-tidy clang-format llvm)  # where there is no version 14
 # Tests of pages, of the schema and of the completion in other shells; without them those tests are skipped.

@@ -1,10 +1,10 @@
 #include "cli/arguments/rename_rule.hpp"
 
 #include <memory>
-#include <regex>
 #include <string_view>
 #include <utility>
 
+#include "cli/keys/key_pattern.hpp"
 #include "core/format/common_state.hpp"
 #include "core/state/renamed_catalog.hpp"
 #include "reprise/error.hpp"
@@ -12,14 +12,13 @@
 namespace reprise::cli {
 namespace {
 
-/// std::regex_replace recurses once per character, so that very long keys could exhaust the stack.
-constexpr std::size_t kRenamedMax = 1024;
+/// Longest key that a substitution may make, as long as the longest that is read. Several that each
+/// double a key would else fill the memory.
+constexpr std::size_t kRenamedMax = 4096;
 
 struct Substitution {
   std::string word;  ///< as given on the command line
-  std::regex regex;
-  std::string text;
-  bool every_match = false;
+  KeySubstitution rule;
 };
 
 [[noreturn]] void refuse(const std::string& word, const std::string& why) {
@@ -51,27 +50,20 @@ Substitution substitution_of(const std::string& word) {
   if (word.size() < 2 || word[0] != 's' || word[1] == '\\') refuse(word, "is no substitution");
   std::string_view rest = std::string_view(word).substr(2);
   const std::string pattern = take_part(rest, word);
-  std::string text = take_part(rest, word);
+  const std::string text = take_part(rest, word);
   if (pattern.empty()) refuse(word, "matches nothing in particular: its expression is empty");
   if (!rest.empty() && rest != "g") refuse(word, "ends in '" + std::string(rest) + "', not in 'g'");
-  try {
-    return {word, std::regex(pattern), std::move(text), !rest.empty()};
-  } catch (const std::regex_error& error) {
-    refuse(word, "is no regular expression: " + std::string(error.what()));
-  }
+  const Matches matches = rest.empty() ? Matches::kFirst : Matches::kAll;
+  return {word, KeySubstitution(pattern, text, matches, "--rename '" + word + "':")};
 }
 
 std::string applied(const Substitution& substitution, const std::string& key) {
-  if (key.size() > kRenamedMax) {
-    throw Error(Code::kUsage,
-                "--rename reaches keys of at most " + std::to_string(kRenamedMax) +
-                    " characters, and this one is longer",
-                {.key = key});
-  }
-  auto flags = std::regex_constants::format_sed;
-  if (!substitution.every_match) flags |= std::regex_constants::format_first_only;
-  std::string renamed = std::regex_replace(key, substitution.regex, substitution.text, flags);
+  std::string renamed = substitution.rule.applied_to(key);
   if (renamed.empty()) refuse(substitution.word, "leaves nothing of the key '" + key + "'");
+  if (renamed.size() > kRenamedMax) {
+    refuse(substitution.word, "makes a key of more than " + std::to_string(kRenamedMax) +
+                                  " characters of '" + key.substr(0, 100) + "'");
+  }
   return renamed;
 }
 

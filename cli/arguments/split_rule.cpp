@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "cli/output/key_filter.hpp"
+#include "cli/keys/key_pattern.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/output/files_report.hpp"
-#include "cli/output/key_filter.hpp"
+#include "cli/keys/key_filter.hpp"
 #include "core/diff/diff.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"

@@ -1,6 +1,7 @@
 #include "driver/language/scenario_job.hpp"
 
 #include <array>
+#include <cstdint>
 
 #include "driver/language/scenario_layout.hpp"
 #include "driver/language/scenario_modules.hpp"
@@ -159,7 +160,9 @@ void read_job(YamlMap job, Scenario& scenario) {
   for (const char* known : {"optimizer", "model", "layout"}) job.know(known);
   job.attempt([&] { read_life(job, first); }, placed);
   scenario.incarnations.push_back(std::move(first));
-  if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
+  if (const auto seed = job.integer_in("seed", 0, INT64_MAX)) {
+    scenario.seed = static_cast<std::uint64_t>(*seed);
+  }
   scenario.extra_tensor = job.flag("extra_tensor").value_or(false);
   scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
   using sim::GroupField;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -307,7 +308,10 @@ std::vector<std::string> YamlMap::words(std::string_view key,
 }
 
 std::optional<double> YamlMap::number(std::string_view key) {
-  return value<double>(key, "a number");
+  const auto number = value<double>(key, "a number");
+  if (!number || std::isfinite(*number)) return number;
+  note(node(key), "wants a finite number under '" + std::string(key) + "'");
+  return std::nullopt;
 }
 
 std::vector<std::string> YamlMap::texts(std::string_view key) {

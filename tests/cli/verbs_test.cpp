@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,10 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
       {{"reshard", "--ranks", "9223372036854775807", "--writers", "1", data(kA), "never-written"},
        "more than 65536"},
       {{"diff", "--keys", "(", data(kA), data(kB)}, "is no regular expression"},
+      {{"diff", "--ignore", "a(?!b)", data(kA), data(kB)}, "at character 2"},
+      {{"inspect", "--keys", "(a)\\1", data(kA)}, "at character 4"},
+      {{"reshard", "--split", "(?<=x)y=0:2", data(kA), "never-written"}, "at character 1"},
+      {{"diff", "--rename", "s/(l)/$2/", data(kA), data(kB)}, "names group 2"},
       {{"plan"}, "--model"},
       {{"plan", "--model", "gpt-tyni", "--layout", "tp=2"}, "gpt-tiny"},
       {{"plan", "--model", "gpt-tiny", "--layout", "tp=2", "--ranks", "4"}, "--ranks belongs"},
@@ -91,6 +96,32 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
     EXPECT_THAT(result.err, HasSubstr(row.says));
     EXPECT_THAT(result.out, IsEmpty());
   }
+}
+
+TEST(CommandLine, NoNumberOfAnyVerbIsTakenForAnother) {
+  std::size_t options = 0;
+  static const std::regex kVerb("\n  ([a-z][a-z-]+) ");
+  static const std::regex kNumber(R"(\n  [^\n]*?(--[a-z-]+)[^\n ]* N:INT)");
+  const auto matches = [](const std::string& text, const std::regex& pattern) {
+    std::set<std::string> found;
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), pattern);
+         at != std::sregex_iterator(); ++at) {
+      found.insert((*at)[1]);
+    }
+    return found;
+  };
+  for (const std::string& verb : matches(run_program({"--help"}).out, kVerb)) {
+    for (const std::string& option : matches(run_program({verb, "--help"}).out, kNumber)) {
+      ++options;
+      for (const char* word : {"99999999999999999999", "9223372036854775808", "0x10", "1e3", "-1",
+                               "-99999999999999999999", "1 ", ""}) {
+        const auto result = run_program({verb, option, word});
+        EXPECT_EQ(result.exit_code, 2) << verb << ' ' << option << " '" << word << "'";
+        EXPECT_THAT(result.err, HasSubstr(option)) << word;
+      }
+    }
+  }
+  EXPECT_GT(options, 20U);
 }
 
 TEST(Inspect, ListsTensorsObjectsAndFiles) {

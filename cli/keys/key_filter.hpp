@@ -2,25 +2,13 @@
 // Selects keys by `--keys REGEX` and `--ignore REGEX`. Each option may be repeated. An expression
 // may match anywhere in the key.
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/keys/key_pattern.hpp"
+
 namespace reprise::cli {
-
-/// A regular expression (ECMAScript). Throws USAGE if it is malformed; the message names `option`.
-class KeyPattern {
- public:
-  KeyPattern(const std::string& pattern, const std::string& option);
-
-  /// True if the expression matches somewhere in the key. Searches only the first 1024 characters.
-  bool found_in(std::string_view key) const;
-
- private:
-  struct Compiled;
-  std::shared_ptr<const Compiled> compiled_;
-};
 
 class KeyFilter {
  public:

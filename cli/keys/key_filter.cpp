@@ -1,31 +1,8 @@
-#include "cli/output/key_filter.hpp"
+#include "cli/keys/key_filter.hpp"
 
 #include <algorithm>
-#include <regex>
-
-#include "reprise/error.hpp"
 
 namespace reprise::cli {
-
-struct KeyPattern::Compiled {
-  std::regex regex;
-};
-
-KeyPattern::KeyPattern(const std::string& pattern, const std::string& option) {
-  try {
-    compiled_ = std::make_shared<const Compiled>(Compiled{std::regex(pattern)});
-  } catch (const std::regex_error& error) {
-    throw Error(Code::kUsage, option + " '" + pattern +
-                                  "' is no regular expression: " + std::string(error.what()));
-  }
-}
-
-bool KeyPattern::found_in(std::string_view key) const {
-  // Searches only a prefix of the key, because std::regex_search recurses once per character.
-  constexpr std::size_t kLooked = 1024;
-  const std::string_view part = key.substr(0, kLooked);
-  return std::regex_search(part.begin(), part.end(), compiled_->regex);
-}
 
 namespace {
 
