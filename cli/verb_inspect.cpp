@@ -5,14 +5,15 @@
 #include <set>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/keys/key_filter.hpp"
 #include "cli/output/describe.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/keys/key_filter.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/state/state_dict.hpp"
@@ -220,6 +221,18 @@ class InspectVerb final : public Verb {
     print_section(table, console);
   }
 
+  /// Returns the tensors that pass the filter, in natural order of their keys.
+  static std::vector<const StoredTensor*> wanted(const Catalog& catalog, const KeyFilter& filter) {
+    std::vector<const StoredTensor*> tensors;
+    for (const auto& tensor : catalog.tensors) {
+      if (filter.wants(tensor.key)) tensors.push_back(&tensor);
+    }
+    std::ranges::stable_sort(tensors, [](const StoredTensor* a, const StoredTensor* b) {
+      return in_natural_order(a->key, b->key);
+    });
+    return tensors;
+  }
+
   static void print_tensors(const Catalog& catalog, const KeyFilter& filter,
                             const Console& console) {
     Table table({{"tensor"},
@@ -228,11 +241,10 @@ class InspectVerb final : public Verb {
                  {"cut"},
                  {"chunks", Align::kRight},
                  {"size", Align::kRight}});
-    for (const auto& tensor : catalog.tensors) {
-      if (!filter.wants(tensor.key)) continue;
-      table.add({tensor.key, std::string(name_of(tensor.dtype)), to_string(logical_shape(tensor)),
-                 describe_cut(tensor), with_commas(tensor.chunks.size()),
-                 human_bytes(bytes_of(tensor))});
+    for (const StoredTensor* tensor : wanted(catalog, filter)) {
+      table.add({tensor->key, std::string(name_of(tensor->dtype)),
+                 to_string(logical_shape(*tensor)), describe_cut(*tensor),
+                 with_commas(tensor->chunks.size()), human_bytes(bytes_of(*tensor))});
     }
     print_section(table, console);
   }
@@ -252,13 +264,10 @@ class InspectVerb final : public Verb {
     ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kIfTerminal,
                       ProgressUnit::kBytes);
     ByteProgress progress(line);
-    for (const auto& tensor : catalog.tensors) {
-      if (filter.wants(tensor.key)) progress.expect(bytes_of(tensor));
-    }
+    const auto tensors = wanted(catalog, filter);
+    for (const StoredTensor* tensor : tensors) progress.expect(bytes_of(*tensor));
     digest.report_to(&progress);
-    for (const auto& tensor : catalog.tensors) {
-      if (filter.wants(tensor.key)) table.add({tensor.key, digest.of(tensor)});
-    }
+    for (const StoredTensor* tensor : tensors) table.add({tensor->key, digest.of(*tensor)});
     digest.report_to(nullptr);
   }
 
@@ -266,10 +275,9 @@ class InspectVerb final : public Verb {
                            const Console& console) {
     Table table(
         {{"tensor"}, {"chunk"}, {"file"}, {"offset", Align::kRight}, {"length", Align::kRight}});
-    for (const auto& tensor : catalog.tensors) {
-      if (!filter.wants(tensor.key)) continue;
-      for (const auto& chunk : tensor.chunks) {
-        table.add({tensor.key, to_string(chunk.box), file_name(catalog, chunk.file),
+    for (const StoredTensor* tensor : wanted(catalog, filter)) {
+      for (const auto& chunk : tensor->chunks) {
+        table.add({tensor->key, to_string(chunk.box), file_name(catalog, chunk.file),
                    std::to_string(chunk.range.offset), std::to_string(chunk.range.size)});
       }
     }
@@ -279,7 +287,11 @@ class InspectVerb final : public Verb {
   static void print_objects(const Catalog& catalog, const KeyFilter& filter,
                             const Console& console) {
     Table table({{"object"}, {"grid"}, {"shards", Align::kRight}, {"size", Align::kRight}});
-    for (const auto& [key, row] : object_rows(catalog, filter)) {
+    const auto rows = object_rows(catalog, filter);
+    std::vector<std::pair<std::string, ObjectRow>> sorted(rows.begin(), rows.end());
+    std::ranges::stable_sort(
+        sorted, [](const auto& a, const auto& b) { return in_natural_order(a.first, b.first); });
+    for (const auto& [key, row] : sorted) {
       table.add({key, row.grids.empty() ? "-" : join(row.grids, " "), with_commas(row.shards),
                  human_bytes(row.bytes)});
     }

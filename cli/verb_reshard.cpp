@@ -14,7 +14,9 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
+#include "core/ports/no_progress.hpp"
 #include "core/reshard/reshard.hpp"
+#include "core/verify/verify.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -90,7 +92,10 @@ class ReshardVerb final : public Verb {
     options.last_look = [&to, this] {
       require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     };
+    source.require_common_if_megatron();
+    require_whole(*from.store, source.location().directory, "IN");
     const ReshardReport report = write(source, to, options, console);
+    require_whole(*to.store, to.path, "OUT was written, and");
     if (json_) {
       console.out << reshard_json(source_, target_, report);
     } else {
@@ -111,6 +116,17 @@ class ReshardVerb final : public Verb {
     if (per_rank_ == "first") return PerRank::kFirst;
     if (per_rank_ == "drop") return PerRank::kDrop;
     throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
+  }
+
+  /// Throws the first error that `verify` finds without reading elements: what is copied as it is
+  /// would be as wrong in OUT. Elements are compared with their checksums when they are copied.
+  static void require_whole(Store& store, const std::string& path, const std::string& what) {
+    NoProgress progress;
+    for (const Finding& finding : verify(store, path, PayloadCheck::kSkip, progress).findings) {
+      if (finding.severity != Severity::kError) continue;
+      throw Error(finding.code, what + " is not whole: " + finding.message,
+                  {.key = finding.key, .file = finding.file, .offset = finding.offset});
+    }
   }
 
   /// Describes what became of values that belong to individual ranks.

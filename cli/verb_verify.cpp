@@ -69,6 +69,14 @@ std::string verdict_line(const VerifyReport& report) {
                      warnings, reservation(report));
 }
 
+/// Returns the name of the directory that was looked at, in parentheses, if it is not the one that
+/// was named: the tracker of a root chose it, or a crash left it.
+std::string place_in(const std::string& named, const VerifyReport& report) {
+  if (!report.location || report.location->directory == named) return "";
+  const std::string& directory = report.location->directory;
+  return " (" + printable(directory.substr(directory.rfind('/') + 1)) + ")";
+}
+
 class VerifyVerb final : public Verb {
  public:
   std::string_view name() const override { return "verify"; }
@@ -151,7 +159,8 @@ class VerifyVerb final : public Verb {
                                  name_of(kind.first), name_of(kind.second),
                                  with_commas(count - kShownOfOneKind));
     }
-    console.out << path << ": " << verdict_line(report) << '\n';
+    console.out << path << place_in(stored_path(given).path, report) << ": " << verdict_line(report)
+                << '\n';
     if (strict_ && report.verdict() == VerifyVerdict::kWhole && report.strict_warnings() != 0) {
       console.out << fmt::format("{}: refused by --strict: {}\n", path,
                                  counted(report.strict_warnings(), "warning"));

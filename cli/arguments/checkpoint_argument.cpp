@@ -14,7 +14,13 @@ StoredPath stored_path(const std::string& argument) {
   if (name.empty() || name == "." || name == "..") {
     path = resolved(argument.empty() ? "." : argument);
   }
-  return {std::make_unique<PosixStore>(path.parent_path().string()), path.filename().string()};
+  // What NeMo says of a checkpoint stands beside the directory around its weights.
+  const std::filesystem::path above = path.parent_path();
+  if (path.filename() == "weights" && above.has_filename() && above.filename() != "..") {
+    return {std::make_unique<PosixStore>(above.parent_path().string()),
+            (above.filename() / path.filename()).string()};
+  }
+  return {std::make_unique<PosixStore>(above.string()), path.filename().string()};
 }
 
 std::filesystem::path resolved(const std::string& path) {

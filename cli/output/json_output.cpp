@@ -58,6 +58,7 @@ Json to_json(const Findings& findings) {
 Json to_json(const VerifyReport& report) {
   return {{"whole", report.whole()},
           {"verdict", name_of(report.verdict())},
+          {"where", report.location ? Json(report.where) : Json(nullptr)},
           {"payload_read", report.payload_read},
           {"manifest", report.manifest},
           {"findings", to_json(report.findings)},

@@ -45,29 +45,54 @@ std::vector<Entry> entries_of(Store& store, const std::string& path) {
   }
 }
 
-void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
-                std::size_t& budget, std::vector<std::string>& found) {
-  for (const Entry& entry : entries_of(store, path)) {
-    if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
-    --budget;
-    const std::string below = join_path(path, entry.name);
-    if (holds_metadata(store, below)) {
-      found.push_back(prefix + entry.name);
-    } else if (levels > 1) {
-      find_below(store, below, prefix + entry.name + '/', levels - 1, budget, found);
-    }
+/// True if the directory has metadata; false also if it can't be looked into.
+bool is_readable_checkpoint(Store& store, const std::string& path) {
+  try {
+    return holds_metadata(store, path);
+  } catch (const Error&) {
+    return false;
   }
 }
 
-/// Finds directories with metadata up to two levels below `path`, as torchtitan (step-3/) and
-/// Accelerate (checkpoint_0/pytorch_model_fsdp_0/) create them. Returns their names relative to
-/// `path`.
-std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
-  constexpr std::size_t kLookedAt = 1000;
-  constexpr int kLevels = 2;
-  std::vector<std::string> below;
-  std::size_t budget = kLookedAt;
-  find_below(store, path, "", kLevels, budget, below);
+/// What a search found below a directory.
+struct Below {
+  std::vector<std::string> found;  ///< relative names of directories with metadata, nearest first
+  std::size_t looked_at = 0;       ///< directories
+  bool all = true;                 ///< false if there may be directories that were not looked at
+};
+
+// torchtitan (step-3/) and Accelerate (checkpoint_0/pytorch_model_fsdp_0/) need up to two levels.
+// From the folder of a job it is further: NeMo has name/version/checkpoints/last/weights/.
+constexpr int kRootLevels = 2;
+constexpr int kJobLevels = 6;
+
+/// Finds directories with metadata up to `levels` below `path`. Does not look into them, nor into
+/// links further down.
+Below checkpoints_below(Store& store, const std::string& path, int levels) {
+  constexpr std::size_t kLookedAt = 4000;
+  Below below;
+  std::vector<std::string> level = {""};
+  for (int depth = 1; depth <= levels + 1 && !level.empty(); ++depth) {
+    std::vector<std::string> next;
+    for (const std::string& directory : level) {
+      for (const Entry& entry :
+           entries_of(store, directory.empty() ? path : join_path(path, directory))) {
+        if (!entry.directory || is_in_passing(entry.name)) continue;
+        if (depth > levels || below.looked_at == kLookedAt) {
+          below.all = false;
+          continue;
+        }
+        ++below.looked_at;
+        const std::string name = join_path(directory, entry.name);
+        if (is_readable_checkpoint(store, join_path(path, name))) {
+          below.found.push_back(name);
+        } else if (!entry.link || depth == 1) {
+          next.push_back(name);
+        }
+      }
+    }
+    level = std::move(next);
+  }
   return below;
 }
 
@@ -115,6 +140,51 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file", place);
 }
 
+/// Returns the first few of the names, the highest number first.
+std::string first_of(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end(),
+            [](const auto& a, const auto& b) { return in_natural_order(b, a); });
+  return join_first(names, 5);
+}
+
+/// verl's tracker has the name of Megatron's, and N in it means global_step_N. Throws if there is
+/// such a directory.
+void refuse_root_of_verl(Store& store, const std::string& root, const Tracker& tracker) {
+  if (!tracker.step) return;
+  const std::string name = "global_step_" + std::to_string(tracker.step->value);
+  const std::string directory = join_path(root, name);
+  const auto there = store.stat(directory);
+  if (!there || !there->directory) return;
+  const ErrorPlace place{.file = store.display(directory)};
+  const Below below = checkpoints_below(store, directory, kRootLevels);
+  if (!below.found.empty()) {
+    throw Error(Code::kNotFound,
+                "a checkpoint of verl, whose parts are checkpoints of their own: " +
+                    first_of(below.found) + "; name one of them, for example " +
+                    store.display(join_path(directory, below.found.front())),
+                place);
+  }
+  if (const auto foreign = foreign_at(store, directory)) {
+    throw Error(Code::kUnsupported, foreign->message(), place);
+  }
+  throw Error(Code::kTrackerDangling,
+              "a root of verl: the tracker names " + name + ", which has no checkpoint", place);
+}
+
+/// Returns what the tracker could name instead.
+std::string words_for_others(Store& store, const std::string& root) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_of(store, root)) {
+    if (entry.directory && tracker_of_directory(entry.name) &&
+        holds_metadata(store, join_path(root, entry.name))) {
+      names.push_back(entry.name);
+    }
+  }
+  if (names.empty()) return "no other iteration is there";
+  return "there are: " + first_of(std::move(names)) +
+         "; name the directory of one of them, or repair the tracker";
+}
+
 Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
   const Tracker entry = stored_tracker(store, root);
   const std::string directory = join_path(root, directory_of(entry));
@@ -124,16 +194,17 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
     location.directory = *copy;
     return location;
   }
-  // A checkpoint that lost its metadata is damaged, whatever else lies in its directory.
   const auto there = store.stat(directory);
+  if (!there) refuse_root_of_verl(store, root, entry);
+  // A checkpoint that lost its metadata is damaged, whatever else lies in its directory.
   const bool ours = there && there->directory && has_payload(store, directory);
   if (const auto foreign = foreign_at(store, directory); !ours && foreign && foreign->certain) {
     throw Error(Code::kUnsupported, foreign->message(), {.file = store.display(directory)});
   }
   throw Error(Code::kTrackerDangling,
-              "the tracker names " + directory_of(entry) +
-                  ", which holds no .metadata; point at "
-                  "another iteration's directory, or repair the tracker",
+              "the tracker names " + directory_of(entry) + ", which " +
+                  (there ? "holds no .metadata" : "is not there") + "; " +
+                  words_for_others(store, root),
               {.file = store.display(tracker)});
 }
 
@@ -144,28 +215,33 @@ std::string words_without_tracker(const std::vector<std::string>& below) {
   return iterations ? " and no " + std::string(kTrackerFile) + " that names one" : "";
 }
 
+/// Says how far the search went that found nothing.
+std::string words_for_searched(const Below& below) {
+  if (below.all) return ", and none below it";
+  return ", and none in the " + with_commas(below.looked_at) + " directories up to " +
+         std::to_string(kJobLevels) + " levels below it; there are more, which were not looked at";
+}
+
 [[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
-  constexpr std::size_t kNamed = 5;
   const ErrorPlace place{.file = store.display(path)};
-  std::vector<std::string> below = checkpoints_below(store, path);
-  if (!below.empty()) {
-    std::sort(below.begin(), below.end(),
-              [](const auto& a, const auto& b) { return in_natural_order(b, a); });
-    const std::size_t others = below.size() - std::min(below.size(), kNamed);
-    below.resize(below.size() - others);
+  const Below near = checkpoints_below(store, path, kRootLevels);
+  const auto foreign = near.found.empty() ? foreign_at(store, path) : std::nullopt;
+  if (foreign && foreign->certain) throw Error(Code::kUnsupported, foreign->message(), place);
+  const Below below =
+      near.found.empty() && !near.all ? checkpoints_below(store, path, kJobLevels) : near;
+  if (!below.found.empty()) {
+    std::vector<std::string> names = below.found;
+    const auto newest = std::max_element(names.begin(), names.end(), in_natural_order);
     throw Error(Code::kNotFound,
-                "no checkpoint by itself" + words_without_tracker(below) +
-                    ", but these below it are: " + join(below, ", ") +
-                    (others == 0 ? "" : " and " + std::to_string(others) + " more") +
-                    "; name one of them, for example " + store.display(join_path(path, below[0])),
+                "no checkpoint by itself" + words_without_tracker(names) +
+                    ", but these below it are: " + first_of(names) +
+                    "; name one of them, for example " + store.display(join_path(path, *newest)),
                 place);
   }
-  if (const auto foreign = foreign_at(store, path)) {
-    throw Error(Code::kUnsupported, foreign->message(), place);
-  }
+  if (foreign) throw Error(Code::kUnsupported, foreign->message(), place);
   throw Error(Code::kNotFound,
               "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
-                  std::string(kTrackerFile) + " in this directory, and none below it",
+                  std::string(kTrackerFile) + " in this directory" + words_for_searched(below),
               place);
 }
 
@@ -216,7 +292,8 @@ bool nothing_saved(Store& store, const std::string& path) {
   if (!found->directory || holds_metadata(store, path) || has_payload(store, path)) return false;
   if (store.stat(join_path(path, std::string(kTrackerFile)))) return false;
   const auto foreign = foreign_at(store, path);
-  return checkpoints_below(store, path).empty() && !(foreign && foreign->certain);
+  return checkpoints_below(store, path, kRootLevels).found.empty() &&
+         !(foreign && foreign->certain);
 }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "core/format/foreign_format.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -14,21 +15,61 @@ namespace {
 
 constexpr std::string_view kByTorch =
     "make one of it: python -m torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR";
+// A file of torch.save does not say if it is whole, and torch_to_dcp takes any.
+constexpr std::string_view kIfWhole =
+    "if FILE has the whole model, and not one rank's part of it, make one of it: python -m "
+    "torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR; parts are put together by "
+    "the program that wrote them, or by a job on as many ranks that loads them and saves with "
+    "torch.distributed.checkpoint.save";
+constexpr std::string_view kByItsJob =
+    "each file is one rank's part, and torch_to_dcp would take a part for the whole: load them in "
+    "a job on as many ranks, with the program that wrote them, and save with "
+    "torch.distributed.checkpoint.save";
 constexpr std::string_view kByMegatron =
     "make one of it with Megatron-LM: load it with --ckpt-convert-format torch_dist "
     "--ckpt-convert-save DIR";
+constexpr std::string_view kByLoadFile =
+    "load them with safetensors.torch.load_file, and save the tensors with "
+    "torch.distributed.checkpoint.save";
+constexpr std::string_view kByConsolidation =
+    "each file has pieces of tensors under the names of the whole: put them together with "
+    "torch.distributed.checkpoint._consolidate_hf_safetensors, or load them with "
+    "torch.distributed.checkpoint.HuggingFaceStorageReader, and save with "
+    "torch.distributed.checkpoint.save";
+constexpr std::string_view kByUnpacking =
+    "unpack it with tar: if it has a distributed checkpoint, that is a directory in it";
+
+/// How much the names prove, and where they count.
+enum class Proof : std::uint8_t {
+  kAnywhere,  ///< certain, also beside names of another format that are nearer
+  kNearest,   ///< certain; of several formats, the one nearest to the directory counts
+  kWeak,      ///< other files have such names, too: counts only if nothing certain is there
+};
 
 struct Format {
   std::string_view name;
   std::string_view advice;
-  /// Patterns of the last parts of a path, in which '*' stands for any text without '/'.
+  /// Patterns of the last parts of a path, in which '*' stands for any text without '/', and '#'
+  /// for a number.
   std::vector<std::string_view> signs;
-  bool certain = true;
+  Proof proof = Proof::kNearest;
 };
 
 /// The formats. If the same files fit several of them, the first one counts.
 const std::vector<Format>& formats() {
   static const std::vector<Format> kFormats = {
+      {"a DeepSpeed universal checkpoint",
+       "load it with DeepSpeed (load_universal), and save the module's state_dict() with "
+       "torch.distributed.checkpoint.save; zero_to_fp32.py can't read it",
+       {"latest_universal", "zero/*/fp32.pt", "zero/*/exp_avg.pt"},
+       Proof::kAnywhere},
+      {"a checkpoint of verl, with a file for each rank",
+       "each file is one rank's part, and torch_to_dcp would take a part for the whole: put them "
+       "together with verl's merger: python -m verl.model_merger merge --backend fsdp --local_dir "
+       "DIR --target_dir OUT; that makes a Hugging Face model",
+       {"model_world_size_#_rank_#.pt", "optim_world_size_#_rank_#.pt",
+        "extra_state_world_size_#_rank_#.pt"},
+       Proof::kAnywhere},
       {"a DeepSpeed checkpoint",
        "make one file of it with the zero_to_fp32.py in its directory, then a checkpoint of that "
        "file: python -m torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR",
@@ -37,35 +78,51 @@ const std::vector<Format>& formats() {
       {"a checkpoint of Megatron-LM's older format, with a file for each model-parallel rank",
        kByMegatron,
        {"mp_rank_*/model_optim_rng.pt", "mp_rank_*/model_rng.pt", "mp_rank_*/distrib_optim.pt"}},
+      {"a local checkpoint of NVRx, with a file for each rank", kByItsJob, {"iter_#_#_local.pt"}},
       {"an Orbax checkpoint",
        "restore it with Orbax, and save the arrays as torch tensors with "
        "torch.distributed.checkpoint.save",
        {"_CHECKPOINT_METADATA", "manifest.ocdbt", "ocdbt.process_*/*"}},
       {"zarr arrays, as Megatron-Core saved them before torch_dist", kByMegatron, {".zarray"}},
+      {"safetensors files with pieces of tensors, as torch writes them (HuggingFaceStorageWriter)",
+       kByConsolidation,
+       {"shard-#-model-#-of-#.safetensors"}},
+      {"an adapter of a Hugging Face model, without the model",
+       "load the model with it (peft.PeftModel.from_pretrained), merge it (merge_and_unload), and "
+       "save the state_dict() with torch.distributed.checkpoint.save",
+       {"adapter_model.safetensors", "adapter_model.bin", "adapter_config.json"}},
       {"a Hugging Face checkpoint",
        "load it with from_pretrained, and save its state_dict() with "
        "torch.distributed.checkpoint.save",
        {"model.safetensors.index.json", "model.safetensors", "model-*-of-*.safetensors",
-        "adapter_model.safetensors", "pytorch_model.bin.index.json", "pytorch_model.bin",
-        "pytorch_model-*-of-*.bin"}},
-      {"safetensors files",
-       "load them with safetensors.torch.load_file, and save the tensors with "
-       "torch.distributed.checkpoint.save",
-       {"*.safetensors"}},
+        "pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model-*-of-*.bin"}},
+      {"safetensors files", kByLoadFile, {"*.safetensors"}},
+      {"an archive of NeMo", kByUnpacking, {"*.nemo"}},
+      {"the context of a NeMo checkpoint, without its weights",
+       "the weights belong into a directory 'weights' beside 'context', and are not here",
+       {"context/io.json", "context/model.yaml", "io.json"}},
       {"checkpoint files of Lightning", kByTorch, {"*.ckpt"}},
-      {"files of torch.save", kByTorch, {"*.pt", "*.pth"}, false},
+      {"files of single ranks",
+       kByItsJob,
+       {"*rank#.pt", "*rank#.pth", "*rank_#.pt", "*rank_#.pth", "*rank-#.pt", "*_local.pt"},
+       Proof::kWeak},
+      {"files of torch.save", kIfWhole, {"*.pt", "*.pth"}, Proof::kWeak},
   };
   return kFormats;
 }
 
-/// True if the text fits the pattern, in which '*' stands for any text without '/'.
+/// True if the text fits the pattern, in which '*' stands for any text without '/', and '#' for one
+/// or more digits.
 bool fits(std::string_view text, std::string_view pattern) {
-  const auto star = pattern.find('*');
-  if (star == std::string_view::npos) return text == pattern;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  for (std::size_t at = star;; ++at) {
-    if (fits(text.substr(at), pattern.substr(star + 1))) return true;
+  const auto sign = pattern.find_first_of("*#");
+  if (sign == std::string_view::npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, sign))) return false;
+  const bool number = pattern[sign] == '#';
+  const std::string_view rest = pattern.substr(sign + 1);
+  for (std::size_t at = sign;; ++at) {
+    if ((!number || at > sign) && fits(text.substr(at), rest)) return true;
     if (at == text.size() || text[at] == '/') return false;
+    if (number && (text[at] < '0' || text[at] > '9')) return false;
   }
 }
 
@@ -116,36 +173,61 @@ std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> path
   std::vector<std::string_view> nearest_first(paths.begin(), paths.end());
   const auto depth = [](std::string_view path) { return std::ranges::count(path, '/'); };
   std::ranges::stable_sort(nearest_first, {}, depth);
-  for (auto first = nearest_first.begin(); first != nearest_first.end();) {
-    const auto last = std::find_if(first, nearest_first.end(), [&](std::string_view path) {
-      return depth(path) != depth(*first);
-    });
-    for (const Format& format : formats()) {
-      const auto sign = std::find_if(
-          first, last, [&format](std::string_view path) { return shows(format, path); });
-      if (sign == last) continue;
-      return ForeignFormat{format.name, format.advice, std::string(*sign), format.certain};
+  for (const Proof proof : {Proof::kAnywhere, Proof::kNearest, Proof::kWeak}) {
+    for (auto first = nearest_first.begin(); first != nearest_first.end();) {
+      const auto last = std::find_if(first, nearest_first.end(), [&](std::string_view path) {
+        return depth(path) != depth(*first);
+      });
+      for (const Format& format : formats()) {
+        if (format.proof != proof) continue;
+        const auto sign = std::find_if(
+            first, last, [&format](std::string_view path) { return shows(format, path); });
+        if (sign == last) continue;
+        return ForeignFormat{format.name, format.advice, std::string(*sign), proof != Proof::kWeak};
+      }
+      first = last;
     }
-    first = last;
   }
   return std::nullopt;
 }
 
 std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first) {
+  const auto named = [name](std::string_view part) {
+    return std::ranges::any_of(formats(), [&](const Format& format) {
+      return format.name.find(part) != std::string_view::npos && shows(format, name);
+    });
+  };
   if (is_safetensors(first)) {
+    if (named("pieces of tensors")) {
+      return ForeignFormat{"a safetensors file with pieces of tensors", kByConsolidation, {}};
+    }
+    if (named("adapter")) {
+      return ForeignFormat{"an adapter's safetensors file, without its model",
+                           "load the model with it (peft.PeftModel.from_pretrained), merge it "
+                           "(merge_and_unload), and save the state_dict() with "
+                           "torch.distributed.checkpoint.save",
+                           {}};
+    }
     return ForeignFormat{"a safetensors file",
                          "load it with safetensors.torch.load_file, and save the tensors with "
                          "torch.distributed.checkpoint.save",
                          {}};
   }
+  if (fits(name, "*.nemo")) return ForeignFormat{"an archive of NeMo", kByUnpacking, {}};
   const bool archive = begins_with(first, "PK\x03\x04") && has_text(first, "data.pkl");
   // Files of torch before 1.6 begin with a pickled number.
   const bool legacy = begins_with(first, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46");
   if (archive || legacy) {
-    return ForeignFormat{
-        name.ends_with(".ckpt") ? "a checkpoint file of Lightning" : "a file of torch.save",
-        kByTorch,
-        {}};
+    for (const Format& format : formats()) {
+      const bool of_ranks = format.advice.starts_with("each file is one rank's part");
+      if (of_ranks && shows(format, name)) {
+        return ForeignFormat{"one rank's part of a checkpoint", format.advice, {}};
+      }
+    }
+    if (name.ends_with(".ckpt")) {
+      return ForeignFormat{"a checkpoint file of Lightning", kByTorch, {}};
+    }
+    return ForeignFormat{"a file of torch.save", kIfWhole, {}};
   }
   if (begins_with(first, "GGUF")) {
     return ForeignFormat{

@@ -25,7 +25,8 @@ struct ForeignFormat {
 };
 
 /// Recognizes a format by the paths of the files below a directory. They are relative to the
-/// directory; those with fewest '/' decide. Returns nothing if no path belongs to a known format.
+/// directory; those with fewest '/' decide, and names that prove little count only beside none that
+/// are certain. Returns nothing if no path belongs to a known format.
 std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> paths);
 
 /// Number of bytes at the start of a file that foreign_file_of() reads.

@@ -147,6 +147,8 @@ class TablesReader {
   }
 
  private:
+  template <class Read>
+  void of_key(NodeId key, const Read& read);
   void read_key(NodeId key, NodeId value);
   void read_tensor(NodeId key, NodeId value);
   StoredChunk read_chunk(NodeId node, const StoredTensor& tensor);
@@ -226,6 +228,16 @@ void TablesReader::check_volume(const Dims& extents, NodeId key) {
       key);
 }
 
+/// Calls `read`, whose errors then name the key.
+template <class Read>
+void TablesReader::of_key(NodeId key, const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw error.within({.key = std::string(graph_.text(key).substr(0, kNameBytesMax))});
+  }
+}
+
 void TablesReader::read_key(NodeId key, NodeId value) {
   check_length(key, "a key of state_dict_metadata");
   current_key_ = key;
@@ -235,7 +247,7 @@ void TablesReader::read_key(NodeId key, NodeId value) {
   }
   if (type == "TensorStorageMetadata") {
     tensor_index_.add(key, static_cast<std::uint32_t>(tables_.tensors.size()));
-    read_tensor(key, value);
+    of_key(key, [&] { read_tensor(key, value); });
   } else if (type == "BytesStorageMetadata") {
     object_index_.add(key, static_cast<std::uint32_t>(tables_.objects.size()));
     tables_.objects.push_back({text(key, "a key"), kNoFile, {}, next_place()});
@@ -395,27 +407,30 @@ void TablesReader::read_storage(NodeId index, NodeId info) {
   const auto [path, begin, length, transforms] =
       objects_.attributes<4>(info, {"relative_path", "offset", "length", "transform_descriptors"});
   objects_.text(fqn, "a storage entry's key");
-  const FileIndex file = read_file(path);
-  const ByteRange range{static_cast<std::uint64_t>(objects_.count(begin, "a storage offset")),
-                        static_cast<std::uint64_t>(objects_.count(length, "a storage length"))};
-  if (!objects_.missing(transforms)) refuse_transforms(transforms);
-  const auto tensor = tensor_index_.find(fqn);
-  if (tensor && !objects_.missing(offset)) {
-    place_chunks(tables_.tensors[*tensor], *tensor,
-                 objects_.extents(offset, "a storage entry's offset"), file, range);
-    return;
-  }
-  const auto object = object_index_.find(fqn);
-  if (!object || !objects_.missing(offset)) {
-    notes_.add("storage without an entry", "storage of " + shown(fqn) + " belongs to no chunk");
-    return;
-  }
-  StoredObject& stored = tables_.objects[*object];
-  if (stored.file != kNoFile) {
-    objects_.fail(Code::kTornFile, "object " + shown(fqn) + " has two storages", fqn);
-  }
-  stored.file = file;
-  stored.range = range;
+  of_key(fqn, [&, offset = offset, path = path, begin = begin, length = length,
+               transforms = transforms] {
+    const FileIndex file = read_file(path);
+    const ByteRange range{static_cast<std::uint64_t>(objects_.count(begin, "a storage offset")),
+                          static_cast<std::uint64_t>(objects_.count(length, "a storage length"))};
+    if (!objects_.missing(transforms)) refuse_transforms(transforms);
+    const auto tensor = tensor_index_.find(fqn);
+    if (tensor && !objects_.missing(offset)) {
+      place_chunks(tables_.tensors[*tensor], *tensor,
+                   objects_.extents(offset, "a storage entry's offset"), file, range);
+      return;
+    }
+    const auto object = object_index_.find(fqn);
+    if (!object || !objects_.missing(offset)) {
+      notes_.add("storage without an entry", "storage of " + shown(fqn) + " belongs to no chunk");
+      return;
+    }
+    StoredObject& stored = tables_.objects[*object];
+    if (stored.file != kNoFile) {
+      objects_.fail(Code::kTornFile, "object " + shown(fqn) + " has two storages", fqn);
+    }
+    stored.file = file;
+    stored.range = range;
+  });
 }
 
 std::span<const std::uint32_t> TablesReader::chunks_at(const StoredTensor& tensor,

@@ -108,9 +108,10 @@ class Resharder {
     const Catalog& old = source_.catalog();
     source_.require_common_if_megatron();
     require_readable_manifest(source_);
+    require_readable_backend();
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
     for (const auto& share : shares) progress_.expect(share.bytes);
-    beside_ = beside_payload(source_);
+    beside_ = beside_payload(opened_);
     own_common_ = has_own_common_file(source_);
     if (own_common_) beside_.files.push_back({std::string(kCommonFile), bytes_of(kCommonFile)});
     progress_.expect(beside_.bytes());
@@ -158,6 +159,15 @@ class Resharder {
       std::rethrow_exception(failure);
     }
     require_in_place();
+  }
+
+  /// Refuses a metadata.json that can't be read or names another format: the copy would be as
+  /// unusable.
+  void require_readable_backend() const {
+    const auto bytes = source_.small_file(kBackendFile);
+    if (!bytes || !source_.has_backend_file()) return;
+    const auto path = join_path(source_.location().directory, std::string(kBackendFile));
+    read_backend_info(*bytes, {.file = source_.store().display(path)});
   }
 
   /// Refuses objects that contain forbidden names, such as os.system. Objects are copied as bytes,

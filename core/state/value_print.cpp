@@ -1,5 +1,7 @@
 #include <array>
-#include <cstdio>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 
 #include "core/base/bytes.hpp"
 #include "reprise/value.hpp"
@@ -30,8 +32,12 @@ class Printer {
   }
   void operator()(double value) {
     std::array<char, 40> text{};
-    std::snprintf(text.data(), text.size(), "%.17g", value);
-    const std::string_view digits = text.data();
+    // The shortest digits that give this value again, and an exponent where Python has one.
+    const double size = std::fabs(value);
+    const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
+    const auto format = plain ? std::chars_format::fixed : std::chars_format::scientific;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value, format).ptr;
+    const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));
     out_ += digits;
     if (digits.find_first_not_of("-0123456789") == std::string_view::npos) out_ += ".0";
   }

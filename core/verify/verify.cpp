@@ -16,6 +16,7 @@
 #include "core/verify/verify_objects.hpp"
 #include "core/verify/verify_payload.hpp"
 #include "core/verify/verify_planner.hpp"
+#include "core/verify/verify_signs.hpp"
 
 namespace reprise {
 namespace {
@@ -130,7 +131,10 @@ std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) 
                                  common->source});
       return std::nullopt;
     }
-    take(check_rerun(*common->item.value, checkpoint.catalog()), report);
+    const Value& state = *common->item.value;
+    take(check_rerun(state, checkpoint.catalog()), report);
+    take_of_metadata(check_random_grid(state, checkpoint.catalog()), checkpoint, report);
+    take(check_iteration(state, checkpoint.location().step), report);
     return std::move(common->item.value);
   } catch (const Error& error) {
     take({finding_from(error)}, report);
@@ -158,6 +162,25 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
     if (report.manifest) return;
     take(check_times(checkpoint, files), report);
     if (read) take(check_identical_files(checkpoint, files), report);
+  } catch (const Error& error) {
+    take({finding_from(error)}, report);
+  }
+}
+
+/// Verifies the checkpoints within this one. Their errors and warnings are this one's: the program
+/// that loads it loads them, too.
+void check_within(Checkpoint& checkpoint, PayloadCheck payload, Progress& progress,
+                  VerifyReport& report) {
+  try {
+    for (const std::string& directory : checkpoints_within(checkpoint)) {
+      VerifyReport within = verify(checkpoint.store(), directory, payload, progress);
+      std::erase_if(within.findings,
+                    [](const Finding& finding) { return finding.severity == Severity::kNote; });
+      for (Finding& finding : within.findings) {
+        if (finding.file.empty()) finding.file = within.where;
+      }
+      take(std::move(within.findings), report);
+    }
   } catch (const Error& error) {
     take({finding_from(error)}, report);
   }
@@ -195,6 +218,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   if (!checkpoint) return report;
   const Catalog& catalog = checkpoint->catalog();
   report.location = checkpoint->location();
+  report.where = store.display(report.location->directory);
   report.payload_read = payload == PayloadCheck::kRead;
   count(catalog, report);
   for (const auto& note : checkpoint->metadata().notes) {
@@ -208,11 +232,16 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }
+  take_of_metadata(check_moments(catalog), *checkpoint, report);
+  take_of_metadata(check_experts(catalog), *checkpoint, report);
   const auto common = check_common(*checkpoint, report);
   check_modules(*checkpoint, common, payload, report);
   take(check_backend_info(*checkpoint), report);
   take(check_stale_files(*checkpoint), report);
   take(check_leftovers(*checkpoint), report);
+  take(check_later_iterations(*checkpoint), report);
+  take(check_unfinished_marker(*checkpoint), report);
+  check_within(*checkpoint, payload, progress, report);
   if (payload == PayloadCheck::kRead) {
     verify_payload(*checkpoint, files, progress, report);
     take(check_manifest(*checkpoint, progress), report);

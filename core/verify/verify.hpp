@@ -21,6 +21,7 @@ enum class PayloadCheck : std::uint8_t {
 
 struct VerifyReport {
   std::optional<Location> location;  ///< empty if there is no checkpoint
+  std::string where;                 ///< the directory that was looked at, as the user knows it
   Findings findings;                 ///< findings in the order of the checks
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;

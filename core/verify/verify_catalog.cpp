@@ -29,6 +29,39 @@ void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
   }
 }
 
+/// An overlap does not exclude a gap. Reports elements that are in no box, or that they were not
+/// looked for, which is if the boxes leave very many pieces.
+void look_for_gap(const StoredTensor& tensor, const std::vector<Box>& boxes, Findings& findings) {
+  constexpr std::uint64_t kStepsMax = std::uint64_t{1} << 22U;
+  const Dims shape = logical_shape(tensor);
+  const auto add = [&](const std::string& message) {
+    findings.push_back({Severity::kError, Code::kCoverageGap, message, tensor.key});
+  };
+  std::vector<Box> uncovered = {Box::whole(shape)};
+  std::uint64_t steps = 0;
+  for (const Box& box : boxes) {
+    if (box.empty()) continue;
+    std::vector<Box> rest;
+    for (const Box& piece : uncovered) {
+      const auto hole = intersect(piece, box);
+      if (!hole) {
+        rest.push_back(piece);
+        continue;
+      }
+      for (Box& part : subtract(piece, *hole)) rest.push_back(std::move(part));
+    }
+    uncovered = std::move(rest);
+    if (uncovered.empty()) return;
+    steps += uncovered.size();
+    if (steps > kStepsMax) {
+      return add("whether elements are in none of the " + with_commas(boxes.size()) +
+                 " boxes was not looked at: they overlap, and there are too many");
+    }
+  }
+  add("elements " + to_string(uncovered.front()) + " of shape " + to_string(shape) +
+      " are in none of the " + std::to_string(boxes.size()) + " boxes");
+}
+
 void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
                   Findings& findings) {
   try {
@@ -39,6 +72,7 @@ void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
     if (const auto defect = prove_cover(logical_shape(tensor), boxes)) {
       findings.push_back({Severity::kError, defect->code, defect->message, tensor.key});
       blame_chunk(tensor, *defect, files, findings.back());
+      if (defect->code == Code::kChunkOverlap) look_for_gap(tensor, boxes, findings);
     }
   } catch (const Error& error) {
     findings.push_back(finding_from(error.within({.key = tensor.key})));
@@ -97,6 +131,17 @@ void check_overlaps(std::span<const StoredItem> items, const StoredFile& file, F
                       *overlap->item.key, file.display, overlap->item.range.offset});
 }
 
+/// Warns of bytes after the last item: a save writes none. All items must lie within the file.
+void check_end(std::span<const StoredItem> items, const StoredFile& file, Findings& findings) {
+  std::uint64_t end = 0;
+  for (const StoredItem& item : items) end = std::max(end, item.range.offset + item.range.size);
+  if (end == *file.size) return;
+  findings.push_back({Severity::kWarning, Code::kExtentMismatch,
+                      "the last item ends here, and " + counted(*file.size - end, "byte") +
+                          " follow that the metadata does not name",
+                      "", file.display, end});
+}
+
 }  // namespace
 
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) {
@@ -117,8 +162,10 @@ Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files
     if (!file.size) {
       check_missing_file(of_file, file, findings);
     } else {
+      const std::size_t before = findings.size();
       check_extents(of_file, file, findings);
       check_overlaps(of_file, file, findings);
+      if (findings.size() == before) check_end(of_file, file, findings);
     }
     begin = end;
   }

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/file_digest.hpp"
+#include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
@@ -224,7 +226,14 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   } catch (const Error&) {
     return {};  // an unreadable directory does not make the checkpoint bad
   }
+  const std::string own_name =
+      directory_of(checkpoint).substr(parent.empty() ? 0 : parent.size() + 1);
+  const auto own_aside = aside_name(own_name);
+  const std::string own_base = own_aside ? own_aside->base : own_name;
   for (const Entry& entry : siblings) {
+    // What a save of another checkpoint left is no matter of this one; all are a root's.
+    const auto name = aside_name(entry.name);
+    if (!name || (!checkpoint.location().tracker && name->base != own_base)) continue;
     const std::string path = join_path(parent, entry.name);
     if (const auto base = base_without_checkpoint(store, path)) {
       if (!holds_metadata(store, path)) continue;
@@ -253,6 +262,64 @@ Findings check_leftovers(Checkpoint& checkpoint) {
                         "", display});
   }
   return findings;
+}
+
+Findings check_later_iterations(Checkpoint& checkpoint) {
+  const Location& location = checkpoint.location();
+  if (!location.tracker || !location.step) return {};
+  Store& store = checkpoint.store();
+  const auto time_of = [&store](const std::string& path) {
+    const auto entry = store.stat(path);
+    return entry ? entry->modified_ns : std::nullopt;
+  };
+  const auto tracked = time_of(*location.tracker);
+  std::vector<std::string> whole;
+  std::vector<std::string> unfinished;
+  bool since = false;  // a save ended after the tracker was written
+  for (const Generation& one : generations(store, parent_path(*location.tracker))) {
+    const std::string name = one.directory.substr(one.directory.rfind('/') + 1);
+    if (one.step <= *location.step || aside_name(name)) continue;
+    (one.committed ? whole : unfinished).push_back(name);
+    const auto saved = time_of(join_path(one.directory, std::string(kMetadataFile)));
+    since = since || (saved && tracked && *saved > *tracked);
+  }
+  const std::string display = store.display(*location.tracker);
+  Findings findings;
+  if (!whole.empty()) {
+    findings.push_back({since ? Severity::kWarning : Severity::kNote, Code::kIncompleteSelected,
+                        "later iterations than the one that the tracker names have metadata: " +
+                            join_first(whole) + "; a load by the tracker passes them over",
+                        "", display});
+  }
+  if (!unfinished.empty()) {
+    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
+                        "later iterations have no metadata: " + join_first(unfinished) +
+                            "; their saves go on, or did not end",
+                        "", display});
+  }
+  return findings;
+}
+
+Findings check_unfinished_marker(Checkpoint& checkpoint) {
+  Store& store = checkpoint.store();
+  for (std::string path = directory_of(checkpoint); !path.empty(); path = parent_path(path)) {
+    const std::string marker = path + "-unfinished";
+    if (store.stat(marker)) {
+      return {{Severity::kWarning, Code::kIncompleteSelected,
+               "NeMo marks the checkpoint as unfinished: its save did not end, or goes on", "",
+               store.display(marker)}};
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> checkpoints_within(Checkpoint& checkpoint) {
+  std::vector<std::string> found;
+  for (const std::string& name : beside_payload(checkpoint).directories) {
+    std::string path = join_path(directory_of(checkpoint), name);
+    if (holds_metadata(checkpoint.store(), path)) found.push_back(std::move(path));
+  }
+  return found;
 }
 
 }  // namespace reprise

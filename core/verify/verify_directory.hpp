@@ -2,6 +2,9 @@
 // Checks the files next to the payload: files that the metadata does not list, the manifest,
 // metadata.json, and leftovers of crashed saves.
 
+#include <string>
+#include <vector>
+
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
 #include "reprise/inspect.hpp"
@@ -26,9 +29,22 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 /// checkpoint. Only such a manifest tells the files of two saves apart.
 bool manifest_lists_all(Checkpoint& checkpoint);
 
-/// Reports leftovers of unfinished saves next to the checkpoint. Notes list the marked leftovers
-/// and say whether they may be removed. A warning is given for each `*.replaced` directory that is
-/// the only copy of a checkpoint.
+/// Reports leftovers next to the checkpoint that unfinished saves of this checkpoint left, or any
+/// save below its root if a tracker chose it. Notes list the marked leftovers and say whether they
+/// may be removed. A warning is given for each
+/// `*.replaced` directory that is the only copy of a checkpoint.
 Findings check_leftovers(Checkpoint& checkpoint);
+
+/// If a tracker chose the checkpoint, reports later iterations beside it. It is a warning if one
+/// was saved after the tracker was written, which should then name it. Otherwise it is a note: a
+/// job may have gone back, and saves of others may go on.
+Findings check_later_iterations(Checkpoint& checkpoint);
+
+/// Warns if a file beside the checkpoint, or beside the directory around it, says that its save did
+/// not end: NeMo keeps `<checkpoint>-unfinished` until then.
+Findings check_unfinished_marker(Checkpoint& checkpoint);
+
+/// Returns the directories of checkpoints within the checkpoint, such as modelopt_state.
+std::vector<std::string> checkpoints_within(Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of two machines may differ by this much
+constexpr std::int64_t kSign = kSecond / 2;    // a gap above this is worth a note
 // Lowest copying speed that is assumed, in nanoseconds per byte (10 MB/s).
 constexpr std::int64_t kSlowestCopy = 100;
 // Number of bytes at the end of a file that are compared first. They include the checksums of the
@@ -31,13 +32,15 @@ std::int64_t copy_time(const StoredFile& file) {
   return static_cast<std::int64_t>(std::min(file.size.value_or(0), kMost)) * kSlowestCopy;
 }
 
-Finding mixture(std::span<const StoredFile* const> newer, std::size_t files, std::int64_t gap) {
+Finding mixture(std::span<const StoredFile* const> newer, std::size_t files, std::int64_t gap,
+                Severity severity) {
   std::vector<std::string> names;
   for (const StoredFile* file : newer) names.push_back(name_in(file->display));
   std::sort(names.begin(), names.end());
-  return {Severity::kWarning, kMixtureCode,
+  const auto tenths = static_cast<std::uint64_t>(gap / (kSecond / 10));
+  return {severity, kMixtureCode,
           with_commas(newer.size()) + " of " + with_commas(files) + " payload files were written " +
-              with_commas(static_cast<std::uint64_t>(gap / kSecond)) +
+              with_commas(tenths / 10) + "." + std::to_string(tenths % 10) +
               " s or more after the metadata, the others before it: " + join_first(names) +
               "; they may be of another save, which can't be told from their content"};
 }
@@ -91,8 +94,9 @@ Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns
   const std::int64_t gap = *(*first)->modified_ns - metadata_ns;
   const std::int64_t spread =
       std::max(metadata_ns - oldest, *(*last)->modified_ns - *(*first)->modified_ns);
-  if (gap <= spread + kSlack + copy_time(**first)) return {};
-  return {mixture(newer, count, gap)};
+  const std::int64_t usual = spread + copy_time(**first);
+  if (gap <= usual + kSign) return {};
+  return {mixture(newer, count, gap, gap > usual + kSlack ? Severity::kWarning : Severity::kNote)};
 }
 
 Findings check_times(Checkpoint& checkpoint, std::span<const StoredFile> files) {

@@ -16,8 +16,9 @@ inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
 /// Warns if some payload files, but not all, are much newer than the metadata. A save writes the
 /// metadata last. Copying can make a payload file newer than the metadata, but at most by the time
-/// that copying takes. A larger difference means that the file comes from another save. Returns
-/// nothing if the store has no times. Pure.
+/// that copying takes. A larger difference means that the file comes from another save. If it is
+/// no larger than clocks of two machines may differ, this is a note. Returns nothing if the store
+/// has no times. Pure.
 Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns);
 
 /// Calls check_times() with the times that the store gives for the metadata and the payload files.

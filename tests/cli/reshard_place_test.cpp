@@ -269,5 +269,25 @@ TEST_P(ReshardSignals, that_come_when_the_new_one_takes_its_place_come_too_late)
 
 INSTANTIATE_TEST_SUITE_P(Each, ReshardSignals, testing::Values(SIGINT, SIGTERM));
 
+TEST_F(ReshardPlace, a_source_that_would_give_no_whole_copy_is_refused_before_anything_is_written) {
+  const std::string real = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_gpt_dp2";
+  const std::pair<const char*, const char*> rows[] = {
+      {"{", "TORN_FILE"},
+      {"{\"sharded_backend\": \"zarr\"}", "zarr"},
+      {"{\"sharded_backend\": 3}", "TORN_FILE"},
+      {"{\"sharded_backend\": \"torch_dist\", \"sharded_backend_version\": 2}", "version 2"},
+  };
+  int number = 0;
+  for (const auto& [text, says] : rows) {
+    const std::string in = directory_.path() + "/in" + std::to_string(number++);
+    copy(real, in);
+    write(in + "/iter_0000010/metadata.json", text);
+    const auto result = run(in);
+    EXPECT_EQ(result.exit_code, 2) << text << result.all();
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_FALSE(fs::exists(out_)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace reprise::test

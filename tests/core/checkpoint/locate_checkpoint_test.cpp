@@ -27,6 +27,76 @@ TEST(LocateCheckpoint, those_below_are_named_the_highest_number_first) {
   EXPECT_THAT(error->message(), testing::HasSubstr("are: b-10, b-009-x, b-9, b-1, a-2; name"));
 }
 
+std::optional<Error> refusal_of(Store& store, const std::string& path) {
+  return contracts::error_of([&] { locate(store, path); });
+}
+
+TEST(LocateCheckpoint, a_root_of_verl_is_named_and_not_called_damaged) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  store.make_directory("root/global_step_10/actor/huggingface");
+  write_durably(store, "root/latest_checkpointed_iteration.txt", as_bytes("10"));
+  write_durably(store, "root/global_step_10/data.pt", as_bytes("x"));
+  write_durably(store, "root/global_step_10/actor/model_world_size_4_rank_0.pt", as_bytes("x"));
+  const auto by_rank = refusal_of(store, "root");
+  ASSERT_TRUE(by_rank);
+  EXPECT_EQ(by_rank->code(), Code::kUnsupported);
+  EXPECT_THAT(by_rank->message(), testing::HasSubstr("verl"));
+  for (const std::string part : {"actor", "critic"}) {
+    store.make_directory("root/global_step_10/" + part + "/dist_ckpt");
+    write_durably(store, "root/global_step_10/" + part + "/dist_ckpt/.metadata", as_bytes("x"));
+  }
+  const auto by_megatron = refusal_of(store, "root");
+  ASSERT_TRUE(by_megatron);
+  EXPECT_EQ(by_megatron->code(), Code::kNotFound);
+  EXPECT_THAT(by_megatron->message(),
+              testing::AllOf(testing::HasSubstr("verl"), testing::HasSubstr("critic/dist_ckpt"),
+                             testing::HasSubstr("root/global_step_10/actor/dist_ckpt")));
+  EXPECT_EQ(locate(store, "root/global_step_10/actor/dist_ckpt").directory,
+            "root/global_step_10/actor/dist_ckpt");
+  write_durably(store, "root/latest_checkpointed_iteration.txt", as_bytes("20"));
+  EXPECT_EQ(refusal_of(store, "root")->code(), Code::kTrackerDangling);
+}
+
+TEST(LocateCheckpoint, a_tracker_that_names_nothing_lists_the_iterations_that_are_there) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  write_durably(store, "latest_checkpointed_iteration.txt", as_bytes("30"));
+  EXPECT_THAT(refusal_of(store, "")->message(),
+              testing::HasSubstr("iter_0000030, which is not there; no other iteration is there"));
+  for (const std::string name : {"iter_0000010", "iter_0000020", "release", "other"}) {
+    store.make_directory(name);
+    write_durably(store, name + "/.metadata", as_bytes("x"));
+  }
+  store.make_directory("iter_0000030");
+  store.make_directory("iter_0000040");
+  EXPECT_THAT(refusal_of(store, "")->message(),
+              testing::HasSubstr("holds no .metadata; there are: release, iter_0000020, "
+                                 "iter_0000010; name"));
+}
+
+TEST(LocateCheckpoint, it_looks_as_far_below_a_job_as_trainers_save_or_says_how_far) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  for (const std::string below :
+       {"outputs/checkpoint/step-10", "exp/default/2026-11-27/checkpoints/last/weights",
+        "lightning_logs/version_0/checkpoints/last.ckpt", "results/grpo/step_10/policy/weights"}) {
+    const std::string job = "job-" + below.substr(0, 3);
+    store.make_directory(job + "/" + below);
+    write_durably(store, job + "/" + below + "/.metadata", as_bytes("x"));
+    const auto error = refusal_of(store, job);
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->message(), testing::HasSubstr("these below it are: " + below)) << below;
+  }
+  store.make_directory("deep/1/2/3/4/5/6/7");
+  write_durably(store, "deep/1/2/3/4/5/6/7/.metadata", as_bytes("x"));
+  EXPECT_THAT(refusal_of(store, "deep")->message(),
+              testing::HasSubstr("none in the 6 directories up to 6 levels below it; there are "
+                                 "more, which were not looked at"));
+  store.make_directory("flat/1/2");
+  EXPECT_THAT(refusal_of(store, "flat")->message(), testing::HasSubstr("and none below it"));
+}
+
 TEST(LocateCheckpoint, one_that_lost_its_metadata_is_damaged_whatever_lies_beside_its_payload) {
   const contracts::TemporaryDirectory directory;
   PosixStore store(directory.path());

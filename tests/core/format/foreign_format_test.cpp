@@ -13,6 +13,7 @@ namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct DirectoryRow {
   const char* name;
@@ -62,6 +63,48 @@ std::vector<DirectoryRow> directories() {
        "Megatron-LM's older format",
        "iter_0000100/mp_rank_00_000/model_optim_rng.pt"},
       {"zarr", {"common.pt", "metadata.json", "w/.zarray", "w/0.0"}, "zarr", "w/.zarray"},
+      {"verl",
+       {"latest_checkpointed_iteration.txt", "global_step_10/data.pt",
+        "global_step_10/actor/model_world_size_4_rank_0.pt"},
+       "verl",
+       "global_step_10/actor/model_world_size_4_rank_0.pt"},
+      {"verl's actor",
+       {"extra_state_world_size_4_rank_1.pt", "huggingface/config.json", "fsdp_config.json"},
+       "verl",
+       "extra_state_world_size_4_rank_1.pt"},
+      {"NVRx", {"iter_0000010_3_local.pt"}, "NVRx", "iter_0000010_3_local.pt"},
+      {"FSDP", {"shard_rank0.pth", "shard_rank1.pth"}, "single ranks", "shard_rank0.pth", false},
+      {"DeepSpeed universal",
+       {"global_step10_universal/mp_rank_00_model_states.pt",
+        "global_step10_universal/zero/w/fp32.pt", "latest_universal", "zero_to_fp32.py"},
+       "DeepSpeed universal",
+       "latest_universal"},
+      {"DeepSpeed universal, its step",
+       {"mp_rank_00_model_states.pt", "zero/w.weight/exp_avg.pt"},
+       "DeepSpeed universal",
+       "zero/w.weight/exp_avg.pt"},
+      {"torch's sharded safetensors",
+       {"shard-00001-model-00001-of-00001.safetensors"},
+       "pieces of tensors",
+       "shard-00001-model-00001-of-00001.safetensors"},
+      {"an adapter",
+       {"README.md", "adapter_model.safetensors"},
+       "adapter",
+       "adapter_model.safetensors"},
+      {"NeMo's archive", {"llama.nemo"}, "archive of NeMo", "llama.nemo"},
+      {"NeMo's context alone",
+       {"context/io.json", "context/model.yaml"},
+       "context",
+       "context/io.json"},
+      {"a model whose name has 'rank'",
+       {"reranker.pt"},
+       "files of torch.save",
+       "reranker.pt",
+       false},
+      {"names that are certain count before others that are nearer",
+       {"notes.pt", "hf/model.safetensors"},
+       "Hugging Face",
+       "hf/model.safetensors"},
       {"torch.save", {"epoch_3.pt", "log.txt"}, "torch.save", "epoch_3.pt", false},
       {"parts of torch_dist are no files of torch.save",
        {"common.pt", "metadata.json", "__0_0.distcp"},
@@ -86,6 +129,33 @@ TEST(ForeignFormat, directories_are_recognized_by_their_names) {
     EXPECT_FALSE(found->advice.empty());
     EXPECT_THAT(found->message(), HasSubstr(" (" + found->sign + ")"));
   }
+}
+
+TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
+  const std::string zip = std::string("PK\3\4\0\0\x08\x08\0\0", 10) + "archive/data.pkl";
+  for (const std::string name :
+       {"model_world_size_4_rank_0.pt", "optim_world_size_8_rank_7.pt",
+        "extra_state_world_size_4_rank_0.pt", "iter_0000010_0_local.pt", "shard_rank0.pth",
+        "rank_3.pt", "checkpoint_rank-2.pt", "model_rank12.pth"}) {
+    for (const auto& found : {foreign_file_of(name, as_bytes(zip)),
+                              foreign_format_of(std::vector<std::string>{"x/" + name})}) {
+      ASSERT_TRUE(found) << name;
+      EXPECT_THAT(found->message(), HasSubstr("one rank's part")) << name;
+      EXPECT_THAT(found->message(), Not(HasSubstr("format_utils"))) << name;
+    }
+  }
+  EXPECT_THAT(foreign_file_of("model_world_size_4_rank_0.pt", as_bytes(zip))->message(),
+              HasSubstr("verl.model_merger"));
+  EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip))->message(),
+              HasSubstr("if FILE has the whole model"));
+  const std::string safetensors("\x40\0\0\0\0\0\0\0{\"a\":", 13);
+  EXPECT_THAT(foreign_file_of("shard-00001-model-00001-of-00002.safetensors", as_bytes(safetensors))
+                  ->message(),
+              HasSubstr("HuggingFaceStorageReader"));
+  EXPECT_THAT(foreign_file_of("adapter_model.safetensors", as_bytes(safetensors))->message(),
+              HasSubstr("peft"));
+  EXPECT_THAT(foreign_file_of("x.nemo", as_bytes("model_config.yaml"))->message(),
+              HasSubstr("archive of NeMo"));
 }
 
 TEST(ForeignFormat, files_are_recognized_by_their_first_bytes) {

@@ -172,6 +172,7 @@ TEST_F(RankValues, are_refused_by_name_when_there_is_one_metadata_for_all) {
 TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for) {
   const ReshardReport first = run("other_tensor", {.per_rank = PerRank::kFirst, .ranks = 3});
   EXPECT_THAT(first.of_first, UnorderedElementsAre("b", "rng"));
+  EXPECT_THAT(first.left_out, testing::IsEmpty()) << "all metadata is of this save";
   EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
   using Paths = std::map<std::string, std::string>;

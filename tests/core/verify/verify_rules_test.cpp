@@ -55,6 +55,20 @@ TEST(CheckCover, GapOverlapAndChunkOutsideAreErrorsOfTheirKind) {
   }
 }
 
+TEST(CheckCover, AnOverlapHidesNoGap) {
+  Catalog catalog{.files = {"f"}};
+  catalog.tensors = {
+      tensor("w", {6}, {{{{0}, {2}}, 0, {}}, {{{1}, {2}}, 0, {}}, {{{5}, {1}}, 0, {}}}),
+      tensor("x", {4}, {{{{0}, {3}}, 0, {}}, {{{1}, {3}}, 0, {}}})};
+  const Findings found = check_cover(catalog);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].code, Code::kChunkOverlap);
+  EXPECT_EQ(found[1].code, Code::kCoverageGap);
+  EXPECT_EQ(found[1].key, "w");
+  EXPECT_THAT(found[1].message, HasSubstr("elements [3:5] of shape [6]"));
+  EXPECT_EQ(found[2].code, Code::kChunkOverlap) << "x has no gap";
+}
+
 TEST(CheckCover, AnItemWithoutStorageIsAGap) {
   Catalog catalog;
   catalog.tensors = {tensor("w", {2}, {{{{0}, {2}}, kNoFile, {}}})};

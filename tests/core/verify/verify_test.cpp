@@ -20,6 +20,7 @@
 namespace reprise {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -167,7 +168,8 @@ void put(const std::filesystem::path& directory, const std::string& file) {
 
 TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
-  put(copy.path("iter_0000020.saving-" + kToken), mark_of(kToken));
+  put(copy.path("ckpt.saving-" + kToken), mark_of(kToken));
+  put(copy.path("another.saving-" + kToken), mark_of(kToken));
   put(copy.path("foo.saving"), "thesis.txt");
   put(copy.path("foo.saving-" + kToken), "thesis.txt");
   put(copy.path("empty.saving"), "");
@@ -179,7 +181,7 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
   for (const auto& finding : report.findings) named.push_back(finding.message);
   EXPECT_THAT(named, ::testing::ElementsAre(
                          "left by a save that did not finish, safe to remove while no save runs: "
-                         "iter_0000020.saving-" +
+                         "ckpt.saving-" +
                          kToken));
 }
 
@@ -213,6 +215,73 @@ TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
     const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
     EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: ckpt" + suffix));
     EXPECT_THAT(words, Not(HasSubstr("keep it")));
+  }
+}
+
+TEST(Verify, ASaveThatTheTrackerDoesNotNameIsTold) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  const auto root = copy.path("ckpt");
+  std::filesystem::copy(root / "iter_0000010", root / "iter_0000020");
+  std::filesystem::create_directory(root / "iter_0000030");
+  const auto at = [&](int seconds) {
+    std::filesystem::last_write_time(
+        root / "iter_0000020/.metadata",
+        std::filesystem::last_write_time(root / "latest_checkpointed_iteration.txt") +
+            std::chrono::seconds(seconds));
+    return verify_at(copy.store, "ckpt");
+  };
+  const VerifyReport later = at(1);
+  EXPECT_EQ(count_of(later.findings, Severity::kWarning), 1U) << words_of(later.findings);
+  EXPECT_THAT(words_of(later.findings),
+              AllOf(HasSubstr("warning INCOMPLETE_SELECTED"), HasSubstr("iter_0000020;"),
+                    HasSubstr("no metadata: iter_0000030")));
+  const VerifyReport earlier = at(-1);
+  EXPECT_EQ(count_of(earlier.findings, Severity::kWarning), 0U) << "a job that went back";
+  EXPECT_THAT(words_of(earlier.findings), HasSubstr("note INCOMPLETE_SELECTED"));
+  EXPECT_THAT(words_of(verify_at(copy.store, "ckpt/iter_0000010").findings),
+              Not(HasSubstr("iter_0000020")));
+}
+
+TEST(Verify, ACheckpointWithinIsVerifiedToo) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  const auto within = copy.path("ckpt") / "iter_0000010/modelopt_state";
+  std::filesystem::copy(std::string(REPRISE_TEST_DATA) + "/torch_2.15.0/same_content_a", within);
+  EXPECT_TRUE(verify_at(copy.store, "ckpt").whole());
+  std::filesystem::remove(within / "__0_0.distcp");
+  for (const PayloadCheck payload : {PayloadCheck::kRead, PayloadCheck::kSkip}) {
+    const VerifyReport report = verify_at(copy.store, "ckpt", payload);
+    EXPECT_EQ(report.verdict(), VerifyVerdict::kDamaged);
+    EXPECT_THAT(words_of(report.findings), HasSubstr("modelopt_state/__0_0.distcp"));
+  }
+}
+
+TEST(Verify, NemosMarkOfAnUnfinishedSaveIsTold) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  std::filesystem::create_directory(copy.path("last"));
+  std::filesystem::rename(copy.path("ckpt") / "iter_0000010", copy.path("last") / "weights");
+  EXPECT_EQ(verify_at(copy.store, "last/weights").strict_warnings(), 0U);
+  put(copy.path("."), "last-unfinished");
+  const VerifyReport report = verify_at(copy.store, "last/weights");
+  EXPECT_EQ(report.strict_warnings(), 1U) << words_of(report.findings);
+  EXPECT_THAT(words_of(report.findings), HasSubstr("last-unfinished"));
+}
+
+TEST(Verify, TheCommonStateOfAnotherIterationIsTold) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  std::filesystem::rename(copy.path("ckpt") / "iter_0000010", copy.path("ckpt") / "iter_0000030");
+  const VerifyReport report = verify_at(copy.store, "ckpt/iter_0000030");
+  EXPECT_EQ(report.strict_warnings(), 1U);
+  EXPECT_THAT(words_of(report.findings), HasSubstr("iteration 10"));
+}
+
+TEST(Verify, BytesAfterTheLastItemAreTold) {
+  for (const char* fixture : {"mcore_0.16.1_gpt_dp2", "torch_2.15.0/nocollectives"}) {
+    test::FixtureCopy copy(fixture);
+    const Location location = locate(copy.store, "ckpt");
+    std::ofstream(copy.path(location.directory) / "__0_0.distcp", std::ios::app) << "x";
+    const VerifyReport report = verify_at(copy.store, "ckpt", PayloadCheck::kSkip);
+    EXPECT_EQ(report.strict_warnings(), 1U) << words_of(report.findings);
+    EXPECT_THAT(words_of(report.findings), HasSubstr("1 byte follow"));
   }
 }
 
