@@ -1,5 +1,10 @@
 #include "core/verify/module_values.hpp"
 
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "core/base/print.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/state/optimizer_part.hpp"
@@ -23,6 +28,13 @@ std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object
   } catch (const Error&) {
     return std::nullopt;  // verify_payload reports the error
   }
+}
+
+/// True for names of values that are the same on all ranks of a job.
+bool tells_progress(std::string_view name) {
+  constexpr std::string_view kState = "train_state.";
+  if (name.starts_with(kState)) name.remove_prefix(kState.size());
+  return name == "step" || name == "global_step" || name == "iteration" || name == "epoch";
 }
 
 std::string name_for_people(const ModuleKey& key) {
@@ -61,6 +73,29 @@ Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules) {
                         "the values of " + with_commas(left_out) +
                             " param groups, scalers and sharding types were not looked at: too "
                             "large, or too many"});
+  }
+  return findings;
+}
+
+Findings check_progress_of_ranks(Checkpoint& checkpoint) {
+  std::map<std::string, std::map<std::int64_t, std::string>> by_name;  // value, then its first key
+  for (const StoredObject& object : checkpoint.catalog().objects) {
+    const std::string name(name_of(object));
+    if (!object.known_by.own || object.file == kNoFile || object.range.size > kItemMax ||
+        !tells_progress(name)) {
+      continue;
+    }
+    const auto value = value_of(checkpoint, object);
+    const auto* number = value ? value->as<std::int64_t>() : nullptr;
+    if (number != nullptr) by_name[name].emplace(*number, object.key);
+  }
+  Findings findings;
+  for (const auto& [name, values] : by_name) {
+    if (values.size() < 2) continue;
+    std::vector<std::string> words;
+    for (const auto& [number, key] : values) words.push_back(key + " is " + std::to_string(number));
+    findings.push_back({Severity::kWarning, Code::kCommonStateDiverges,
+                        "ranks disagree on how far the job is: " + join_first(words), name});
   }
   return findings;
 }

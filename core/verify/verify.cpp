@@ -146,7 +146,10 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
                    VerifyReport& report) {
   StoredModules modules = modules_of(checkpoint.catalog(), common ? &*common : nullptr);
   take_of_metadata(check_modules(modules), checkpoint, report);
-  if (payload == PayloadCheck::kRead) take(read_module_values(checkpoint, modules), report);
+  if (payload == PayloadCheck::kRead) {
+    take(read_module_values(checkpoint, modules), report);
+    take_of_metadata(check_progress_of_ranks(checkpoint), checkpoint, report);
+  }
   take(check_sharding_types(modules), report);
 }
 

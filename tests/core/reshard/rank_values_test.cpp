@@ -34,6 +34,7 @@ using ::testing::UnorderedElementsAre;
 struct SavedRank {
   float b = 1;
   std::int64_t rng = 0;
+  std::optional<std::int64_t> step = {};  ///< an object "step", if given
 };
 
 /// The payload of one rank, built item by item.
@@ -81,6 +82,10 @@ void save(Store& store, const std::string& directory, const std::vector<SavedRan
          .chunks = {{part, 0, payload.tensor({2}, static_cast<float>(rank))}}}};
     metadata.catalog.objects = {{"rng", 0, payload.object(state.rng)}};
     metadata.planner_data = {{"b", {"model", "b"}}, {"rng", {"rng"}}, {"w", {"model", "w"}}};
+    if (state.step) {
+      metadata.catalog.objects.push_back({"step", 0, payload.object(*state.step)});
+      metadata.planner_data.push_back({"step", {"step"}});
+    }
     write_durably(store, join_path(directory, metadata.catalog.files[0]), payload.bytes());
     write_durably(store, join_path(directory, "__" + std::to_string(rank) + ".metadata"),
                   write_metadata(metadata));
@@ -158,6 +163,20 @@ TEST_F(RankValues, are_kept_rank_by_rank_when_their_number_is) {
   EXPECT_TRUE(store_.stat("out/__1.metadata"));
   EXPECT_FALSE(store_.stat("out/.metadata"));
   EXPECT_TRUE(verify(store_, "out", PayloadCheck::kRead, progress_).whole());
+}
+
+TEST_F(RankValues, that_disagree_on_the_step_are_told_and_others_are_not) {
+  const auto warnings = [this](const std::string& path) {
+    return verify(store_, path, PayloadCheck::kRead, progress_).strict_warnings();
+  };
+  EXPECT_EQ(warnings("a"), 0U) << "random states differ";
+  save(store_, "same_step", {{1, 10, 100}, {1, 11, 100}});
+  EXPECT_EQ(warnings("same_step"), 0U);
+  save(store_, "two_steps", {{1, 10, 100}, {1, 11, 99}});
+  EXPECT_EQ(warnings("two_steps"), 1U);
+  const auto report = verify(store_, "two_steps", PayloadCheck::kRead, progress_);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_THAT(report.findings[0].message, HasSubstr("step@rank1 is 99, step@rank0 is 100"));
 }
 
 TEST_F(RankValues, are_refused_by_name_when_there_is_one_metadata_for_all) {
