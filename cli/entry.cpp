@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -49,6 +50,8 @@ std::optional<GlobalRank> launched_as() {
 
 ExitCode run_process(int argc, char** argv, const Verbs& verbs) {
   std::ios::sync_with_stdio(false);
+  // A write beyond the limit on the size of files is then an error, which is told and cleaned up.
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const Console console{
       .out = std::cout,

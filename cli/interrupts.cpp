@@ -1,7 +1,8 @@
 #include "cli/interrupts.hpp"
 
+#include <array>
 #include <csignal>
-#include <initializer_list>
+#include <cstddef>
 
 namespace reprise::cli {
 namespace {
@@ -10,12 +11,10 @@ volatile std::sig_atomic_t came_ = 0;
 
 extern "C" void note_signal(int /*number*/) { came_ = 1; }
 
-void take(void (*handler)(int), int flags) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
-}
+/// SIGHUP comes when the terminal closes.
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+/// What the signals did before.
+std::array<struct sigaction, kSignals.size()> before_ = {};
 
 }  // namespace
 
@@ -25,10 +24,19 @@ std::string left_as_it_was(const std::string& place) {
 
 Interrupts::Interrupts() {
   came_ = 0;
-  take(note_signal, SA_RESTART | static_cast<int>(SA_RESETHAND));
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    const bool nohup = kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN;
+    if (!nohup) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
-Interrupts::~Interrupts() { take(SIG_DFL, 0); }
+Interrupts::~Interrupts() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
 
 bool Interrupts::came() { return came_ != 0; }
 

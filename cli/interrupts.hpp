@@ -1,6 +1,6 @@
 #pragma once
-// Catches SIGINT and SIGTERM, so that a long operation can check whether one has arrived and stop
-// cleanly. A second signal ends the program at once.
+// Catches SIGINT, SIGTERM and SIGHUP, so that a long operation can check whether one has arrived
+// and stop cleanly. A second signal ends the program at once.
 
 #include <string>
 
@@ -12,7 +12,8 @@ std::string left_as_it_was(const std::string& place);
 
 class Interrupts {
  public:
-  /// Handles both signals while the object lives. Only one such object may exist at a time.
+  /// Handles these signals while the object lives; SIGHUP stays ignored under nohup. Only one such
+  /// object may exist at a time.
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;

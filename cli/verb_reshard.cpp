@@ -78,7 +78,7 @@ class ReshardVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     const StoredPath from = stored_path(source_);
-    const StoredPath to = stored_path(target_);
+    const StoredPath to = path_to_write(target_);
     ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
     options.writers = writers();
     options.strides = strides_;
@@ -178,9 +178,13 @@ class ReshardVerb final : public Verb {
     UntilInterrupted until(progress);
     CommitTarget target{to.path};
     target.replace = force_;
+    NewParents parents(to);
     const Interrupts interrupts;
     try {
-      return reshard(source, target, options, {*to.store, device, tasks, trace, until});
+      ReshardReport report =
+          reshard(source, target, options, {*to.store, device, tasks, trace, until});
+      parents.keep();
+      return report;
     } catch (const Interrupted&) {
       throw Error(Code::kIncompleteSelected, "interrupted by a signal: " + left_by_interrupt(to),
                   {.file = to.display()});

@@ -70,6 +70,30 @@ void require_nothing_else(const StoredPath& out, const std::string& directory) {
 
 }  // namespace
 
+StoredPath path_to_write(const std::string& argument) {
+  const std::filesystem::path path(argument);
+  const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
+  return stored_path(climbs ? resolved(argument).string() : argument);
+}
+
+NewParents::NewParents(const StoredPath& out) {
+  std::filesystem::path parent = resolved(out.store->display(""));
+  for (; !parent.empty() && !std::filesystem::exists(parent); parent = parent.parent_path()) {
+    missing_.push_back(parent);
+  }
+}
+
+NewParents::~NewParents() {
+  for (const auto& parent : missing_) {
+    try {
+      if (!PosixStore(parent.parent_path().string()).remove_empty(parent.filename().string()))
+        return;
+    } catch (const Error&) {
+      return;  // whoever may not remove it can do without
+    }
+  }
+}
+
 void require_apart(const std::string& in, const StoredPath& out) {
   if (lies_within(in, out.display()) || lies_within(out.display(), in)) {
     throw Error(Code::kUsage,

@@ -2,12 +2,32 @@
 // Checks that a verb can write a checkpoint to a path without destroying any other files.
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 
 namespace reprise::cli {
+
+/// Returns the path that a verb is to write. A directory before ".." need not exist and is not
+/// made: a/../out is out. Throws the same errors as stored_path().
+StoredPath path_to_write(const std::string& argument);
+
+/// Removes the parents of OUT that did not exist when this object was made, unless OUT was written.
+/// Directories that hold anything stay.
+class NewParents {
+ public:
+  explicit NewParents(const StoredPath& out);
+  ~NewParents();
+  NewParents(const NewParents&) = delete;
+  NewParents& operator=(const NewParents&) = delete;
+
+  void keep() { missing_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> missing_;  ///< innermost first
+};
 
 /// Throws USAGE if the directories IN and OUT are the same, if one contains the other, or if IN is
 /// in a directory that a writer of OUT would move or remove. `in` is the path that the user gave.

@@ -31,11 +31,17 @@ static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 using Handler = void (*)(int);
 
-/// The handlers that the program had for SIGINT and SIGTERM; SIG_DFL if the signal ends it.
-std::array<std::atomic<Handler>, 2> own_handlers = {SIG_DFL, SIG_DFL};
+/// The signals that end this program.
+constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP};
+/// The handlers that the program had for them; SIG_DFL if the signal ends it.
+std::array<std::atomic<Handler>, kEnding.size()> own_handlers = {SIG_DFL, SIG_DFL, SIG_DFL};
 static_assert(std::atomic<Handler>::is_always_lock_free);
 
-std::atomic<Handler>& own_handler_of(int signal) { return own_handlers[signal == SIGINT ? 0 : 1]; }
+std::atomic<Handler>& own_handler_of(int signal) {
+  std::size_t at = 0;
+  while (kEnding.at(at) != signal) ++at;
+  return own_handlers.at(at);
+}
 
 /// A handler of this program is called once: the next signal ends the program.
 extern "C" void pass_on(int signal) {
@@ -50,7 +56,9 @@ extern "C" void pass_on(int signal) {
 
 void pass_on_at(int signal) {
   const Handler before = std::signal(signal, pass_on);
-  if (before != pass_on && before != SIG_ERR && before != SIG_IGN) {
+  if (before == SIG_IGN && signal == SIGHUP) {
+    std::signal(signal, SIG_IGN);  // nohup
+  } else if (before != pass_on && before != SIG_ERR && before != SIG_IGN) {
     own_handler_of(signal) = before;
   }
 }
@@ -60,8 +68,7 @@ void pass_on_at(int signal) {
 class PassOn {
  public:
   explicit PassOn(pid_t child) {
-    pass_on_at(SIGINT);
-    pass_on_at(SIGTERM);
+    for (const int signal : kEnding) pass_on_at(signal);
     for (auto& group : running_groups) {
       pid_t free = 0;
       if (!group.compare_exchange_strong(free, child)) continue;
@@ -91,7 +98,11 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  sigset_t ignored_here;
+  sigemptyset(&ignored_here);
+  sigaddset(&ignored_here, SIGXFSZ);
+  posix_spawnattr_setsigdefault(&attributes, &ignored_here);
   posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<char*> argv;
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

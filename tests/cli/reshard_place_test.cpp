@@ -233,6 +233,29 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
   }
 }
 
+TEST_F(ReshardPlace, a_way_to_OUT_through_what_is_not_there_makes_no_directory) {
+  copy(kOther, out_);
+  for (const char* way : {"/x/../out", "/x/y/../../out", "/./x/../x/../out/"}) {
+    out_ = directory_.path() + way;
+    expect_refused(kIn, {}, "OUT already exists");
+  }
+  out_ = directory_.path() + "/x/../new";
+  EXPECT_EQ(run(kIn).exit_code, 0);
+  EXPECT_FALSE(fs::exists(directory_.path() + "/x"));
+  expect_same(kIn, directory_.path() + "/new");
+}
+
+TEST_F(ReshardPlace, a_limit_on_the_size_of_files_is_told_and_leaves_nothing) {
+  for (const char* place : {"/out", "/new/deep/out"}) {
+    out_ = directory_.path() + place;
+    const auto before = all();
+    const auto result = run(kIn, {}, {.file_bytes = 3000});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_THAT(result.err, AllOf(HasSubstr("NO_SPACE"), HasSubstr("ulimit -f")));
+    EXPECT_EQ(all(), before);
+  }
+}
+
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
   /// Sends the program a signal when `event` happens in the directory that contains OUT. The lock
@@ -258,6 +281,16 @@ TEST_P(ReshardSignals, leave_nothing_of_what_was_written_and_all_that_was_there)
   }
 }
 
+TEST_P(ReshardSignals, leave_no_parent_of_OUT_that_was_made_for_it) {
+  if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
+  out_ = directory_.path() + "/new/deep/out";
+  const auto before = all();
+  const auto result =
+      run(kIn, {}, {.tripwire = Tripwire{directory_.path(), DN_CREATE, GetParam()}});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_EQ(all(), before);
+}
+
 TEST_P(ReshardSignals, that_come_when_the_new_one_takes_its_place_come_too_late) {
   if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
   copy(kOther, out_);
@@ -267,7 +300,7 @@ TEST_P(ReshardSignals, that_come_when_the_new_one_takes_its_place_come_too_late)
   EXPECT_EQ(all(Out::kLeftOut).size(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ReshardSignals, testing::Values(SIGINT, SIGTERM));
+INSTANTIATE_TEST_SUITE_P(Each, ReshardSignals, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
 TEST_F(ReshardPlace, a_source_that_would_give_no_whole_copy_is_refused_before_anything_is_written) {
   const std::string real = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_gpt_dp2";

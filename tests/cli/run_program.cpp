@@ -27,6 +27,10 @@ void set_up(const Tripwire& wire) {
 /// Called in the child process. Sets limits, redirects streams to files, and calls exec.
 [[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
                          const std::string& err) {
+  if (limits.file_bytes) {
+    const rlimit limit{*limits.file_bytes, *limits.file_bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
   if (limits.address_space_bytes && kAddressSpaceLimited) {
     const rlimit limit{*limits.address_space_bytes, *limits.address_space_bytes};
     setrlimit(RLIMIT_AS, &limit);

@@ -37,6 +37,7 @@ bool has_tripwires();
 struct RunLimits {
   int seconds = 60;  ///< time after which the program is killed
   std::optional<std::uint64_t> address_space_bytes = {};  ///< ignored under sanitizers
+  std::optional<std::uint64_t> file_bytes = {};  ///< limit on the size of files (RLIMIT_FSIZE)
   std::string out = {};  ///< file for the output; ProgramResult then has none
   std::optional<Tripwire> tripwire = {};
 };

@@ -17,6 +17,8 @@ Reading reading_of(int errno_value) {
     case ENOSPC:
     case EDQUOT:
       return {.code = Code::kNoSpace, .advice = "; free space or choose another directory"};
+    case EFBIG:
+      return {.code = Code::kNoSpace, .advice = "; raise the limit on file sizes (ulimit -f)"};
     case ENOENT:
     case ENOTDIR:
       return {.code = Code::kNotFound, .advice = ""};
