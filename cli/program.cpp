@@ -14,6 +14,7 @@
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
 #include "driver/language/catalogue.hpp"
+#include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {
@@ -69,6 +70,12 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
 /// Converts an exception to an Error. Running out of memory is not a defect of the program: the
 /// input needs more memory than is available.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
+  if (dynamic_cast<const reports::NewerError*>(&caught) != nullptr) {
+    return Error(Code::kUnsupported, std::string(caught.what()) + ": " + reports::kReadNewer);
+  }
+  if (dynamic_cast<const reports::ReadError*>(&caught) != nullptr) {
+    return Error(Code::kTornFile, "the report can't be read: " + std::string(caught.what()));
+  }
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
   std::vector<std::string> named;

@@ -170,7 +170,7 @@ class ExploreVerb final : public Verb {
   std::vector<reports::SearchFinding> findings_since() const {
     if (since_.empty()) return {};
     const std::string file = (std::filesystem::path(since_) / "report.json").string();
-    if (!std::filesystem::exists(file)) {
+    if (!std::filesystem::is_regular_file(file)) {
       throw Error(Code::kUsage, "--since names a directory without a report", {.file = file});
     }
     const reports::Report before = reports::parse_report(driver::text_of(file), file);

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/interrupts.hpp"
 #include "cli/output/table.hpp"
+#include "cli/output/text_output.hpp"
 #include "cli/verb.hpp"
 #include "core/base/print.hpp"
 #include "driver/runs/mutant_matrix.hpp"
@@ -59,6 +59,8 @@ class MutantsVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
+    require_text_place(page_, "the page");
+    require_text_place(json_, "the list of results");
     if (!matrix_ && (whole_ || !page_.empty())) {
       throw Error(Code::kUsage, "--whole and --page belong to --matrix");
     }
@@ -104,7 +106,10 @@ class MutantsVerb final : public Verb {
     request.options = lane_options(console);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.property_cases = static_cast<std::uint64_t>(cases_);
-    if (!report_.empty()) driver::require_writable(report_);
+    if (!report_.empty()) {
+      driver::require_writable(report_);
+      driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
+    }
     const bool shows_progress = console.err_is_terminal && !quiet_;
     auto outcomes = driver::run_mutants(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
@@ -146,7 +151,10 @@ class MutantsVerb final : public Verb {
     request.only = only_;
     request.options = lane_options(console);
     request.jobs = static_cast<std::size_t>(jobs_);
-    if (!report_.empty()) driver::require_writable(report_);
+    if (!report_.empty()) {
+      driver::require_writable(report_);
+      driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
+    }
     const bool shows_progress = console.err_is_terminal && !quiet_;
     const driver::MatrixRun made = driver::run_matrix(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
@@ -208,10 +216,7 @@ class MutantsVerb final : public Verb {
 
   void write_matrix(const Console& console, const reports::Matrix& matrix) const {
     if (!page_.empty()) {
-      std::ofstream out(page_);
-      out << to_page(matrix);
-      out.close();
-      if (!out) throw Error(Code::kIo, "the page can't be written", {.file = page_});
+      write_text(page_, to_page(matrix), "the page");
       console.out << "page: " << page_ << '\n';
     }
     if (report_.empty()) return;
@@ -377,12 +382,9 @@ class MutantsVerb final : public Verb {
                      {"properties", properties_of(outcome)},
                      {"trials", trials}});
     }
-    std::ofstream out(json_);
-    out << nlohmann::json{{"mutants", all}}.dump(2, ' ', false,
-                                                 nlohmann::json::error_handler_t::replace)
-        << '\n';
-    out.close();
-    if (!out) throw Error(Code::kIo, "the results can't be written", {.file = json_});
+    const auto text = nlohmann::json{{"mutants", all}}.dump(
+        2, ' ', false, nlohmann::json::error_handler_t::replace);
+    write_text(json_, text + "\n", "the list of results");
   }
 
   std::vector<std::string> paths_;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <fstream>
-
+#include "cli/output/text_output.hpp"
 #include "cli/verb.hpp"
 #include "core/base/shell_word.hpp"
 #include "driver/programs/resume_proof.hpp"
@@ -45,6 +44,7 @@ class ResumeProofVerb final : public Verb {
     if (runs_.size() < 2 || runs_.size() > 3) {
       throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
     }
+    require_text_place(card_, "the card");
     reports::Report report = driver::empty_report(reports::ReportLane::kProgram);
     report.scenarios.push_back(driver::prove_resume({.uninterrupted = runs_[0],
                                                      .resumed = runs_[1],
@@ -67,20 +67,13 @@ class ResumeProofVerb final : public Verb {
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;
     console.out << to_table(report, columns) << '\n' << to_rank_table(report.scenarios.back());
     if (!report_.empty()) driver::write_report(report, report_);
-    if (!card_.empty()) write_card(driver::verification_card(report));
+    if (!card_.empty()) write_text(card_, driver::verification_card(report), "the card");
     console.out << fmt::format("\n{}: {}\n", reports::name_of(report.verdict), runs_[1]);
     if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
     return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
   }
 
  private:
-  void write_card(const std::string& text) const {
-    std::ofstream out(card_);
-    out << text;
-    out.close();
-    if (!out) throw Error(Code::kIo, "can't be written", {.file = card_});
-  }
-
   std::string replay() const {
     std::string line = "reprise resume-proof";
     for (const auto& run : runs_) line += " " + shell_word(run);

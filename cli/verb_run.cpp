@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "cli/interrupts.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/run_text.hpp"
+#include "cli/output/text_output.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
@@ -350,10 +350,7 @@ class RunVerb final : public Verb {
       scenario.recorded = driver::record_of(report.scenarios[i], request.options, build_info());
       const std::filesystem::path file = std::filesystem::path(record_) / (scenario.name + ".yaml");
       std::filesystem::create_directories(file.parent_path());
-      std::ofstream out(file);
-      out << to_yaml(scenario);
-      out.close();
-      if (!out) throw Error(Code::kIo, "the record can't be written", {.file = file.string()});
+      write_text(file.string(), to_yaml(scenario), "the record");
     }
   }
 

@@ -2,10 +2,14 @@
 
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace reprise::driver {
 
 std::string text_of(const std::filesystem::path& file) {
+  std::error_code failed;
+  // A pipe would wait for a writer, perhaps for ever.
+  if (!std::filesystem::is_regular_file(file, failed)) return {};
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();

@@ -145,6 +145,19 @@ void require_regular(const struct stat& status, const std::string& path) {
               {.file = path});
 }
 
+[[noreturn]] void refuse_pipe(const std::string& path) {
+  throw Error(Code::kIo, "open for writing: this is a pipe, not a file", {.file = path});
+}
+
+/// Throws for what takes the place of a file that is to be written. A device may be written, such as
+/// /dev/null. A pipe would wait for a reader, perhaps for ever.
+void require_writable(int fd, const std::string& path) {
+  struct stat status = {};
+  checked({"fstat", path}, [&] { return ::fstat(fd, &status); });
+  if (S_ISREG(status.st_mode) || S_ISCHR(status.st_mode)) return;
+  refuse_pipe(path);
+}
+
 }  // namespace
 
 Entry entry_of(std::string name, const struct stat& status) {
@@ -172,9 +185,14 @@ std::unique_ptr<ReadFile> open_file(const std::string& path) {
 }
 
 std::unique_ptr<WriteFile> create_file(const std::string& path) {
-  auto fd = Descriptor::adopt(checked({"open for writing", path}, [&path] {
-    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
-  }));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  const auto open = [&path] { return ::open(path.c_str(), kFlags | O_NONBLOCK, kFileMode); };
+  int raw = open();
+  if (raw == -1 && errno == ENXIO) refuse_pipe(path);  // without a reader
+  if (raw == -1) raw = checked({"open for writing", path}, open);
+  auto fd = Descriptor::adopt(raw);
+  require_writable(fd.get(), path);
+  checked({"fcntl", path}, [&fd] { return ::fcntl(fd.get(), F_SETFL, 0); });
   return std::make_unique<CreatedFile>(std::move(fd), path);
 }
 

@@ -217,6 +217,10 @@ TEST_F(PosixStoreTest, dangling_link_is_listed_and_pipe_is_refused_without_waiti
   ASSERT_EQ(store.list("").size(), 2U);
   EXPECT_EQ(store.list("")[0].name, "dangling");
   EXPECT_EQ(code_of([&] { store.open("pipe"); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { store.create("pipe"); }), Code::kIo);
+  const int reader = ::open((directory.path() + "/pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_EQ(code_of([&] { store.create("pipe"); }), Code::kIo) << "somebody reads from it";
+  ::close(reader);
   store.remove("dangling");
   EXPECT_FALSE(store.stat("dangling"));
 }
