@@ -223,11 +223,19 @@ void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
 
+/// True if `aside` belongs to a writer that took the lock after this writer. Later locks have
+/// larger tokens. This can happen only in a store without renames, where a lock is a lease that can
+/// be lost.
+bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
+  return !store.capabilities().renames && aside.token > target.claim.token;
+}
+
 /// Removes trackers that were written but never published.
 void clear_trackers(Store& store, const CommitTarget& target) {
   if (!target.step) return;
   for (const Aside& aside : asides_of(store, tracker_path(target))) {
-    if (aside.suffix == kNextSuffix) store.remove(aside.path);
+    if (aside.suffix != kNextSuffix || is_of_later_writer(store, target, aside)) continue;
+    store.remove(aside.path);
   }
 }
 
@@ -238,13 +246,6 @@ void clear_locks(Store& store, CommitTarget& target) {
   if (removed.empty()) return;
   target.claim.notes.push_back("lock files of writers that have ended were removed: " +
                                join(removed, ", "));
-}
-
-/// True if `aside` belongs to a writer that took the lock after this writer. Later locks have
-/// larger tokens. This can happen only in a store without renames, where a lock is a lease that can
-/// be lost.
-bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
-  return !store.capabilities().renames && aside.token > target.claim.token;
 }
 
 /// Does the work of clear_unfinished() for the directories in `asides`.

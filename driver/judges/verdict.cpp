@@ -306,6 +306,15 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
                  " is the least");
 }
 
+/// A power cut that takes nothing shows nothing: perhaps all is synced too early, or the simulated
+/// store keeps what it should lose.
+Judgement harmless_cut_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  const bool took =
+      std::any_of(lives.begin(), lives.end(), [](const auto& life) { return life.power_cut_took; });
+  if (!is_power_cut_planned(scenario) || took) return {};
+  return vacuous("the planned power cut took no byte and no name in any life");
+}
+
 Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
@@ -329,7 +338,8 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
   }
   for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
-                                 unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {
+                                 unfired_of(scenario, lives), harmless_cut_of(scenario, lives),
+                                 vacuity_of(lives, scenario.expect)}) {
     if (found.verdict != Verdict::kPass) return found;
   }
   return {};

@@ -6,6 +6,10 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/record/job_config.hpp"
@@ -86,6 +90,51 @@ sim::Recorder& record_into(std::optional<sim::Recorder>& recorder, sim::FaultBoo
   return *recorder;
 }
 
+/// Writers of other jobs, as which faults pose.
+class OtherWriters {
+ public:
+  explicit OtherWriters(sim::SimStore& store) : store_(store) {}
+
+  void take_lease(const std::string& path) {
+    store_.pass_term();
+    locks_.push_back(store_.lock(path));
+  }
+  /// Takes the leases of a save of iteration `path`, and writes what such a save has written
+  /// shortly before its commit.
+  void begin(const std::string& path) {
+    const std::string tracker = join_path(parent_path(path), std::string(kTrackerFile));
+    take_lease(tracker);
+    locks_.push_back(store_.lock(path));
+    const std::string token = locks_.back()->token();
+    const std::string saving = aside_path(path, kSavingSuffix, token);
+    store_.make_directory(saving);
+    write(join_path(saving, mark_of(token)), "");
+    write(join_path(saving, "__0_0.distcp"), "payload");
+    write(aside_path(tracker, kNextSuffix, token), "2");
+  }
+  /// Rules that the job's own writers left what these writers wrote.
+  void judge(IncarnationRecord& record) {
+    for (const std::string& file : written_) {
+      if (store_.stat(file)) continue;
+      record.rulings.push_back({.code = judged::kProtocol,
+                                .text = "the job removed what another writer is writing, who has "
+                                        "taken its lease: " +
+                                        file,
+                                .phase = "store"});
+    }
+  }
+
+ private:
+  void write(const std::string& path, std::string_view text) {
+    write_durably(store_, path, as_bytes(text));
+    written_.push_back(path);
+  }
+
+  sim::SimStore& store_;
+  std::vector<std::unique_ptr<StoreLock>> locks_;
+  std::vector<std::string> written_;
+};
+
 class SimLane final : public Lane {
  public:
   SimLane(const Scenario& scenario, const LaneOptions& options, MemoryOf memory)
@@ -112,19 +161,17 @@ class SimLane final : public Lane {
     if (options_.recorded) world.recorder = &record_into(recorder, faults);
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
     if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
-    // Locks held by faults that pose as another writer.
-    std::vector<std::unique_ptr<StoreLock>> taken;
-    const auto take_lease = [&](const std::string& path) {
-      store_.pass_term();
-      taken.push_back(store_.lock(path));
-    };
+    OtherWriters others(store_);
     IncarnationRecord record =
         run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
           const RankMemory memory = memory_(seat);
           const Ports& given = seat.ports;
           const Ports ports{given.store, given.fabric, memory.device, given.tasks, given.trace};
           sim::FaultPowers powers = seat.powers;
-          if (!store_.capabilities().renames) powers.take_lease = take_lease;
+          if (!store_.capabilities().renames) {
+            powers.take_lease = [&others](const std::string& path) { others.take_lease(path); };
+            powers.let_other_write = [&others](const std::string& path) { others.begin(path); };
+          }
           const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports,
                                    seat.clock);
           return run_rank({.scenario = scenario_,
@@ -146,11 +193,14 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
+    others.judge(record);
     // Lets all leases expire and makes the store's listings show all changes before the next
     // incarnation begins.
     store_.pass_term();
     store_.settle();
+    const auto before = is_power_cut_planned(scenario_) ? store_.digest() : 0;
     crash(incarnation);
+    record.power_cut_took = is_power_cut_planned(scenario_) && store_.digest() != before;
     return record;
   }
 
@@ -166,7 +216,7 @@ class SimLane final : public Lane {
   /// Ends the incarnation's hold on the store. By default this is the hardest end: all unsynced
   /// changes are lost.
   void crash(std::size_t incarnation) {
-    switch (scenario_.checkpoint.crash) {
+    switch (scenario_.checkpoint.crash.value_or(CrashModel::kPowerCut)) {
       case CrashModel::kPowerCut:
         return store_.crash();
       case CrashModel::kKilled:

@@ -119,6 +119,10 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
   if (own_store && scenario.lanes != std::vector{LaneKind::kSim}) {
     top.fail(top.node("lanes"), "wants lanes: [sim] for a store that is simulated");
   }
+  const bool power_cut = scenario.checkpoint.crash == CrashModel::kPowerCut;
+  if (power_cut && scenario.lanes != std::vector{LaneKind::kSim}) {
+    top.fail(top.node("lanes"), "wants lanes: [sim] for a power cut, which is simulated");
+  }
 }
 
 RecordedDifference read_difference(YamlMap map) {

@@ -196,6 +196,10 @@ enum class CrashModel : std::uint8_t {
 };
 std::string_view name_of(CrashModel model);
 
+struct Scenario;
+/// True if the scenario says that its lives end with a power cut.
+bool is_power_cut_planned(const Scenario& scenario);
+
 /// Options for writing and reading the checkpoints of a scenario.
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
@@ -214,7 +218,9 @@ struct CheckpointPlan {
   std::int64_t in_flight = 1;      ///< upper limit on the saves in flight
   std::int64_t staging_bytes = 0;  ///< limit per save; 0 for the default
   std::int64_t batch_bytes = 0;    ///< limit per batch; 0 for the default
-  CrashModel crash = CrashModel::kPowerCut;
+  /// If empty, a power cut. If it is a power cut, that is planned: one of the lives must have
+  /// changes that it takes.
+  std::optional<CrashModel> crash = {};
   /// Capabilities of the simulated lane's store.
   StoreCapabilities store = {.exchange = true};
 

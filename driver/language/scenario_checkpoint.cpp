@@ -66,6 +66,10 @@ std::string_view name_of(CrashModel model) {
   return "";
 }
 
+bool is_power_cut_planned(const Scenario& scenario) {
+  return scenario.checkpoint.crash == CrashModel::kPowerCut;
+}
+
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   checkpoint.attempt([&] {
     const auto strict = checkpoint.text("strictness");
@@ -82,10 +86,8 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
   plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
   read_async(checkpoint, plan);
-  plan.crash =
-      checkpoint
-          .one_of("crash", {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset})
-          .value_or(plan.crash);
+  plan.crash = checkpoint.one_of(
+      "crash", {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset});
   checkpoint.attempt([&] {
     if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
   });

@@ -40,6 +40,19 @@ sim::Layout layout_of_map(YamlMap map, const std::string& order) {
   return layout;
 }
 
+/// The most that the ranks of a job may hold. A scenario keeps it in memory several times: for the
+/// job, for the uninterrupted one, for its checkpoints.
+constexpr std::uint64_t kStateBytesMax = std::uint64_t{4} << 30U;
+
+void require_small(const sim::ModelSpec& model, const sim::Layout& layout, YamlMap& map) {
+  const std::uint64_t bytes = sim::least_state_bytes(model, layout);
+  if (bytes <= kStateBytesMax) return;
+  map.fail(map.node("layout"), "has a job whose ranks hold at least " + human_bytes(bytes) +
+                                   " of weights and optimizer state, and a scenario may have " +
+                                   human_bytes(kStateBytesMax) + "; `reprise plan --model " +
+                                   model.name + "` shows what a save of it costs");
+}
+
 }  // namespace
 
 sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model) {
@@ -56,6 +69,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
     sim::check(layout);
     if (!model.empty()) sim::check_fits(sim::model_named(model), layout);
     if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
+    if (!model.empty()) require_small(sim::model_named(model), layout, map);
     return layout;
   } catch (const Error& error) {
     if (!error.place().file.empty()) throw;  // this error already names the line of its key

@@ -361,7 +361,7 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan.in_flight != CheckpointPlan{}.in_flight) put(out, "in_flight", plan.in_flight);
   if (plan.staging_bytes > 0) put(out, "staging_bytes", plan.staging_bytes);
   if (plan.batch_bytes > 0) put(out, "batch_bytes", plan.batch_bytes);
-  if (plan.crash != CheckpointPlan{}.crash) put(out, "crash", std::string(name_of(plan.crash)));
+  if (plan.crash) put(out, "crash", std::string(name_of(*plan.crash)));
   if (plan.store != CheckpointPlan{}.store) put_store(out, plan.store);
   out << YAML::EndMap;
 }

@@ -465,7 +465,7 @@ void shrink_job(Variants& variants) {
   variants.add([](Scenario& scenario) { scenario.checkpoint.late = false; });
   variants.add([](Scenario& scenario) { scenario.checkpoint.reads_once = false; });
   variants.add([](Scenario& scenario) { scenario.checkpoint.in_flight = 1; });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.crash = CrashModel::kPowerCut; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.crash.reset(); });
   variants.add([](Scenario& scenario) {
     scenario.checkpoint.batch_bytes = scenario.checkpoint.staging_bytes = 0;
   });
@@ -487,7 +487,7 @@ std::uint64_t weight_of(const Scenario& scenario) {
   weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
   const CheckpointPlan& plan = scenario.checkpoint;
   weight += (plan.async ? 4U : 0U) + (plan.late ? 1U : 0U) + (plan.staging_bytes > 0 ? 1U : 0U) +
-            (plan.reads_once ? 1U : 0U) + (plan.crash == CrashModel::kPowerCut ? 0U : 1U);
+            (plan.reads_once ? 1U : 0U) + (plan.crash ? 1U : 0U);
   weight += static_cast<std::uint64_t>(plan.in_flight);
   return weight + (scenario.seed == 1 ? 0 : 1);
 }

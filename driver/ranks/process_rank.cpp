@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -71,7 +72,7 @@ class Entry {
   Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
     if (!rank) return;
     locks_.emplace(task.records, *rank);
-    start_.emplace(*locks_, *rank, task.world,
+    start_.emplace(start_reason(*locks_, *rank, task.world),
                    [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
   }
 
@@ -91,7 +92,7 @@ class Entry {
  private:
   const RankTask& task_;
   std::optional<RankLiveness> locks_;
-  std::optional<RankStart> start_;
+  std::optional<RankGuard> start_;
 };
 
 /// Runs one rank of one launch.
@@ -110,6 +111,8 @@ class ProcessRank {
         hardware_(
             make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {
     entry.through();
+    guard_.emplace([this] { return why_leave_now(); },
+                   [this](const Error& error) { leave(error); });
   }
 
   int run() {
@@ -160,6 +163,29 @@ class ProcessRank {
     });
   }
 
+  /// Returns why this rank must leave, as a call of MPI does not come back. A rank that sleeps by
+  /// plan is in no such call.
+  std::optional<Error> why_leave_now() {
+    if (sleeping_) {
+      ended_since_.reset();
+      return std::nullopt;
+    }
+    return why_leave(locks_, session_.rank(), session_.world_size(), ended_since_);
+  }
+
+  /// Writes the record that keep_record() made last, with this error, and ends the process. Called
+  /// by the guard, while the job's thread waits in MPI. A record that was left stays.
+  [[noreturn]] void leave(const Error& error) {
+    if (left_) std::_Exit(1);
+    RankRecord record = kept_record();
+    record.result.rank = session_.rank().value;
+    record.ending = Ending::kFailed;
+    record.code = error.code();
+    record.message = error.what();
+    leave_record(std::move(record));
+    std::_Exit(1);
+  }
+
   /// Copies the record, so that any thread can write the copy.
   void keep_record() {
     const std::lock_guard lock(mutex_);
@@ -175,6 +201,7 @@ class ProcessRank {
       if (state.spec.place.rank == session_.rank()) record.faults.push_back(state);
     }
     write_record(task_, record);
+    left_ = true;
   }
 
   /// Writes the record and ends the process. Called on the thread in which the fault fires. On a
@@ -198,8 +225,10 @@ class ProcessRank {
     return kept_;
   }
 
-  void sleep(std::uint64_t ns) const {
+  void sleep(std::uint64_t ns) {
+    sleeping_ = true;
     std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
+    sleeping_ = false;
   }
 
   /// Makes all ranks leave MPI together. Returns false if they can't, for example because a rank
@@ -241,6 +270,10 @@ class ProcessRank {
   RankRecord record_;
   std::mutex mutex_;  ///< guards the record's file and kept_
   RankRecord kept_;
+  std::atomic<bool> left_ = false;                                    ///< the record was written
+  std::atomic<bool> sleeping_ = false;                                ///< by plan
+  std::optional<std::chrono::steady_clock::time_point> ended_since_;  ///< used by the guard alone
+  std::optional<RankGuard> guard_;  ///< ends before all that it uses
 };
 
 }  // namespace

@@ -28,11 +28,26 @@ std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int3
                {.rank = self});
 }
 
-RankStart::RankStart(RankLiveness& locks, GlobalRank self, std::int32_t world, GiveUp give_up)
-    : give_up_(std::move(give_up)),
-      thread_([this, &locks, self, world] { watch(locks, self, world); }) {}
+std::optional<Error> why_leave(RankLiveness& locks, GlobalRank self, std::int32_t world,
+                               std::optional<std::chrono::steady_clock::time_point>& ended_since,
+                               std::chrono::milliseconds noticed_within) {
+  const auto now = std::chrono::steady_clock::now();
+  for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
+    if (rank == self || !locks.has_ended(rank)) continue;
+    if (!ended_since) ended_since = now;
+    if (now - *ended_since < noticed_within) return std::nullopt;
+    return Error(Code::kPeerFailed,
+                 "rank " + std::to_string(rank.value) +
+                     " has ended, and a call that needs it does not come back",
+                 {.rank = self});
+  }
+  return std::nullopt;
+}
 
-RankStart::~RankStart() {
+RankGuard::RankGuard(Reason reason, GiveUp give_up)
+    : reason_(std::move(reason)), give_up_(std::move(give_up)), thread_([this] { watch(); }) {}
+
+RankGuard::~RankGuard() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -41,14 +56,19 @@ RankStart::~RankStart() {
   thread_.join();
 }
 
-void RankStart::watch(RankLiveness& locks, GlobalRank self, std::int32_t world) {
-  const auto begin = std::chrono::steady_clock::now();
+void RankGuard::watch() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBarrierPoll, [this] { return over_; })) {
+    if (const auto reason = reason_()) give_up_(*reason);
+  }
+}
+
+RankGuard::Reason start_reason(RankLiveness& locks, GlobalRank self, std::int32_t world) {
+  return [&locks, self, world, begin = std::chrono::steady_clock::now()] {
     const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin);
-    if (const auto reason = why_give_up(locks, self, world, since, {})) give_up_(*reason);
-  }
+    return why_give_up(locks, self, world, since, {});
+  };
 }
 
 }  // namespace reprise::driver

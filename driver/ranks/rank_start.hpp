@@ -1,5 +1,6 @@
 #pragma once
-// Ends a rank if a peer dies while MPI starts. MPI itself would wait forever for that peer.
+// Ends a rank whose peer has died while MPI would wait for that peer forever: while MPI starts, and
+// later if a call of MPI does not come back.
 
 #include <chrono>
 #include <condition_variable>
@@ -25,26 +26,41 @@ struct StartLimits {
 std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 
-/// While the object lives, its own thread watches the peers' locks. When there is a reason to give
-/// up, this thread calls `give_up`, which ends the process.
-class RankStart {
+/// A peer that has ended is met in the next call that needs it, at the latest after this time. A
+/// rank that still runs then is in a call that does not come back.
+inline constexpr std::chrono::seconds kNoticedWithin{10};
+
+/// Returns PEER_FAILED if a peer ended at least `noticed_within` ago; nothing while all peers run.
+/// Keeps in `ended_since` when an end was first seen.
+std::optional<Error> why_leave(RankLiveness& locks, GlobalRank self, std::int32_t world,
+                               std::optional<std::chrono::steady_clock::time_point>& ended_since,
+                               std::chrono::milliseconds noticed_within = kNoticedWithin);
+
+/// While the object lives, its own thread looks again and again if there is a reason to give up.
+/// Then it calls `give_up`, which ends the process.
+class RankGuard {
  public:
+  using Reason = std::function<std::optional<Error>()>;
   using GiveUp = std::function<void(const Error&)>;
 
-  /// `locks` must outlive this object, and must already hold this rank's own lock.
-  RankStart(RankLiveness& locks, GlobalRank self, std::int32_t world, GiveUp give_up);
-  ~RankStart();
-  RankStart(const RankStart&) = delete;
-  RankStart& operator=(const RankStart&) = delete;
+  RankGuard(Reason reason, GiveUp give_up);
+  ~RankGuard();
+  RankGuard(const RankGuard&) = delete;
+  RankGuard& operator=(const RankGuard&) = delete;
 
  private:
-  void watch(RankLiveness& locks, GlobalRank self, std::int32_t world);
+  void watch();
 
+  Reason reason_;
   GiveUp give_up_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
   std::thread thread_;
 };
+
+/// Returns the reason to give up a start that begins now. `locks` must hold this rank's own lock
+/// and outlive the result.
+RankGuard::Reason start_reason(RankLiveness& locks, GlobalRank self, std::int32_t world);
 
 }  // namespace reprise::driver

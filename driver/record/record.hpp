@@ -122,6 +122,8 @@ struct IncarnationRecord {
   std::uint64_t fibers = 0;         ///< fibers that it chose from: ranks and background tasks
   std::string launch_error;         ///< reason why the lane could not run the life at all
   std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
+  /// True if the planned power cut after the life took a byte or a name.
+  bool power_cut_took = false;
   /// Steps of the checkpoints in the store after the life, before the scenario damages any; empty
   /// if nobody has looked.
   std::optional<std::vector<std::int64_t>> stored_after = {};

@@ -26,6 +26,7 @@
 #include "driver/runs/failure_timelines.hpp"
 #include "driver/runs/machine.hpp"
 #include "driver/runs/run_jobs.hpp"
+#include "driver/runs/run_plan.hpp"
 #include "driver/trace/scenario_trace.hpp"
 #include "driver/trace/trace_file.hpp"
 #include "driver/yaml/text_file.hpp"
@@ -290,6 +291,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
     const ProgramOptions own = program_options(options);
     return own.controls->why_not(scenario.program->trainer, own.place);
   }
+  if (auto reason = why_not_countable(scenario)) return reason;
   if (auto reason = why_no_ranks(options.executable)) return reason;
   return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
                                 : std::nullopt;

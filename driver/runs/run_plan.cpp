@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/save/phases.hpp"
 #include "driver/programs/control_book.hpp"
 #include "driver/record/history.hpp"
 #include "sim/job/model/model.hpp"
@@ -21,6 +22,47 @@ LanePlan plan_of(const std::vector<Scenario>& scenarios, LaneKind lane,
     }
   }
   return plan;
+}
+
+namespace {
+
+bool saves_beside_training(const Scenario& scenario, const IncarnationPlan& life) {
+  return std::any_of(life.actions.begin(), life.actions.end(), [&scenario](const Action& action) {
+    if (scenario.checkpoint.async) return true;
+    const auto* save = std::get_if<SaveAction>(&action);
+    return save != nullptr && save->async.value_or(false);
+  });
+}
+
+/// True if this fault counts the calls of a rank and those of its background thread together.
+bool counts_both_threads(const FaultAction& fault, bool beside_training) {
+  using Kind = sim::FaultKind;
+  const bool any_call = fault.kind == Kind::kCrash && !fault.file;
+  if (fault.phase.empty()) return any_call;
+  // How often a job polls and votes while a save is in flight depends on how long the save takes.
+  const bool polls = fault.phase == phase::kWrite || fault.phase == phase::kVote;
+  const bool collective =
+      fault.kind == Kind::kLate || fault.kind == Kind::kLost || fault.kind == Kind::kFails;
+  return polls && beside_training && (any_call || collective);
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_countable(const Scenario& scenario) {
+  for (const IncarnationPlan& life : scenario.incarnations) {
+    const bool beside_training = saves_beside_training(scenario, life);
+    for (const Action& action : life.actions) {
+      const auto* fault = std::get_if<FaultAction>(&action);
+      if (fault == nullptr || fault->nth == 0 || fault->fires == Fires::kMaybe) continue;
+      if (!counts_both_threads(*fault, beside_training)) continue;
+      return "its " + std::string(name_of(fault->kind)) + " strikes call number " +
+             std::to_string(fault->nth) +
+             (fault->phase.empty() ? "" : " of the phase " + fault->phase) +
+             ", which depends on time on real processes; name a " +
+             (fault->phase.empty() ? "phase or a file" : "file, or leave out nth");
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> unnamed_defaults(const Scenario& scenario) {

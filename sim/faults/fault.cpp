@@ -29,6 +29,7 @@ constexpr std::array kKinds = {
     Name<FaultKind>{FaultKind::kLostSync, "lost_sync"},
     Name<FaultKind>{FaultKind::kLostRename, "lost_rename"},
     Name<FaultKind>{FaultKind::kLeaseLost, "lease_lost"},
+    Name<FaultKind>{FaultKind::kOtherWriter, "other_writer"},
     Name<FaultKind>{FaultKind::kFleetingRename, "fleeting_rename"},
     Name<FaultKind>{FaultKind::kReadError, "read_error"},
     Name<FaultKind>{FaultKind::kFlipRead, "flip_read"},

@@ -31,7 +31,10 @@ enum class FaultKind : std::uint8_t {
   kLostSync,            ///< a sync reports success without making the file durable
   kLostRename,          ///< a call reports success without renaming or exchanging
   kLeaseLost,           ///< the lease's term ends, and another writer takes the lease
-  kFleetingRename,      ///< a power cut undoes the rename, since later directory syncs do nothing
+  /// Another writer takes a lock's lease right after the rank took it, and begins a save there: an
+  /// unfinished directory and a tracker that is not published yet.
+  kOtherWriter,
+  kFleetingRename,  ///< a power cut undoes the rename, since later directory syncs do nothing
 
   // Faults of one read of a file.
   kReadError,  ///< the read fails (IO)

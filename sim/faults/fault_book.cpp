@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/checkpoint/set_aside.hpp"
 #include "core/save/phases.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 
@@ -30,6 +31,8 @@ bool strikes_kind(FaultKind fault, CallKind call) {
     case FaultKind::kLeaseLost:
     case FaultKind::kFleetingRename:
       return call == CallKind::kRename;
+    case FaultKind::kOtherWriter:
+      return call == CallKind::kLock;
     case FaultKind::kReadError:
     case FaultKind::kFlipRead:
       return call == CallKind::kRead;
@@ -67,6 +70,19 @@ bool is_wrong_in(const FaultSpec& spec, GlobalRank rank, std::string_view device
 bool is_met_by(const FaultSpec& spec, GlobalRank rank, std::string_view device) {
   return rank == spec.place.rank ||
          (spec.result.kind == ResultFault::kPersistentError && device == spec.result.device);
+}
+
+/// True for a call of the background task that writes a rank's payload and reads it back. Depending
+/// on the lane, such a task may run while its rank is still in the phase `stage`. Its calls belong
+/// to the phase `write` on every lane, so their numbers do not depend on time.
+bool is_of_writer(const PortCall& call) {
+  if (kind_of_file(call.path) != FileKind::kPayload) return false;
+  if (call.kind == CallKind::kWrite || call.kind == CallKind::kSync) return true;
+  if (call.what == "close") return true;
+  const std::string_view directory = call.path.substr(0, call.path.rfind('/'));
+  const auto aside = aside_name(directory.substr(directory.rfind('/') + 1));
+  const bool reads = call.kind == CallKind::kRead || call.what == "open";
+  return reads && aside && aside->suffix == kSavingSuffix;
 }
 
 }  // namespace
@@ -213,15 +229,18 @@ const FaultSpec* FaultBook::ends(GlobalRank rank, std::string_view phase, std::s
   return striking != nullptr ? striking : pass(rank, {phase, "", FaultMoment::kAfter});
 }
 
-bool FaultBook::is_within(const FaultPlace& place, Place& at) {
+bool FaultBook::is_within(const FaultPlace& place, const PortCall& call, Place& at) {
   if (place.phase.empty()) return true;
+  if (is_of_writer(call)) return place.phase == phase::kWrite && place.step.empty();
   const Open* open = find(at, place.phase);
   return open != nullptr && (place.step.empty() || place.step == open->step);
 }
 
 std::string FaultBook::describe(const Place& at, const PortCall& call) {
   std::string where;
-  if (!at.open.empty()) {
+  if (is_of_writer(call)) {
+    where = std::string(phase::kWrite) + ": ";
+  } else if (!at.open.empty()) {
     const Open& last = at.open.back();
     where = last.phase + (last.step.empty() ? "" : "/" + last.step) + ": ";
   }
@@ -240,7 +259,7 @@ const FaultSpec* FaultBook::strikes(GlobalRank rank, const PortCall& call) {
     const FaultPlace& place = state.spec.place;
     if (!state.armed || state.fired || place.rank != rank) continue;
     if (place.moment != FaultMoment::kDuring || !strikes_kind(state.spec.kind, call.kind)) continue;
-    if (!is_within(place, at)) continue;
+    if (!is_within(place, call, at)) continue;
     if (place.file && place.file != kind_of_file(call.path)) continue;
     state.reached = true;
     if (striking != nullptr || counts_[i]++ != place.nth) continue;

@@ -22,6 +22,7 @@ enum class CallKind : std::uint8_t {
   kSyncDirectory,
   kRename,
   kRead,
+  kLock,
   kCollective,
   kLookAtTracker,  ///< a stat or open of the tracker
   kOther,
@@ -101,7 +102,7 @@ class FaultBook {
   };
 
   static Open* find(Place& place, std::string_view phase);
-  static bool is_within(const FaultPlace& place, Place& at);
+  static bool is_within(const FaultPlace& place, const PortCall& call, Place& at);
   static std::string describe(const Place& at, const PortCall& call);
   const FaultSpec* pass(GlobalRank rank, const Passage& passage);
   const FaultSpec* fire(std::size_t index, const std::string& where);

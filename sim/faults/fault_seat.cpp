@@ -11,12 +11,24 @@ void FaultSeat::die() {
   std::abort();
 }
 
-void FaultSeat::take_lease(const std::string& path) {
-  if (!powers_.take_lease) {
+namespace {
+
+using OtherWriter = std::function<void(const std::string&)>;
+
+void act_as_other(const OtherWriter& writer, const std::string& path) {
+  if (!writer) {
     throw Error(Code::kUsage, "this store has no leases: it wants store: {renames: false}",
                 {.file = path});
   }
-  powers_.take_lease(path);
+  writer(path);
+}
+
+}  // namespace
+
+void FaultSeat::take_lease(const std::string& path) { act_as_other(powers_.take_lease, path); }
+
+void FaultSeat::let_other_write(const std::string& path) {
+  act_as_other(powers_.let_other_write, path);
 }
 
 void FaultSeat::fail(Code code, const PortCall& call) const {

@@ -29,6 +29,7 @@ class FaultSeat {
   void sleep(std::uint64_t duration_ns) { powers_.sleep(duration_ns); }
   /// Throws USAGE if the store has no leases.
   void take_lease(const std::string& path);
+  void let_other_write(const std::string& path);
   [[noreturn]] void die();
   [[noreturn]] void fail(Code code, const PortCall& call) const;
 

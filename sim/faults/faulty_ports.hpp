@@ -20,6 +20,8 @@ struct FaultPowers {
   /// Ends the term of the lease on `path` and lets another writer take the lease. Empty if the
   /// store has no leases.
   std::function<void(const std::string& path)> take_lease = {};
+  /// Does the same, and begins a save of the iteration `path`. Empty if the store has no leases.
+  std::function<void(const std::string& path)> let_other_write = {};
 };
 
 class FaultyPorts {

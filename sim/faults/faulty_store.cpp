@@ -268,8 +268,10 @@ bool FaultyStore::remove_empty(const std::string& directory) {
 }
 
 std::unique_ptr<StoreLock> FaultyStore::lock(const std::string& path) {
-  touch("lock", path);
-  return inner_.lock(path);
+  const FaultSpec* fault = seat_.strikes({CallKind::kLock, "lock", path});
+  auto lock = inner_.lock(path);
+  if (fault != nullptr && fault->kind == FaultKind::kOtherWriter) seat_.let_other_write(path);
+  return lock;
 }
 
 bool FaultyStore::lies(const std::string& directory) {

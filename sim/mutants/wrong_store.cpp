@@ -151,6 +151,24 @@ Steps trusting(Store& store, CommitTarget& target, const CommitContent& content,
   return over(std::make_shared<Trusting>(store, Name), target, content, part);
 }
 
+/// Removes every unfinished directory of the iteration, or every unpublished tracker, when it
+/// clears what dead writers left.
+template <const std::string_view& Suffix>
+Steps clears_all(Store& store, CommitTarget& target) {
+  Steps steps = prepare_protocol(store, target);
+  const auto clear = named(steps, "clear");
+  clear->run = [&store, &target, run = std::move(clear->run)] {
+    run();
+    const std::string tracker = join_path(parent_path(target.directory), std::string(kTrackerFile));
+    for (const std::string& path : {target.directory, tracker}) {
+      for (const Aside& aside : asides_of(store, path)) {
+        if (aside.suffix == Suffix) store.remove(aside.path);
+      }
+    }
+  };
+  return steps;
+}
+
 void trust(Store& /*store*/, const std::string& /*path*/, std::span<const WrittenPart> /*parts*/,
            MutableByteSpan /*room*/) {}
 
@@ -198,6 +216,13 @@ void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
 /// then the other objects.
 void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
 
+/// Clears what any other writer left, even a writer that has taken over the lease since.
+void clear_later_writers(Policies& policies) {
+  policies.save.prepare = asked<clears_all<kSavingSuffix>>;
+}
+void clear_later_trackers(Policies& policies) {
+  policies.save.prepare = asked<clears_all<kNextSuffix>>;
+}
 /// Removes the older checkpoint without a look at what the store has of the new one's payload, or
 /// with a look at the lengths alone.
 void trust_payload(Policies& policies) { policies.save.stage.confirm = asked<trust>; }
@@ -262,6 +287,20 @@ std::span<const Mutant> store_mutants() {
        "a store whose lists lag",
        {Code::kIo},
        trust_lists},
+      {"store-later-writer-cleared",
+       "A writer whose lease ran out comes back and clears the unfinished directory of the one "
+       "that "
+       "took it.",
+       "SaveSeams::prepare",
+       "a store without rename, and a lease that another writer takes before the first one clears",
+       {judged::kProtocol},
+       clear_later_writers},
+      {"store-later-writer-cleared/tracker",
+       "The same with the tracker that the other writer is about to publish.",
+       "SaveSeams::prepare",
+       "the same",
+       {judged::kProtocol},
+       clear_later_trackers},
       {"store-shown-before-content",
        "The small object that makes a checkpoint visible is put before its content.",
        "SaveSeams::commit",

@@ -22,6 +22,14 @@ Entry entry_of(std::string name, const Inode& node) {
           .identity = node.number};
 }
 
+std::uint64_t digest_of(const Inode& node) {
+  std::uint64_t digest = mix64(node.names.size(), hash_of(ByteSpan(node.content)));
+  for (const auto& [name, child] : node.names) {
+    digest = mix64(mix64(digest, hash_of(std::string_view(name))), digest_of(*child));
+  }
+  return digest;
+}
+
 void sync_tree(Inode& node) {
   node.durable_content = node.content;
   node.durable_names = node.names;
@@ -49,6 +57,8 @@ SimStore SimStore::crashed(const Survives& survives) const {
   left.root_ = after_crash(*root_, survives);
   return left;
 }
+
+std::uint64_t SimStore::digest() const { return digest_of(*root_); }
 
 void SimStore::sync_all() { sync_tree(*root_); }
 

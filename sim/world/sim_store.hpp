@@ -41,6 +41,8 @@ class SimStore final : public Store {
   /// Returns the store as a crash at this moment would leave it: with the unsynced changes that
   /// survive. Nobody holds a lock in it. This store stays as it is.
   SimStore crashed(const Survives& survives) const;
+  /// Returns a hash of all names and the content of all files.
+  std::uint64_t digest() const;
   /// Makes everything durable, like an orderly shutdown.
   void sync_all();
   /// Advances time by more than the term of a lease.

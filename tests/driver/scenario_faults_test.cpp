@@ -9,6 +9,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
+#include "driver/runs/run_plan.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::driver {
@@ -310,6 +311,34 @@ TEST(ScenarioFaults,
   }
   EXPECT_NO_THROW(
       parse_scenario(text_with("  - fault: {kind: crash, rank: 3, phase: plan}\n"), ""));
+}
+
+TEST(ScenarioFaults, whose_number_depends_on_time_on_real_processes_are_not_run_there) {
+  struct Row {
+    const char* fault;
+    const char* checkpoint;
+    bool countable;
+  };
+  for (const Row& row :
+       {Row{"{kind: crash, rank: 0, nth: 3}", "{}", false},
+        Row{"{kind: crash, rank: 0, nth: 0}", "{}", true},
+        Row{"{kind: crash, rank: 0, nth: 3, fires: maybe}", "{}", true},
+        Row{"{kind: crash, rank: 0, nth: 3, file: payload}", "{}", true},
+        Row{"{kind: write_error, rank: 0, nth: 3}", "{}", true},
+        Row{"{kind: crash, rank: 0, phase: write, nth: 3}", "{}", true},
+        Row{"{kind: crash, rank: 0, phase: write, nth: 3}", "{async: true}", false},
+        Row{"{kind: crash, rank: 0, phase: commit, nth: 3}", "{async: true}", true},
+        Row{"{kind: late, rank: 0, phase: vote, nth: 1, delay_ms: 5}", "{async: true}", false},
+        Row{"{kind: flip_write, rank: 0, phase: write, nth: 3}", "{async: true}", true}}) {
+    const Scenario scenario = parse_scenario(
+        "proves: something\njob:\n  model: gpt-tiny\n  layout: {dp: 2}\n"
+        "  optimizer: {kind: adam, sharding: fully_reshardable}\ncheckpoint: " +
+            std::string(row.checkpoint) + "\nsteps:\n  - train: 1\n  - fault: " + row.fault +
+            "\n  - save\n  - restart\n  - train: 1\n"
+            "expect: {max_delta: 0, against: uninterrupted}\n",
+        "f.yaml");
+    EXPECT_EQ(!why_not_countable(scenario), row.countable) << row.fault << row.checkpoint;
+  }
 }
 
 }  // namespace

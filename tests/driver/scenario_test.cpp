@@ -250,6 +250,25 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
   }
 }
 
+TEST(Scenario, a_job_that_no_memory_would_hold_is_refused_with_its_size_before_it_is_made) {
+  struct Row {
+    const char* model;
+    const char* layout;
+    const char* size;
+  };
+  for (const Row& row : {Row{"llama3-8b", "{tp: 2, dp: 2}", "119.66 GiB"},
+                         Row{"llama3-405b", "tp8 pp2", "TiB"}, Row{"deepseek-v3", "ep8 dp8", "TiB"},
+                         Row{"gpt3-175b", "tp8", "TiB"}, Row{"mixtral-8x7b", "ep8 dp8", "GiB"}}) {
+    std::string text = with("{tp: 2, dp: 2}", row.layout);
+    text.replace(text.find("gpt-tiny"), 8, row.model);
+    const auto error = error_of([&] { parse_scenario(text, "f.yaml"); });
+    ASSERT_TRUE(error) << row.model;
+    EXPECT_NE(std::string(error->what()).find("ranks hold at least"), std::string::npos)
+        << error->what();
+    EXPECT_NE(std::string(error->what()).find(row.size), std::string::npos) << error->what();
+  }
+}
+
 TEST(Scenario, every_file_of_the_catalogue_reads_and_says_what_it_proves) {
   for (const auto& scenario : read_catalogue({{REPRISE_SOURCE_DIR "/scenarios"}, ""})) {
     EXPECT_GT(scenario.proves.size(), 20U) << scenario.file;

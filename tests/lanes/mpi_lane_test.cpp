@@ -183,6 +183,12 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
   ::kill(peer, SIGKILL);
   ::waitpid(peer, nullptr, 0);
   EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));
+  std::optional<std::chrono::steady_clock::time_point> since;
+  EXPECT_FALSE(why_leave(own, {0}, 1, since, milliseconds(0))) << "it has no peers";
+  EXPECT_FALSE(why_leave(own, {0}, 2, since, milliseconds(60'000))) << "it may still notice";
+  EXPECT_TRUE(since);
+  EXPECT_THAT(why_leave(own, {0}, 2, since, milliseconds(0))->what(),
+              HasSubstr("PEER_FAILED: rank 1 has ended"));
   EXPECT_TRUE(own.has_ended({3}));
   EXPECT_TRUE(own.came_through({3})) << "a rank that ended after its start is no reason to give up";
   EXPECT_FALSE(own.came_through({1}));

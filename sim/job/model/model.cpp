@@ -318,6 +318,22 @@ std::int64_t live_elements(const ParameterSpec& spec) {
   return spec.live_rows == 0 ? all : all / spec.shape[0] * spec.live_rows;
 }
 
+std::uint64_t least_state_bytes(const ModelSpec& model, const Layout& layout) {
+  constexpr std::uint64_t kWeight = 2;
+  constexpr std::uint64_t kOptimizer = 12;
+  const auto world = static_cast<std::uint64_t>(layout.world_size());
+  const auto pp = static_cast<std::uint64_t>(layout.pp);
+  const auto dense_copies = world / (pp * static_cast<std::uint64_t>(layout.tp));
+  const auto expert_copies = world / (pp * static_cast<std::uint64_t>(layout.expert_tp()) *
+                                      static_cast<std::uint64_t>(layout.ep));
+  std::uint64_t bytes = 0;
+  for (const ParameterSpec& spec : model.parameters) {
+    const auto copies = spec.mesh == MeshKind::kDense ? dense_copies : expert_copies;
+    bytes += static_cast<std::uint64_t>(volume(spec.shape)) * (kWeight * copies + kOptimizer);
+  }
+  return bytes;
+}
+
 ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix) {
   for (auto& spec : model.parameters) {
     spec.full_key = prefix + spec.key;

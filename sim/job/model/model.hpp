@@ -83,6 +83,10 @@ struct ModelSpec {
 /// Returns the number of elements without padding.
 std::int64_t live_elements(const ParameterSpec& spec);
 
+/// Returns the least that all ranks of a job with this layout hold together: 2 bytes of weights per
+/// element for each copy, and 12 bytes of optimizer state per element once.
+std::uint64_t least_state_bytes(const ModelSpec& model, const Layout& layout);
+
 /// Returns the model as this layout needs it: padded for its tp, and with `prefix` before all full
 /// keys.
 ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix);

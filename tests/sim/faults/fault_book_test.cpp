@@ -14,7 +14,7 @@ namespace {
 using contracts::code_of;
 
 constexpr GlobalRank kRank{1};
-constexpr PortCall kWrite{CallKind::kWrite, "write", "run/iter_0000002.saving/__1_0.distcp"};
+constexpr PortCall kWrite{CallKind::kWrite, "write", "run/iter_0000002.saving/common.pt"};
 constexpr PortCall kGather{CallKind::kCollective, "all_gather", {}};
 
 FaultSpec spec(FaultKind kind, FaultPlace place) {
@@ -141,6 +141,54 @@ TEST(FaultBook, a_file_narrows_what_counts) {
   EXPECT_FALSE(book.states()[0].reached);
   const PortCall tracker{CallKind::kWrite, "write", "run/latest_checkpointed_iteration.txt.tmp"};
   EXPECT_NE(book.strikes(kRank, tracker), nullptr);
+}
+
+TEST(FaultBook, calls_of_the_background_writer_belong_to_write_wherever_the_rank_is) {
+  const std::string saving = "run/iter_0000002.saving-0123456789abcdef/__0_0.distcp";
+  struct Row {
+    PortCall call;
+    bool of_writer;
+  };
+  for (const Row& row :
+       {Row{{CallKind::kWrite, "write", saving}, true},
+        Row{{CallKind::kSync, "sync", saving}, true},
+        Row{{CallKind::kOther, "close", saving}, true},
+        Row{{CallKind::kOther, "open", saving}, true}, Row{{CallKind::kRead, "read", saving}, true},
+        Row{{CallKind::kOther, "create", saving}, false},
+        Row{{CallKind::kOther, "stat", saving}, false},
+        Row{{CallKind::kRead, "read", "run/iter_0000001/__0_0.distcp"}, false},
+        Row{kGather, false}}) {
+    for (const char* phase : {"stage", "vote", "write"}) {
+      FaultBook book({spec(FaultKind::kCrash, {.phase = "write"}),
+                      spec(FaultKind::kCrash, {.phase = "stage"})});
+      book.arm(0, kRank);
+      book.arm(1, kRank);
+      book.begins(kRank, phase, "");
+      book.strikes(kRank, row.call);
+      SCOPED_TRACE(std::string(phase) + ": " + std::string(row.call.what));
+      EXPECT_EQ(book.states()[0].fired, row.of_writer || std::string(phase) == "write");
+      EXPECT_EQ(book.states()[1].fired, !row.of_writer && std::string(phase) == "stage");
+    }
+  }
+}
+
+TEST(FaultBook, the_number_of_a_write_does_not_depend_on_when_the_writer_writes) {
+  const PortCall write{CallKind::kWrite, "write",
+                       "run/iter_0000002.saving-0123456789abcdef/__0_0.distcp"};
+  for (int early = 0; early <= 4; ++early) {
+    FaultBook book({spec(FaultKind::kFlipWrite, {.phase = "write", .nth = 3})});
+    book.arm(0, kRank);
+    book.begins(kRank, "stage", "");
+    int struck = -1;
+    const auto write_one = [&](int number) {
+      if (book.strikes(kRank, write) != nullptr) struck = number;
+    };
+    for (int i = 0; i < early; ++i) write_one(i);
+    book.ends(kRank, "stage", "");
+    book.begins(kRank, "write", "");
+    for (int i = early; i < 8; ++i) write_one(i);
+    EXPECT_EQ(struck, 3) << early << " writes while the rank is in stage";
+  }
 }
 
 TEST(FaultBook, nothing_strikes_the_dead) {
