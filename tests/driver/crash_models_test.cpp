@@ -25,7 +25,7 @@ Scenario crashing(const std::string& crash, const std::string& fault, int seed =
           "}\nsteps:\n  - train: 1\n  - save\n  - train: 1\n  - fault: {kind: crash, rank: 0, " +
           "phase: commit, " + fault +
           "}\n  - save\n  - restart: {layout: dp2}\n  - train: 1\n  - save\n  - restart\n"
-          "  - train: 1\nexpect: {max_delta: 0}\n",
+          "  - train: 1\nexpect: {max_delta: 0}\nlanes: [sim]\nlanes_reason: it is simulated\n",
       "x.yaml");
 }
 
@@ -42,10 +42,26 @@ TEST(CrashModels, each_is_read_and_written_back_and_the_power_cut_is_the_usual_o
     EXPECT_EQ(scenario.checkpoint.crash, model);
     EXPECT_EQ(parse_scenario(to_yaml(scenario), "y.yaml").checkpoint, scenario.checkpoint);
   }
-  EXPECT_EQ(CheckpointPlan().crash, CrashModel::kPowerCut);
+  EXPECT_EQ(CheckpointPlan().crash, std::nullopt) << "a power cut that nobody planned";
   const auto error = error_of([&fault] { crashing("any_subest", fault); });
   ASSERT_TRUE(error);
   EXPECT_NE(std::string(error->what()).find("any_subset"), std::string::npos) << error->what();
+}
+
+TEST(CrashModels, a_planned_power_cut_that_takes_nothing_is_inconclusive) {
+  const std::string fault = "step: metadata";
+  const auto ends = [](const Scenario& scenario) {
+    return run_scenario(scenario, LaneKind::kSim, {});
+  };
+  const auto taking = ends(crashing("power_cut", fault));
+  EXPECT_EQ(taking.verdict, reports::Verdict::kPass) << taking.reason;
+  // All that was put into a store without rename stays.
+  const auto harmless = ends(crashing("power_cut, store: {renames: false}", fault));
+  EXPECT_EQ(harmless.verdict, reports::Verdict::kInconclusive);
+  EXPECT_NE(harmless.reason.find("the planned power cut took no byte"), std::string::npos)
+      << harmless.reason;
+  const auto usual = ends(crashing("any_subset, store: {renames: false}", fault));
+  EXPECT_EQ(usual.verdict, reports::Verdict::kPass) << usual.reason;
 }
 
 TEST(CrashModels, what_a_killed_save_left_is_met_only_where_it_survives__dp4_to_dp2) {
