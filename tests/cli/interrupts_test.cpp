@@ -8,7 +8,7 @@ namespace reprise::cli {
 namespace {
 
 TEST(Interrupts, a_signal_is_told_and_the_next_one_ends_the_program) {
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const Interrupts interrupts;
     EXPECT_FALSE(Interrupts::came());
     std::raise(number);
