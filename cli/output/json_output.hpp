@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/files_report.hpp"
 #include "cli/keys/key_filter.hpp"
+#include "cli/output/files_report.hpp"
 #include "core/diff/diff.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"
