@@ -19,6 +19,7 @@
 #include "core/load/record_exchange.hpp"
 #include "core/load/share_fill.hpp"
 #include "core/plan/cover.hpp"
+#include "core/ports/leaf_reach.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/plan_memory.hpp"
 #include "core/save/staging.hpp"
@@ -275,6 +276,7 @@ class Loading {
     std::vector<std::string> absent;
     agree_on(group_, [&] {
       require_apart(checkpoint);
+      require_reach(ports_.device, into);
       report.tensors = prove_stored_cover(into, checkpoint.catalog());
       plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
       for (const auto& mismatch : plan.mismatches) {

@@ -137,16 +137,22 @@ RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoi
   for (const auto& [number, members] : own) circles_[number] = circle_of(ports, members);
 }
 
-/// A rank whose data fabric is broken takes part in the rounds, so that the others hear of it.
+/// A rank whose data fabric is broken takes part in the rounds, so that the others hear of it. If a
+/// member has no room for a communicator of the data fabric, all members use the control fabric.
 RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group& members) {
   Circle circle;
   circle.control = ports.fabric.communicator(members);
   circle.data = circle.control;
   if (ports.data == nullptr) return circle;
-  note(contribution_of([&] {
-         circle.data = ports.data->communicator(members);
-         return Bytes{};
-       }).error);
+  const auto failure = contribution_of([&] {
+                         circle.data = ports.data->communicator(members);
+                         return Bytes{};
+                       }).error;
+  if (failure && failure->code() == Code::kNoSpace) {
+    ports.trace.event({.phase = "load", .detail = "shares go over the host: " + failure->message()});
+    return circle;
+  }
+  note(failure);
   return circle;
 }
 

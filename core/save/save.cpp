@@ -7,6 +7,7 @@
 #include "core/agree/agreement.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/codes.hpp"
+#include "core/ports/leaf_reach.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/save/plan_fit.hpp"
 #include "core/save/planning.hpp"
@@ -74,6 +75,7 @@ struct Save::State {
 
   void snapshot(const StateDict& state) {
     require_planned(state);
+    require_reach(ports.device, state);
     const GroupRank own = group->rank();
     const std::string path = join_path(end.target().saving(), payload_name(own));
     ImageOptions options = image;

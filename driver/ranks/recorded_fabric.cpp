@@ -60,6 +60,8 @@ class RecordedCommunicator final : public Communicator {
     const auto part = calls_.come("all_reduce", mine.size_bytes());
     return inner_->all_reduce(how, mine);
   }
+  void warn() override { inner_->warn(); }
+  bool warned() override { return inner_->warned(); }
 
  private:
   Calls calls_;

@@ -61,6 +61,12 @@ class Device {
   /// Allocates staging memory, `bytes` in all, so that later calls of staging() find it. Allocating
   /// it is slow, so call this before the job trains. Throws NO_SPACE if it does not fit.
   virtual void reserve(std::size_t bytes) { static_cast<void>(bytes); }
+  /// True if copies can have this address as their device side. Saves and loads refuse a tensor at
+  /// any other address (UNSUPPORTED, with its key) before they copy anything.
+  virtual bool reaches(const std::byte* address) const {
+    static_cast<void>(address);
+    return true;
+  }
   /// True if the CPU can write the device's memory directly. A reader then writes bytes straight
   /// into the tensor, without an intermediate copy.
   virtual bool host_memory() const { return false; }
@@ -75,13 +81,17 @@ class Device {
 };
 
 /// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
-/// computes its state on this stream. Null means the default stream. Copies from the device run
+/// computes its state on this stream. Null means the legacy default stream, which waits for all
+/// blocking streams. A job that is compiled with per-thread default streams passes
+/// cudaStreamPerThread, and calls saves and loads on the thread that computes. Tensors are in memory
+/// of the device, managed memory or pinned memory. Copies from the device run
 /// after the work already queued on the stream. Work queued after a load runs after the load's
 /// copies to the device. The stream must outlive the device. A copy waits for that work, which may
 /// never end, such as a kernel that waits for a rank that has died: a call that waits for longer
 /// than `deadline` throws DEADLINE, and so do all later calls. `deadline` should be shorter than
-/// JobOptions::deadline, so that the other ranks still hear of it. Throws UNSUPPORTED if there is
-/// no such device. Needs the package component "cuda".
+/// JobOptions::deadline, so that the other ranks still hear of it. While `stream` is captured for a
+/// CUDA graph, saves and loads throw USAGE. Throws UNSUPPORTED if there is no such device, or if
+/// Reprise was built without code for it. Needs the package component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr,
                                     std::chrono::nanoseconds deadline = std::chrono::minutes(15));
 

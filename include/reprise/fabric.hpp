@@ -43,6 +43,13 @@ class Communicator {
   virtual Bytes broadcast(GroupRank root, ByteSpan bytes) = 0;
   /// Reduces int64 values elementwise; all members pass the same number of values.
   virtual std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) = 0;
+
+  /// Tells the other members that this one has failed in work for which they may be waiting
+  /// elsewhere, such as on another fabric. Not collective, and waits for nobody. Members that never
+  /// ask are not disturbed. The default does nothing: the others then wait until their deadline.
+  virtual void warn() {}
+  /// True if another member has called warn(). Not collective, and does not block.
+  virtual bool warned() { return false; }
 };
 
 /// Creates communicators for groups of ranks. Creation is collective over the members of the group;

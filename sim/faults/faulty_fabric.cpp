@@ -45,6 +45,8 @@ class FaultyCommunicator final : public Communicator {
     come("all_reduce");
     return inner_->all_reduce(how, mine);
   }
+  void warn() override { inner_->warn(); }
+  bool warned() override { return inner_->warned(); }
 
  private:
   /// Applies the faults of a call. Once a communicator has failed, every further call throws the

@@ -27,6 +27,7 @@ class FaultyDevice final : public Device {
   void publish() override { inner_.publish(); }
   void reserve(std::size_t bytes) override { inner_.reserve(bytes); }
   bool host_memory() const override { return inner_.host_memory(); }
+  bool reaches(const std::byte* address) const override { return inner_.reaches(address); }
   StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
   std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }
 

@@ -194,6 +194,7 @@ class MeteredDevice final : public Device {
   void publish() override { inner_.publish(); }
   void reserve(std::size_t bytes) override { inner_.reserve(bytes); }
   bool host_memory() const override { return inner_.host_memory(); }
+  bool reaches(const std::byte* address) const override { return inner_.reaches(address); }
   StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
   std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }
 
@@ -287,6 +288,8 @@ class MeteredCommunicator final : public Communicator {
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
     return inner_->all_reduce(how, mine);
   }
+  void warn() override { inner_->warn(); }
+  bool warned() override { return inner_->warned(); }
 
  private:
   Tally& tally_;

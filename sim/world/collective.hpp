@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ struct Channel {
   std::vector<std::uint64_t> next;  ///< for each member: number of its next call
   std::map<std::uint64_t, Rendezvous> rounds;
   std::optional<Error> broken;
+  std::set<GroupRank> warners;  ///< members that called warn()
   WaitQueue waiting;
 };
 

@@ -83,6 +83,11 @@ class SimCommunicator final : public Communicator {
     return result;
   }
 
+  void warn() override { channel_->warners.insert(rank()); }
+  bool warned() override {
+    return channel_->warners.size() > (channel_->warners.contains(rank()) ? 1U : 0U);
+  }
+
  private:
   std::vector<Bytes> meet(const CollectiveCall& call, ByteSpan mine) {
     return network_.meet(life_, *channel_, call, mine);

@@ -1,7 +1,8 @@
 #pragma once
 // Contains the tests that every fabric must pass, for worlds of any size. A test file defines a
 // `Lane` with the function `void run(function<void(Fabric&)>)`, which runs the body on every rank
-// and fails the test if a rank throws.
+// and fails the test if a rank throws. A lane whose fabric carries no warnings has a member
+// `kCarriesNoWarnings`.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/bytes.hpp"
@@ -143,6 +145,25 @@ TYPED_TEST_P(FabricContract, many_calls_in_a_row_keep_their_order) {
   });
 }
 
+TYPED_TEST_P(FabricContract, a_warning_reaches_the_other_members_of_that_communicator_alone) {
+  this->run([](Fabric& fabric) {
+    const Group world = Group::world(fabric.world_size());
+    const auto warned = fabric.communicator(world);
+    const auto other = fabric.communicator(world);
+    EXPECT_FALSE(warned->warned());
+    warned->barrier();
+    const bool warns = warned->rank() == GroupRank{0};
+    if (warns) warned->warn();
+    other->barrier();  // neither a warning nor the question is collective
+    if constexpr (!requires { TypeParam::kCarriesNoWarnings; }) {
+      while (!warns && !warned->warned()) std::this_thread::yield();
+    }
+    EXPECT_FALSE(other->warned());
+    EXPECT_FALSE(warns && warned->warned()) << "the member that warns has nothing to hear";
+    warned->barrier();
+  });
+}
+
 TYPED_TEST_P(FabricContract, communicator_of_a_group_without_this_rank_is_refused) {
   this->run([](Fabric& fabric) {
     const Group others({GlobalRank{fabric.rank().value + 1}});
@@ -155,6 +176,7 @@ REGISTER_TYPED_TEST_SUITE_P(FabricContract, all_gather_is_in_group_order_with_bu
                             broadcast_takes_the_roots_bytes_alone, all_reduce_is_exact_over_int64,
                             two_communicators_of_one_group_do_not_mix,
                             many_calls_in_a_row_keep_their_order,
+                            a_warning_reaches_the_other_members_of_that_communicator_alone,
                             communicator_of_a_group_without_this_rank_is_refused);
 
 }  // namespace reprise::contracts

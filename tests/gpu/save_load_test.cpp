@@ -1,10 +1,12 @@
 // Tests that the engine saves and loads a state in a GPU's memory, small and large tensors alike.
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "core/base/random.hpp"
 #include "core/load/load.hpp"
 #include "core/save/save.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
 #include "tests/gpu/gpu.hpp"
@@ -63,6 +65,58 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
       load(ports, *group, into, {.path = name});
       EXPECT_TRUE(loaded.read() == content);
     }
+  });
+}
+
+/// Appends a scalar, as the number of steps that an optimizer has made.
+void add_step(StateDict& state, std::byte* data) {
+  TensorLeaf leaf;
+  leaf.key = "optim.w0.step";
+  leaf.dtype = DType::kFloat32;
+  leaf.pieces = {{{{}, {}}, 0, {}}};
+  leaf.data = data;
+  state.tensors.push_back(leaf);
+}
+
+TEST_F(CudaSaveLoad, of_a_tensor_in_host_memory_is_refused_with_its_key_unless_that_is_pinned) {
+  const contracts::TemporaryDirectory directory;
+  contracts::run_ranks(2, directory.path(), [&](const Ports& near) {
+    const Ports ports{near.store, near.fabric, device(), near.tasks, near.trace};
+    const auto group = ports.fabric.communicator(Group::world(2));
+    const std::vector<std::int64_t> rows(3, 9);
+    const OnDevice weights(device(), Bytes(3 * 9 * 7 * 2, std::byte{7}));
+    const StagingMemory pinned = device().staging(4);
+    std::fill_n(pinned.get(), 4, std::byte{1});
+    Bytes plain(4, std::byte{2});
+    const auto state_with = [&](std::byte* step) {
+      StateDict state = state_over(weights.data(), rows);
+      for (auto& leaf : state.tensors) leaf.replica = group->rank().value;
+      add_step(state, step);
+      state.tensors.back().replica = group->rank().value;
+      return state;
+    };
+    // Rank 1 alone has it on the host, and each rank hears why.
+    std::byte* const own = group->rank().value == 1 ? plain.data() : pinned.get();
+    const auto expect_refused = [](const std::function<void()>& call) {
+      const auto error = contracts::error_of(call);
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code(), Code::kUnsupported) << error->what();
+      EXPECT_EQ(error->place().key, "optim.w0.step");
+    };
+    expect_refused([&] {
+      Save::begin(ports, group, state_with(own), {.target = {.directory = "refused", .step = {}}});
+    });
+    EXPECT_FALSE(ports.store.stat("refused"));
+    Save save = Save::begin(ports, group, state_with(pinned.get()),
+                            {.target = {.directory = "saved", .step = {}}});
+    save.finish();
+    StateDict into = state_with(own);
+    expect_refused([&] { load(ports, *group, into, {.path = "saved"}); });
+    EXPECT_EQ(plain, Bytes(4, std::byte{2})) << "nothing was loaded";
+    std::fill_n(pinned.get(), 4, std::byte{0});
+    into = state_with(pinned.get());
+    load(ports, *group, into, {.path = "saved"});
+    EXPECT_EQ(pinned[3], std::byte{1});
   });
 }
 

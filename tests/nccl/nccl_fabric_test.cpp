@@ -33,6 +33,9 @@ struct Introduced {
 
 template <std::uint64_t kPieceBytes>
 struct NcclRanks {
+  /// The fabric that introduces the ranks carries them.
+  static constexpr bool kCarriesNoWarnings = true;
+
   void run(const std::function<void(Fabric&)>& body) {
     on_ranks([&](NcclRank& rank) {
       const Introduced introduced(rank);

@@ -1,4 +1,5 @@
 #include "core/adapters/cuda/copy_batch.hpp"
+#include "core/adapters/cuda/cuda_info.hpp"
 #include "core/adapters/cuda/launch.cuh"
 
 namespace reprise {
@@ -9,6 +10,13 @@ namespace {
 constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace
+
+void load_copy_kernel(int device) {
+  const CudaScope scope(device);
+  cudaFuncAttributes attributes = {};
+  check_cuda(cudaFuncGetAttributes(&attributes, for_each_index<CopyParameters>),
+             "code for " + capability_of(device));
+}
 
 void queue_copies(CudaStreamRef stream, const CopyParameters& table, std::int64_t parts) {
   launch(stream, parts, table, kCopyBlocks);

@@ -15,6 +15,7 @@ Code code_of(cudaError_t result) {
     case cudaErrorInvalidDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorSystemDriverMismatch:
+    case cudaErrorInvalidDeviceFunction:  // no code for this architecture
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorDevicesUnavailable:

@@ -65,6 +65,7 @@ struct CudaDevice::State {
         pool(PinnedPool::create(index)),
         result(index, patience) {
     require_deadline(patience.deadline_ns);
+    load_copy_kernel(index);
   }
 
   CopyBatch& open_batch() {
@@ -82,16 +83,24 @@ struct CudaDevice::State {
 
   /// Makes the copy stream wait for the work queued on `compute` so far.
   void after_compute() {
+    // The legacy default stream waits for all blocking streams before an action such as this one,
+    // and so for the job's work if that uses the default stream of its thread. Whether a record is
+    // such an action is not documented.
+    if (compute.handle == nullptr) computed.hold_back(compute);
     computed.record(compute);
     computed.hold_back(copies.ref());
   }
 
+  /// Says which thread queues copies: the one that computes, or any. A stream that is another one on
+  /// each thread can be waited for only by the first.
+  enum class Caller : std::uint8_t { kJob, kAny };
+
   /// Queues what was collected. If that fails, drops it and remembers why, so that no later launch
   /// writes to memory which its caller has given up. Some of the copies may then still run.
-  void flush() {
+  void flush(Caller caller) {
     if (!open.copies || failed) return;
     try {
-      after_compute();
+      if (caller == Caller::kJob || !per_thread) after_compute();
       open.copies->queue(copies.ref());
       if (open.kind == Kind::kScatters) scattered.record(copies.ref());
     } catch (const std::exception& caught) {
@@ -119,11 +128,34 @@ struct CudaDevice::State {
     with_patience([this] { return arrived.done(); });
   }
 
+  /// Throws if the job captures its stream: a copy would become part of the graph and not run.
+  void require_no_capture() const {
+    if (!is_being_captured(compute)) return;
+    throw Error(Code::kUsage, "device " + name +
+                                  ": the job's stream is being captured for a CUDA graph; save and "
+                                  "load before or after the capture");
+  }
+
+  /// Pinning memory and launching a kernel for the first time may wait for the whole device, without
+  /// a deadline. So this waits for what the job and this device have queued first, with one.
+  void until_idle() {
+    require_trusted();
+    require_no_capture();
+    after_compute();
+    until_copies_arrive();
+  }
+
+  StagingMemory pinned_memory(std::size_t bytes) {
+    if (StagingMemory kept = pool->take_kept(bytes)) return kept;
+    until_idle();
+    return pool->take(bytes);
+  }
+
   /// Returns a view of the same shape in pinned memory, which lives until the batch is done.
   StridedView pinned_view(const Dims& extents, const Dims& strides, std::size_t element_bytes) {
     const Packing packing = packing_of(extents, strides);
-    StagingMemory memory =
-        pool->take(static_cast<std::size_t>(volume(packing.extents)) * element_bytes);
+    const auto bytes = static_cast<std::size_t>(volume(packing.extents)) * element_bytes;
+    StagingMemory memory = pinned_memory(bytes);
     std::byte* const data = memory.get();
     open_batch().keep(std::move(memory));
     return {data, packing.strides};
@@ -153,7 +185,7 @@ struct CudaDevice::State {
     if (straight.runs == 0) return;
     const bool reached =
         reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes) ||
-        is_device_memory(copy.host.data);
+        kernels_reach(copy.host.data);
     if (reached || goes_at_once(straight)) return start(straight, reached);
     const Packing packing = packing_of(copy.extents, copy.host.strides);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
@@ -166,16 +198,18 @@ struct CudaDevice::State {
   /// Queues all copies of one gather() or scatter(). If one of them fails, none stays pending.
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
+    require_no_capture();
     try {
-      if (what != kind) flush();
+      if (what != kind) flush(Caller::kJob);
       require_trusted();
       kind = what;
       ++last_event;
       for (const auto& copy : all) {
         (this->*one)(copy);
-        if (open.copies && open.copies->full()) flush();
+        if (open.copies && open.copies->full()) flush(Caller::kJob);
         require_trusted();
       }
+      if (per_thread && open.copies) after_compute();  // another thread may queue what is collected
     } catch (...) {
       drain();
       throw;
@@ -185,7 +219,7 @@ struct CudaDevice::State {
   void drain() noexcept {
     try {
       require_patience();
-      flush();
+      flush(Caller::kAny);
       with_patience([this] { return settled(last_event) && dropped_copies_ended(); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
@@ -214,7 +248,10 @@ struct CudaDevice::State {
       const std::scoped_lock lock(mutex);
       require_patience();
       CHECK(event <= last_event, event);
-      if (open.copies && open.first_event <= event) flush();
+      if (open.copies && open.first_event <= event) {
+        require_no_capture();
+        flush(Caller::kAny);
+      }
     }
     with_patience([this, event] {
       const std::scoped_lock lock(mutex);
@@ -255,7 +292,7 @@ struct CudaDevice::State {
   bool ended() noexcept {
     try {
       const std::scoped_lock lock(mutex);
-      use_cuda_device(identity.index);
+      const CudaScope scope(identity.index);
       after_compute();  // what is freed next waits for the whole device
       arrived.record(copies.ref());
       if (arrived.done()) return true;
@@ -278,6 +315,7 @@ struct CudaDevice::State {
   /// The device's own compute stream; empty if the job supplied a stream.
   std::optional<CudaStream> own;
   CudaStreamRef compute;
+  bool per_thread = is_per_thread(compute);
   CudaStream copies;
   CudaEvent computed;
   CudaEvent arrived;
@@ -327,38 +365,46 @@ std::string CudaDevice::name() const { return state_->name; }
 
 DeviceEvent CudaDevice::gather(std::span<const GatherCopy> copies) {
   const std::scoped_lock lock(state_->mutex);
-  use_cuda_device(state_->identity.index);
+  const CudaScope scope(state_->identity.index);
   return state_->call(copies, State::Kind::kGathers, &State::gather);
 }
 
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
   const std::scoped_lock lock(state_->mutex);
-  use_cuda_device(state_->identity.index);
+  const CudaScope scope(state_->identity.index);
   return state_->call(copies, State::Kind::kScatters, &State::scatter);
 }
 
 void CudaDevice::publish() {
   const std::scoped_lock lock(state_->mutex);
   state_->require_trusted();
-  use_cuda_device(state_->identity.index);
-  state_->flush();
+  const CudaScope scope(state_->identity.index);
+  state_->require_no_capture();
+  state_->flush(State::Caller::kJob);
   state_->require_trusted();
   state_->scattered.hold_back(state_->compute);
 }
 
 void CudaDevice::reserve(std::size_t bytes) {
-  state_->require_trusted();
+  const std::scoped_lock lock(state_->mutex);
+  const CudaScope scope(state_->identity.index);
+  state_->until_idle();
   state_->pool->reserve(bytes);
 }
 
 void CudaDevice::wait(DeviceEvent event) {
-  use_cuda_device(state_->identity.index);
+  const CudaScope scope(state_->identity.index);
   state_->wait(event.id);
 }
 
+bool CudaDevice::reaches(const std::byte* address) const { return kernels_reach(address); }
+
 StagingMemory CudaDevice::staging(std::size_t bytes) {
   state_->require_trusted();
-  return state_->pool->take(bytes);
+  if (StagingMemory kept = state_->pool->take_kept(bytes)) return kept;
+  const std::scoped_lock lock(state_->mutex);
+  const CudaScope scope(state_->identity.index);
+  return state_->pinned_memory(bytes);
 }
 
 std::uint64_t CudaDevice::batch_bytes() const { return kBatchBytes; }

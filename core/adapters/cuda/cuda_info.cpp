@@ -61,6 +61,16 @@ std::string cuda_version() {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+std::string capability_of(int device) {
+  int major = 0;
+  int minor = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+             "cudaDeviceGetAttribute");
+  return "compute capability " + std::to_string(major) + "." + std::to_string(minor);
+}
+
 CudaIdentity cuda_identity(const std::string& node, int index) {
   cudaDeviceProp properties = {};
   check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");

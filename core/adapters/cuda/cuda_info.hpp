@@ -34,6 +34,8 @@ struct CudaIdentity {
   /// Prints "<node>:<index> (<name>, <n> MiB)".
   friend std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity);
 };
+/// Returns the device's compute capability for messages: "compute capability 9.0".
+std::string capability_of(int device);
 /// Returns the identity of this machine's device `index`; `node` is the name of the machine. Throws
 /// UNSUPPORTED if there is no such device.
 CudaIdentity cuda_identity(const std::string& node, int index);

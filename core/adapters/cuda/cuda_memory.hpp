@@ -68,8 +68,9 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
-/// True if the address is in the memory of a device.
-bool is_device_memory(const std::byte* address);
+/// True if kernels can use this address: it is in the memory of a device, in managed memory or in
+/// pinned host memory. False for all other host memory.
+bool kernels_reach(const std::byte* address);
 
 /// Queues a copy of contiguous memory. Either side may be host or device memory. The call blocks if
 /// host memory is not pinned.

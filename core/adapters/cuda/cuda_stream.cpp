@@ -8,12 +8,65 @@ namespace {
 cudaStream_t stream_of(CudaStreamRef ref) { return static_cast<cudaStream_t>(ref.handle); }
 cudaEvent_t event_of(void* handle) { return static_cast<cudaEvent_t>(handle); }
 
+/// cuDevicePrimaryCtxGetState of the driver API, whose library this program does not link.
+using ContextState = int (*)(int device, unsigned* flags, int* active);
+
+ContextState find_context_state() {
+  constexpr unsigned kSince = 7000;  // the CUDA version that brought it
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, kSince,
+                                       cudaEnableDefault, &result) != cudaSuccess ||
+      result != cudaDriverEntryPointSuccess) {
+    return nullptr;
+  }
+  return reinterpret_cast<ContextState>(found);
+}
+
+/// True if this process has a context on the device.
+bool is_in_use(int device) {
+  static const ContextState state_of = find_context_state();
+  unsigned flags = 0;
+  int active = 0;
+  return state_of != nullptr && state_of(device, &flags, &active) == 0 && active != 0;
+}
+
+int exchange_capture_mode(int mode) {
+  auto exchanged = static_cast<cudaStreamCaptureMode>(mode);
+  check_cuda(cudaThreadExchangeStreamCaptureMode(&exchanged),
+             "cudaThreadExchangeStreamCaptureMode");
+  return exchanged;
+}
+
 }  // namespace
 
-void use_cuda_device(int device) { check_cuda(cudaSetDevice(device), "cudaSetDevice"); }
+bool is_per_thread(CudaStreamRef stream) { return stream_of(stream) == cudaStreamPerThread; }
+
+bool is_being_captured(CudaStreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t result = cudaStreamIsCapturing(stream_of(stream), &status);
+  if (result == cudaErrorStreamCaptureImplicit) {
+    static_cast<void>(cudaGetLastError());  // an answer, which a later launch must not report
+    return true;
+  }
+  check_cuda(result, "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+CudaScope::CudaScope(int device) : device_(device) {
+  check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+  check_cuda(cudaSetDevice(device), "cudaSetDevice");
+  capture_mode_ = exchange_capture_mode(cudaStreamCaptureModeRelaxed);
+}
+
+CudaScope::~CudaScope() {
+  auto mode = static_cast<cudaStreamCaptureMode>(capture_mode_);
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (before_ != device_ && is_in_use(before_)) cudaSetDevice(before_);
+}
 
 CudaStream::CudaStream(int device) : ref_{nullptr, device} {
-  use_cuda_device(device);
+  const CudaScope scope(device);
   cudaStream_t made = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   ref_.handle = made;
@@ -24,7 +77,7 @@ CudaStream::~CudaStream() {
 }
 
 CudaEvent::CudaEvent(int device, Kind kind) {
-  use_cuda_device(device);
+  const CudaScope scope(device);
   cudaEvent_t made = nullptr;
   const unsigned flags = kind == Kind::kTime ? cudaEventDefault : cudaEventDisableTiming;
   check_cuda(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");

@@ -15,9 +15,30 @@ struct CudaStreamRef {
   int device = 0;          ///< device of the stream
 };
 
-/// Makes `device` current for the CUDA calls of this thread. This is cheap if `device` is already
-/// current.
-void use_cuda_device(int device);
+/// True if the handle means another stream on each thread (cudaStreamPerThread).
+bool is_per_thread(CudaStreamRef stream);
+
+/// True if the job is capturing a CUDA graph with this stream, or with a stream that the legacy
+/// default stream would wait for. Work that is queued on it now does not run.
+bool is_being_captured(CudaStreamRef stream);
+
+/// For its lifetime, `device` is current on this thread, and this thread's calls don't disturb a
+/// graph that the job captures on another thread: in capture mode "global", a query or an allocation
+/// on any thread would end the capture. Afterwards both are as they were. The earlier device does
+/// not become current again if this process does not use it, because that would create a context
+/// on it, which takes hundreds of MB of its memory.
+class CudaScope {
+ public:
+  explicit CudaScope(int device);
+  CudaScope(const CudaScope&) = delete;
+  CudaScope& operator=(const CudaScope&) = delete;
+  ~CudaScope();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
+
+ private:
+  int before_ = 0;
+  int device_ = 0;
+  int capture_mode_ = 0;  ///< a cudaStreamCaptureMode
+};
 
 /// A stream that does not wait for the default stream. Throws UNSUPPORTED if built without CUDA.
 class CudaStream {

@@ -36,7 +36,7 @@ inline std::int64_t blocks_for(int device, std::int64_t count) {
 template <class... Parameters, class... Args>
 void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
                    void (*kernel)(Parameters...), const Args&... args) {
-  use_cuda_device(stream.device);
+  const CudaScope scope(stream.device);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(kThreadsPerBlock);

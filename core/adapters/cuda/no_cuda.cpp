@@ -27,7 +27,12 @@ std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity) {
   return out << identity.node << ':' << identity.index;
 }
 
-void use_cuda_device(int /*device*/) { no_cuda(); }
+std::string capability_of(int /*device*/) { no_cuda(); }
+
+bool is_per_thread(CudaStreamRef /*stream*/) { no_cuda(); }
+bool is_being_captured(CudaStreamRef /*stream*/) { no_cuda(); }
+CudaScope::CudaScope(int /*device*/) { no_cuda(); }
+CudaScope::~CudaScope() = default;
 
 CudaStream::CudaStream(int /*device*/) { no_cuda(); }
 CudaStream::~CudaStream() = default;
@@ -46,7 +51,7 @@ DeviceMemory::~DeviceMemory() = default;
 PinnedMemory::PinnedMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
 PinnedMemory::~PinnedMemory() = default;
 
-bool is_device_memory(const std::byte* /*address*/) { no_cuda(); }
+bool kernels_reach(const std::byte* /*address*/) { no_cuda(); }
 void copy_bytes(CudaStreamRef /*stream*/, const std::byte* /*source*/, std::byte* /*target*/,
                 std::size_t /*bytes*/) {
   no_cuda();
@@ -78,6 +83,7 @@ void CudaDevice::wait(DeviceEvent /*event*/) { no_cuda(); }
 void CudaDevice::publish() { no_cuda(); }
 void CudaDevice::reserve(std::size_t /*bytes*/) { no_cuda(); }
 StagingMemory CudaDevice::staging(std::size_t /*bytes*/) { no_cuda(); }
+bool CudaDevice::reaches(const std::byte* /*address*/) const { no_cuda(); }
 std::uint64_t CudaDevice::batch_bytes() const { no_cuda(); }
 
 Comparison compare_on_device(CudaDevice& /*device*/, DType /*dtype*/, const std::byte* /*left*/,

@@ -25,20 +25,29 @@ std::shared_ptr<PinnedPool> PinnedPool::create(int device) {
 StagingMemory PinnedPool::take(std::size_t bytes) {
   const std::size_t size = whole_grains(bytes);
   std::vector<PinnedMemory> stale;  // freed after the lock is released, because freeing is slow
-  std::byte* first = nullptr;
-  {
-    const std::scoped_lock lock(mutex_);
-    Gap gap = gap_for(size);
-    if (gap.block == nullptr) {
-      stale = make_room(size);
-      gap = {&pin(size), 0, size};
-    }
-    gap.block->given[gap.offset] = size;
-    first = gap.block->memory.data() + gap.offset;
-    given_bytes_ += size;
-    given_bytes_max_ = std::max(given_bytes_max_, given_bytes_);
+  const std::scoped_lock lock(mutex_);
+  Gap gap = gap_for(size);
+  if (gap.block == nullptr) {
+    stale = make_room(size);
+    gap = {&pin(size), 0, size};
   }
-  return {first, [pool = shared_from_this()](const std::byte* given) { pool->give_back(given); }};
+  return give(gap, size);
+}
+
+StagingMemory PinnedPool::take_kept(std::size_t bytes) {
+  const std::size_t size = whole_grains(bytes);
+  const std::scoped_lock lock(mutex_);
+  const Gap gap = gap_for(size);
+  return gap.block == nullptr ? StagingMemory() : give(gap, size);
+}
+
+/// Gives the begin of a gap; needs the lock.
+StagingMemory PinnedPool::give(const Gap& gap, std::size_t bytes) {
+  gap.block->given[gap.offset] = bytes;
+  given_bytes_ += bytes;
+  given_bytes_max_ = std::max(given_bytes_max_, given_bytes_);
+  return {gap.block->memory.data() + gap.offset,
+          [pool = shared_from_this()](const std::byte* given) { pool->give_back(given); }};
 }
 
 void PinnedPool::reserve(std::size_t bytes) {

@@ -22,6 +22,9 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   /// Returns at least `bytes` bytes, as whole pages. The pool lives at least until the memory is
   /// returned to it. Throws the same errors as PinnedMemory.
   StagingMemory take(std::size_t bytes);
+  /// The same from memory that is pinned already; null if no gap is large enough. Calls nothing of
+  /// CUDA.
+  StagingMemory take_kept(std::size_t bytes);
   /// Pins a block from which later requests of at most `bytes` bytes in all are served.
   void reserve(std::size_t bytes);
   /// True if [first, first + bytes) lies in memory that is in use.
@@ -44,6 +47,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   /// Returns the smallest gap of at least `bytes` bytes; one without a block if there is none.
   Gap gap_for(std::size_t bytes);
   Block& pin(std::size_t bytes);
+  StagingMemory give(const Gap& gap, std::size_t bytes);
   /// Removes the unused blocks that must be freed before `bytes` more bytes are pinned, and returns
   /// them.
   std::vector<PinnedMemory> make_room(std::size_t bytes);

@@ -14,6 +14,10 @@
 namespace reprise {
 namespace {
 
+// Tag of warn()'s messages, which are empty. All other messages on a group's MPI communicator are
+// those of collective calls.
+constexpr int kWarnTag = 7102;
+
 MPI_Op op_of(Reduce how) {
   switch (how) {
     case Reduce::kMin:
@@ -181,6 +185,24 @@ std::vector<std::int64_t> MpiCommunicator::all_reduce(Reduce how,
     }
     return std::move(buffers.result);
   });
+}
+
+// The messages are empty, so they need no buffer that would have to live until they are received.
+// A member that can't be told waits until its deadline.
+void MpiCommunicator::warn() {
+  for (std::int32_t member = 0; member < group_.size(); ++member) {
+    if (member == rank_.value) continue;
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (MPI_Isend(nullptr, 0, MPI_BYTE, member, kWarnTag, comm_, &sent) == MPI_SUCCESS) {
+      MPI_Request_free(&sent);
+    }
+  }
+}
+
+bool MpiCommunicator::warned() {
+  int there = 0;
+  return MPI_Iprobe(MPI_ANY_SOURCE, kWarnTag, comm_, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+         there != 0;
 }
 
 }  // namespace reprise

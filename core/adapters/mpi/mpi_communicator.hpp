@@ -39,6 +39,8 @@ class MpiCommunicator final : public Communicator {
   std::vector<Bytes> all_gather(ByteSpan mine) override;
   Bytes broadcast(GroupRank root, ByteSpan bytes) override;
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
+  void warn() override;
+  bool warned() override;
 
  private:
   using Start = std::function<int(MPI_Request*)>;

@@ -24,6 +24,14 @@ std::string making(const Group& group) {
   return text.str();
 }
 
+/// How making a member's part of a link ended; the least of the members' decides.
+enum class Part : std::int64_t { kFailed, kNoRoom, kMade };
+
+Part part_of(const std::optional<Error>& failure) {
+  if (!failure) return Part::kMade;
+  return failure->code() == Code::kNoSpace ? Part::kNoRoom : Part::kFailed;
+}
+
 // Returns an id for the new NCCL communicator. The group's first member makes the id and sends it
 // to all. If the first member cannot make an id, it sends an empty message, so that the other
 // members learn of the failure at once.
@@ -56,17 +64,17 @@ NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int d
       links_(std::make_shared<NcclLinks>()) {
   require_deadline(limits.deadline_ns);
   CHECK(limits.piece_bytes >= sizeof(std::int64_t), limits.piece_bytes);
-  use_cuda_device(device);
+  const CudaScope usable(device);
 }
 
 NcclFabric::~NcclFabric() = default;
 
 bool NcclFabric::abandoned() const { return links_->broken().has_value(); }
 
-Communicator& NcclFabric::introduced(const Group& group) {
+std::shared_ptr<Communicator> NcclFabric::introduced(const Group& group) {
   auto& members = introduced_[group.members()];
   if (!members) members = bootstrap_.communicator(group);
-  return *members;
+  return members;
 }
 
 // Returns the first of the group's links that is idle on every member; null if there is none. All
@@ -91,39 +99,49 @@ std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator
 }
 
 // Makes this member's part of a link. A member that can't says so to the others, who would wait for
-// it otherwise.
-std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group, Communicator& members) {
+// it otherwise. Returns null on all members if some of them have no room for it.
+std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group,
+                                               const std::shared_ptr<Communicator>& members) {
   std::shared_ptr<NcclLink> link;
   std::optional<Error> failure;
   try {
     link = std::make_shared<NcclLink>(
-        NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
+        NcclLink::Setting{
+            .clock = clock_, .limits = limits_, .device = device_, .members = members},
+        group, rank());
     links_->add(link);
     link->allocate();
   } catch (const std::exception& caught) {
     failure = error_from(caught);
   }
-  const std::int64_t made = failure ? 0 : 1;
-  const bool all_made = members.all_reduce(Reduce::kMin, {&made, 1}).front() == 1;
-  if (failure) throw Error(*failure);
-  if (!all_made) {
-    throw Error(Code::kPeerFailed, making(group) + ": a member can't make its part of it",
-                {.rank = rank()});
+  const auto mine = static_cast<std::int64_t>(part_of(failure));
+  const auto all = static_cast<Part>(members->all_reduce(Reduce::kMin, {&mine, 1}).front());
+  if (all == Part::kMade) return link;
+  if (all == Part::kNoRoom) {
+    if (!link) return nullptr;
+    CallDeadline deadline = link->deadline([&] { return making(group); });
+    link->settle_memory(deadline);
+    links_->remove(link);
+    return nullptr;
   }
-  return link;
+  if (failure) throw Error(*failure);
+  throw Error(Code::kPeerFailed, making(group) + ": a member can't make its part of it",
+              {.rank = rank()});
 }
 
-std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator& members) {
+std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group,
+                                               const std::shared_ptr<Communicator>& members) {
   auto link = own_part(group, members);
+  if (!link) return nullptr;
   CallDeadline deadline = link->deadline([&] { return making(group); });
-  link->connect(shared_id(members, deadline), deadline);
+  link->connect(shared_id(*members, deadline), deadline);
   return link;
 }
 
 std::shared_ptr<NcclLink> NcclFabric::link_of(const Group& group) {
   try {
-    Communicator& members = introduced(group);
-    auto link = idle_link(group, members);
+    const auto members = introduced(group);
+    auto link = idle_link(group, *members);
     return link ? link : new_link(group, members);
   } catch (const std::exception& caught) {
     throw Error(links_->fail(error_from(caught)));
@@ -134,7 +152,14 @@ std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   if (!group.rank_of(rank())) {
     throw Error(Code::kUsage, making(group) + ": this rank is no member", {.rank = rank()});
   }
-  return std::make_shared<NcclCommunicator>(links_, link_of(group));
+  auto link = link_of(group);
+  if (!link) {
+    throw Error(Code::kNoSpace,
+                making(group) + ": a member has no room for it on its device or in pinned memory; " +
+                    std::to_string(limits_.piece_bytes) + " bytes of each are needed",
+                {.rank = rank()});
+  }
+  return std::make_shared<NcclCommunicator>(links_, std::move(link));
 }
 
 // Closing a link waits for its members. All ranks close their links in the order of creation, so no
@@ -145,7 +170,7 @@ void NcclFabric::close() {
     CHECK(link->idle(), link->group());
     CallDeadline deadline = link->deadline([&] { return "end of the " + making(link->group()); });
     try {
-      introduced(link->group()).barrier();
+      introduced(link->group())->barrier();
       link->close(deadline);
     } catch (const std::exception& caught) {
       throw Error(links_->fail(error_from(caught)));

@@ -52,8 +52,10 @@ class NcclFabric final : public Fabric {
 
   GlobalRank rank() const override { return bootstrap_.rank(); }
   std::int32_t world_size() const override { return bootstrap_.world_size(); }
-  /// Creates a communicator of the group. Throws USAGE if this rank is not a member, PEER_FAILED if
-  /// the fabric of another member is broken, and passes on errors of the bootstrap fabric.
+  /// Creates a communicator of the group. Throws NO_SPACE on all members, and stays whole, if one of
+  /// them has no room for it: the caller can use the bootstrap fabric instead. Throws USAGE if this
+  /// rank is not a member, PEER_FAILED if the fabric of another member is broken, and passes on
+  /// errors of the bootstrap fabric.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
   /// True if the fabric is broken: a communicator failed or could not be created. Another member
@@ -65,10 +67,12 @@ class NcclFabric final : public Fabric {
   void close();
 
  private:
-  Communicator& introduced(const Group& group);
+  std::shared_ptr<Communicator> introduced(const Group& group);
   std::shared_ptr<NcclLink> idle_link(const Group& group, Communicator& members);
-  std::shared_ptr<NcclLink> own_part(const Group& group, Communicator& members);
-  std::shared_ptr<NcclLink> new_link(const Group& group, Communicator& members);
+  std::shared_ptr<NcclLink> own_part(const Group& group,
+                                     const std::shared_ptr<Communicator>& members);
+  std::shared_ptr<NcclLink> new_link(const Group& group,
+                                     const std::shared_ptr<Communicator>& members);
   std::shared_ptr<NcclLink> link_of(const Group& group);
 
   Fabric& bootstrap_;

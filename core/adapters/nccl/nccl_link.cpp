@@ -17,10 +17,10 @@ constexpr int kProcessorsMost = 4;
 }  // namespace
 
 NcclLink::NcclLink(Setting setting, Group group, GlobalRank self)
-    : setting_(setting),
+    : setting_(std::move(setting)),
       group_(std::move(group)),
       self_(self),
-      memory_(std::make_unique<Memory>(setting.device)) {}
+      memory_(std::make_unique<Memory>(setting_.device)) {}
 
 NcclLink::~NcclLink() {
   // Freeing waits for the device, which may in turn wait for another rank.
@@ -36,7 +36,8 @@ CallDeadline NcclLink::deadline(std::function<std::string()> describe) const {
           std::move(describe)};
 }
 
-bool NcclLink::member_has_ended() const {
+bool NcclLink::member_has_failed() const {
+  if (setting_.members->warned()) return true;
   PeerWatch* const watch = setting_.limits.watch;
   const auto& members = group_.members();
   return watch != nullptr && std::any_of(members.begin(), members.end(), [&](GlobalRank member) {
@@ -45,10 +46,10 @@ bool NcclLink::member_has_ended() const {
 }
 
 // Throws if a call failed. NCCL may report the end of another rank as a failure of this rank's own
-// sockets or threads. So if the watch says that a member has ended, the code is PEER_FAILED.
+// sockets or threads. So if a member has ended or has said that it failed, the code is PEER_FAILED.
 void NcclLink::check(ncclResult_t result, const CallDeadline& deadline) const {
   if (!has_failed(result)) return;
-  nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), deadline);
+  nccl_failed(result, member_has_failed() ? Code::kPeerFailed : code_of(result), deadline);
 }
 
 ncclResult_t NcclLink::state(const CallDeadline& deadline) const {
@@ -58,14 +59,24 @@ ncclResult_t NcclLink::state(const CallDeadline& deadline) const {
   return state;
 }
 
+// Throws if a member has said that its part failed: NCCL would wait for it until the deadline.
+void NcclLink::require_members(const CallDeadline& deadline) const {
+  if (!setting_.members->warned()) return;
+  throw Error(Code::kPeerFailed, deadline.describe() + ": a member's GPU or its NCCL has failed",
+              {.rank = self_});
+}
+
 // Waits until NCCL has queued its work, possibly in a thread of its own. Until then, nothing else
 // may be queued on the stream.
 void NcclLink::settle(CallDeadline& deadline) {
-  deadline.until([&] { return state(deadline) != ncclInProgress; });
+  deadline.until([&] {
+    require_members(deadline);
+    return state(deadline) != ncclInProgress;
+  });
 }
 
 void NcclLink::connect(const ncclUniqueId& id, CallDeadline& deadline) {
-  use_cuda_device(setting_.device);
+  const CudaScope scope(setting_.device);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.minCTAs = 1;
@@ -75,6 +86,7 @@ void NcclLink::connect(const ncclUniqueId& id, CallDeadline& deadline) {
 }
 
 void NcclLink::allocate() {
+  const CudaScope scope(setting_.device);
   const std::uint64_t sizes = sizeof(std::uint64_t) * static_cast<std::uint64_t>(group_.size());
   const auto size = static_cast<std::size_t>(std::max(setting_.limits.piece_bytes, sizes));
   memory_->host = PinnedMemory(setting_.device, size);
@@ -84,12 +96,19 @@ void NcclLink::allocate() {
   fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
 }
 
+void NcclLink::settle_memory(CallDeadline& deadline) {
+  const CudaScope scope(setting_.device);
+  memory_->done.record(memory_->stream.ref());
+  deadline.until([this] { return memory_->done.done(); });
+}
+
 MutableByteSpan NcclLink::staging(std::uint64_t bytes) const {
   CHECK(bytes <= memory_->host.size(), bytes, memory_->host.size());
   return memory_->host.bytes();
 }
 
 void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline) {
+  const CudaScope scope(setting_.device);
   const CudaStreamRef stream = memory_->stream.ref();
   std::byte* const host = memory_->host.data();
   std::byte* const device = memory_->device.data();
@@ -103,7 +122,9 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
     // Throws if NCCL reports a failure. Without this call, the end of another rank would look like
     // a timeout.
     static_cast<void>(state(deadline));
-    return memory_->done.done();
+    if (memory_->done.done()) return true;
+    require_members(deadline);
+    return false;
   });
 }
 

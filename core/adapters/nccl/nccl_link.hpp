@@ -26,6 +26,7 @@ class NcclLink {
     Clock& clock;
     NcclLimits limits;
     int device;
+    std::shared_ptr<Communicator> members;  ///< the same group on the fabric that connects it
   };
   /// Queues one operation, or several in one NCCL group. `device` is the device memory into which
   /// the staging memory was copied.
@@ -52,6 +53,8 @@ class NcclLink {
   /// Allocates NcclLimits::piece_bytes of pinned memory and as much on the device, for all later
   /// calls: an allocation beside the job may fail on one member, and the others would wait for it.
   void allocate();
+  /// Waits until what allocate() queued is done, so that the memory may be freed.
+  void settle_memory(CallDeadline& deadline);
   /// Returns the pinned memory, of which `bytes` bytes are used.
   MutableByteSpan staging(std::uint64_t bytes) const;
   /// Returns the device memory to which run() copies.
@@ -67,6 +70,9 @@ class NcclLink {
   /// Gives up the NCCL communicator, which the caller must abort. Returns null if there is none.
   ncclComm_t abandon();
 
+  /// Tells the other members that this one has failed: they would wait for it until their deadline.
+  void warn() { setting_.members->warn(); }
+
   bool idle() const { return idle_ && !abandoned_; }
   void set_idle(bool idle) { idle_ = idle; }
 
@@ -80,7 +86,8 @@ class NcclLink {
   };
 
   void check(ncclResult_t result, const CallDeadline& deadline) const;
-  bool member_has_ended() const;
+  bool member_has_failed() const;
+  void require_members(const CallDeadline& deadline) const;
   void settle(CallDeadline& deadline);
   ncclResult_t state(const CallDeadline& deadline) const;
 

@@ -20,14 +20,15 @@ class NcclLinks {
   /// In order of creation.
   const Links& all() const { return links_; }
   void add(std::shared_ptr<NcclLink> link) { links_.push_back(std::move(link)); }
+  void remove(const std::shared_ptr<NcclLink>& link) { std::erase(links_, link); }
   void clear() { links_.clear(); }
 
   /// The error that broke the links; nothing while they are whole.
   const std::optional<Error>& broken() const { return broken_; }
   /// Throws the error that broke the links.
   void require_whole() const;
-  /// Remembers `why` if it is the first failure, and tells NCCL to stop on every link. Waits for
-  /// nothing. Returns the first failure.
+  /// Remembers `why` if it is the first failure, and tells the members of every link and NCCL to
+  /// stop. Waits for nothing. Returns the first failure.
   const Error& fail(const Error& why);
 
  private:

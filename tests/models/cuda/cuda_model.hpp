@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Settings {
   std::uint64_t seed = 1;
   int devices = 1;
   std::size_t memory_bytes = std::size_t{1} << 32U;  ///< of each device
+  bool has_code = true;  ///< false if the program's kernels were compiled for other devices
   /// Number of the call that fails, counted from 1; 0 for none. Allocations fail with
   /// cudaErrorMemoryAllocation, other calls with cudaErrorUnknown.
   std::uint64_t failing_call = 0;
@@ -56,6 +58,9 @@ Settings settings();
 /// Lets one call fail: the next one if `ahead` is 1.
 void let_fail(std::uint64_t ahead);
 
+/// Lets the next allocation of memory of a device fail, as if there were no room.
+void let_device_memory_run_out();
+
 /// Returns how many calls that can fail were made since reset().
 std::uint64_t calls();
 
@@ -73,6 +78,17 @@ std::size_t allocations_on(int device);
 /// waits for a rank that has died. A call that waits for it without end is a fault.
 void block(void* stream);
 void let_go();
+
+/// Begins the capture of a CUDA graph with a stream, in mode "global". Calls that may wait for the
+/// device, on any thread that has not chosen another mode, are refused and end it. Work that is
+/// queued on the stream becomes part of the graph and does not run.
+void begin_capture(void* stream);
+/// Ends it. Returns false if a call has ended it before.
+bool end_capture(void* stream);
+
+/// Returns the devices on which the calling process has a context: those that were current when a
+/// call needed one.
+std::set<int> contexts();
 
 /// Returns how many calls allocated or freed memory since reset(), of devices and pinned.
 std::uint64_t memory_calls();

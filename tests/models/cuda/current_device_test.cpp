@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_device.hpp"
@@ -28,6 +32,8 @@ int current() {
   return device;
 }
 
+void make_current(int device) { EXPECT_EQ(cudaSetDevice(device), cudaSuccess); }
+
 struct AddOne {
   std::byte* numbers;
 
@@ -45,7 +51,7 @@ class TwoDevices : public testing::TestWithParam<std::int64_t> {
     device_ = std::make_unique<CudaDevice>("node7", kDefault);
     memory_ = std::make_unique<DeviceMemory>(1, static_cast<std::size_t>(kLarge));
     staging_ = device_->staging(static_cast<std::size_t>(kLarge));
-    use_cuda_device(0);
+    make_current(0);
   }
 
   static constexpr CudaStreamRef kDefault{nullptr, 1};
@@ -54,6 +60,34 @@ class TwoDevices : public testing::TestWithParam<std::int64_t> {
   StagingMemory staging_;
 };
 
+TEST_P(TwoDevices, the_jobs_current_device_stays_after_each_call) {
+  const GatherCopy gather{{memory_->data(), {1}}, {staging_.get(), {1}}, {GetParam()}, 1};
+  const ScatterCopy scatter{{staging_.get(), {1}}, {memory_->data(), {1}}, {GetParam()}, 1};
+  Bytes plain(static_cast<std::size_t>(GetParam()));
+  const GatherCopy unpinned{{memory_->data(), {1}}, {plain.data(), {1}}, {GetParam()}, 1};
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"gather", [&] { device_->gather({&gather, 1}); }},
+      {"publish", [&] { device_->publish(); }},
+      {"wait", [&] { device_->wait(device_->gather({&gather, 1})); }},
+      {"gather to memory that is not pinned", [&] { device_->wait(device_->gather({&unpinned, 1})); }},
+      {"scatter", [&] { device_->wait(device_->scatter({&scatter, 1})); }},
+      {"staging", [&] { device_->staging(std::size_t{1} << 25U); }},
+      {"reserve", [&] { device_->reserve(std::size_t{1} << 26U); }},
+      {"name", [&] { EXPECT_FALSE(device_->name().empty()); }},
+      {"reaches", [&] { EXPECT_TRUE(device_->reaches(memory_->data())); }},
+      {"a kernel", [&] { launch(kDefault, 1, AddOne{memory_->data()}); }},
+      {"fill_bytes", [&] { fill_bytes(kDefault, memory_->data(), std::byte{1}, 1); }},
+      {"memory", [&] { DeviceMemory(1, 1), PinnedMemory(1, 1); }},
+      {"a second device", [&] { cuda_device(1); }},
+      {"the end of the device", [&] { device_.reset(); }},
+  };
+  for (const auto& [name, call] : calls) {
+    make_current(0);
+    call();
+    EXPECT_EQ(current(), 0) << name;
+  }
+}
+
 TEST_P(TwoDevices, a_gather_and_a_scatter_are_on_their_own) {
   const auto bytes = static_cast<std::size_t>(GetParam());
   const GatherCopy gather{{memory_->data(), {1}}, {staging_.get(), {1}}, {GetParam()}, 1};
@@ -61,15 +95,15 @@ TEST_P(TwoDevices, a_gather_and_a_scatter_are_on_their_own) {
   // In the second round the device makes nothing, which would make it current.
   for (const std::byte round : {std::byte{1}, std::byte{2}}) {
     fill_bytes(kDefault, memory_->data(), round, bytes);
-    use_cuda_device(0);
+    make_current(0);
     const DeviceEvent gathered = device_->gather({&gather, 1});
-    use_cuda_device(0);
+    make_current(0);
     device_->wait(gathered);
     EXPECT_EQ(staging_[GetParam() - 1], round);
     std::fill_n(staging_.get(), bytes, std::byte{8});
-    use_cuda_device(0);
+    make_current(0);
     const DeviceEvent scattered = device_->scatter({&scatter, 1});
-    use_cuda_device(0);
+    make_current(0);
     device_->wait(scattered);
     Bytes seen(bytes);
     copy_bytes(kDefault, memory_->data(), seen.data(), bytes);
@@ -81,7 +115,7 @@ TEST_P(TwoDevices, a_scatter_is_published_on_its_own) {
   const ScatterCopy scatter{{staging_.get(), {1}}, {memory_->data(), {1}}, {GetParam()}, 1};
   std::fill_n(staging_.get(), GetParam(), std::byte{8});
   device_->scatter({&scatter, 1});
-  use_cuda_device(0);
+  make_current(0);
   device_->publish();
   Bytes seen(static_cast<std::size_t>(GetParam()));
   copy_bytes(kDefault, memory_->data(), seen.data(), seen.size());
@@ -93,7 +127,7 @@ TEST_P(TwoDevices, the_end_of_a_device_is_on_its_own) {
   device_->scatter({&scatter, 1});
   device_->publish();
   staging_.reset();
-  use_cuda_device(0);
+  make_current(0);
   device_.reset();  // frees its staging, so the copy must have ended
   EXPECT_EQ(faults(), std::vector<std::string>{});
   Bytes seen(static_cast<std::size_t>(GetParam()));
@@ -102,7 +136,7 @@ TEST_P(TwoDevices, the_end_of_a_device_is_on_its_own) {
 
 TEST_P(TwoDevices, a_kernel_is_on_its_own) {
   fill_bytes(kDefault, memory_->data(), std::byte{7}, static_cast<std::size_t>(GetParam()));
-  use_cuda_device(0);
+  make_current(0);
   launch(kDefault, GetParam(), AddOne{memory_->data()});
   Bytes seen(static_cast<std::size_t>(GetParam()));
   copy_bytes(kDefault, memory_->data(), seen.data(), seen.size());
@@ -112,7 +146,7 @@ TEST_P(TwoDevices, a_kernel_is_on_its_own) {
 TEST_P(TwoDevices, a_comparison_is_on_its_own) {
   const auto bytes = static_cast<std::size_t>(GetParam());
   fill_bytes(kDefault, memory_->data(), std::byte{7}, bytes);
-  use_cuda_device(0);
+  make_current(0);
   EXPECT_TRUE(
       compare_on_device(*device_, DType::kUInt8, memory_->data(), memory_->data(), GetParam())
           .same());
@@ -123,15 +157,15 @@ INSTANTIATE_TEST_SUITE_P(Bytes, TwoDevices, testing::Values(kSmall, kLarge));
 TEST(OwnDevice, is_where_memory_streams_and_events_are_made) {
   reset({.schedule = Schedule::kLatest, .devices = 2});
   const DeviceMemory memory(1, kSmall);
-  use_cuda_device(0);
   const PinnedMemory pinned(1, kSmall);
   EXPECT_EQ(allocations_on(0), 0U);
-  use_cuda_device(0);
+  EXPECT_EQ(contexts(), std::set<int>{1}) << "the job does not use device 0";
+  make_current(0);
   const CudaStream stream(1);
   EXPECT_NE(stream.ref().handle, nullptr) << "not the default stream";
-  use_cuda_device(0);
+  make_current(0);
   CudaEvent event(1);
-  use_cuda_device(0);
+  make_current(0);
   fill_bytes(stream.ref(), memory.data(), std::byte{3}, kSmall);
   copy_bytes(stream.ref(), memory.data(), pinned.data(), kSmall);
   event.record(stream.ref());
@@ -151,9 +185,10 @@ void expect_moves() {
     Memory third;
     third = std::move(second);
     EXPECT_EQ(third.data(), at);
-    use_cuda_device(0);
+    // A thread that has not used CUDA yet, whose current device is therefore 0.
+    std::thread([freed = std::move(third)] {}).join();
   }
-  EXPECT_EQ(current(), 1) << "memory is freed on its own device";
+  EXPECT_EQ(contexts(), std::set<int>{1}) << "memory is freed on its own device";
   EXPECT_EQ(live_objects(), 0U);
 }
 

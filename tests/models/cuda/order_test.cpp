@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "tests/gpu/gpu.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
+#include "tests/models/cuda/vendor/cuda_runtime_api.h"
 
 namespace reprise::models {
 namespace {
@@ -85,6 +87,50 @@ TEST_F(JobsOwnStream, is_what_a_gather_waits_for_if_the_device_was_given_it) {
   EXPECT_NE(gathered([](CudaStreamRef) { return std::make_unique<CudaDevice>("node7", 0); }),
             std::byte{1})
       << "this model would not show a gather that does not wait";
+}
+
+/// What a gather sees of memory that the job filled on the default stream of its thread. The device
+/// was made with `stream`, and another thread waits for the gather.
+std::byte gathered_per_thread(void* stream) {
+  const CudaStreamRef job{cudaStreamPerThread, 0};
+  const auto device = cuda_device(0, stream);
+  std::byte seen{0};
+  for (const std::int64_t bytes : {std::int64_t{64}, kLarge}) {
+    const DeviceMemory state(0, static_cast<std::size_t>(bytes));
+    const StagingMemory staged = device->staging(static_cast<std::size_t>(bytes));
+    fill_bytes(job, state.data(), std::byte{1}, static_cast<std::size_t>(bytes));
+    const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {bytes}, 1};
+    const DeviceEvent event = device->gather({&copy, 1});
+    std::thread([&] { device->wait(event); }).join();
+    seen = staged[bytes - 1];
+    CudaEvent end(0);
+    end.record(job);
+    end.wait();  // before the memory is freed
+    if (seen != std::byte{1}) break;
+  }
+  return seen;
+}
+
+TEST_F(JobsOwnStream, may_be_the_default_stream_of_each_thread) {
+  EXPECT_EQ(gathered_per_thread(cudaStreamPerThread), std::byte{1});
+  EXPECT_EQ(gathered_per_thread(nullptr), std::byte{1}) << "the legacy default stream waits for it";
+  const CudaStream other(0);
+  EXPECT_NE(gathered_per_thread(other.ref().handle), std::byte{1})
+      << "this model would not show a gather that does not wait";
+}
+
+TEST_F(JobsOwnStream, may_be_the_default_stream_of_each_thread_after_a_load) {
+  const CudaStreamRef job{cudaStreamPerThread, 0};
+  const auto device = cuda_device(0, cudaStreamPerThread);
+  const DeviceMemory state(0, 64);
+  const StagingMemory staged = device->staging(64);
+  std::fill_n(staged.get(), 64, std::byte{5});
+  const ScatterCopy copy{{staged.get(), {1}}, {state.data(), {1}}, {64}, 1};
+  device->scatter({&copy, 1});
+  device->publish();
+  Bytes seen(64);
+  copy_bytes(job, state.data(), seen.data(), seen.size());
+  EXPECT_EQ(seen, Bytes(64, std::byte{5})) << "the job's next work runs after the load";
 }
 
 TEST_F(WhatIsWaitedFor, a_gather_that_was_published_is_of_the_state_at_that_time) {

@@ -76,6 +76,16 @@ bool Queues::poll(const Place& place) {
   return true;
 }
 
+bool Queues::is_stuck(int device) const {
+  for (const auto& queue : queues_) {
+    if (queue->device != device) continue;
+    for (const auto& entry : queue->entries) {
+      if (entry.never_ends && entry.held()) return true;
+    }
+  }
+  return false;
+}
+
 bool Queues::is_touched(const std::byte* first, std::size_t bytes) const {
   for (const auto& queue : queues_) {
     for (const auto& entry : queue->entries) {

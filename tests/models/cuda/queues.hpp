@@ -33,6 +33,7 @@ struct Queue {
     Place waits_for;
     std::vector<Touched> touched = {};
     std::function<bool()> held = {};  ///< true while the entry can't run; empty for never
+    bool never_ends = false;          ///< true if nothing that this program does lets it run
   };
 
   int device = 0;
@@ -70,6 +71,8 @@ class Queues {
   void go_on();
   /// True if a caller who polls for the place is to see it reached now.
   bool poll(const Place& place);
+  /// True if the device has an entry that never ends.
+  bool is_stuck(int device) const;
   /// True if some queued entry touches the bytes.
   bool is_touched(const std::byte* first, std::size_t bytes) const;
   Schedule schedule() const { return schedule_; }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -54,19 +55,20 @@ struct Runtime {
 
   /// Returns the queue of a stream; null if there is no such stream. The default stream is that of
   /// the current device.
-  std::shared_ptr<Queue> queue_of(cudaStream_t stream, int device) const {
+  std::shared_ptr<Queue> queue_of(cudaStream_t stream, int device) {
     if (stream == nullptr) return defaults.at(static_cast<std::size_t>(device));
+    if (stream == cudaStreamPerThread) return own_queue(device);
     return is_known(streams, stream) ? stream->queue : nullptr;
   }
+  /// The default stream of the calling thread alone.
+  std::shared_ptr<Queue> own_queue(int device);
 
   /// Queues work. The default stream and blocking ones wait for each other.
   void add(const std::shared_ptr<Queue>& queue, Queue::Entry entry) {
+    if (captures.contains(queue)) return;  // part of the graph
     const auto& common = defaults.at(static_cast<std::size_t>(queue->device));
     if (queue == common) {
-      for (const cudaStream_t stream : streams) {
-        const auto& other = stream->queue;
-        if (other->device == queue->device && other->blocking) wait_for(queue, end_of(other));
-      }
+      for (const auto& other : blocking_queues(queue->device)) wait_for(queue, end_of(other));
     } else if (queue->blocking) {
       wait_for(queue, end_of(common));
     }
@@ -76,18 +78,34 @@ struct Runtime {
     if (!reached(place)) queues.add(queue, {.run = {}, .waits_for = std::move(place)});
   }
 
+  /// The queues that the default stream of a device waits for.
+  std::vector<std::shared_ptr<Queue>> blocking_queues(int device) const {
+    std::vector<std::shared_ptr<Queue>> found;
+    for (const cudaStream_t stream : streams) {
+      if (stream->queue->device == device && stream->queue->blocking) found.push_back(stream->queue);
+    }
+    for (const auto& [thread, queue] : own_queues) {
+      if (queue->device == device) found.push_back(queue);
+    }
+    return found;
+  }
   void fault(std::string what) { faults.push_back(std::move(what)); }
 
   Settings settings;
   Queues queues;
   Allocations memory = {};
   std::vector<std::shared_ptr<Queue>> defaults = {};
+  std::map<std::pair<std::thread::id, int>, std::shared_ptr<Queue>> own_queues = {};
+  std::map<std::shared_ptr<Queue>, bool> captures = {};  ///< queues being captured; false if ended
+  std::set<std::pair<int, const void*>> kernels = {};    ///< loaded ones, by device
+  std::set<std::pair<int, int>> contexts = {};           ///< by process, of a device
   std::vector<cudaStream_t> streams = {};
   std::vector<cudaEvent_t> events = {};
   std::uint64_t calls = 0;
   std::set<int> broken = {};                  ///< processes all of whose calls fail
   std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
   std::uint64_t memory_calls = 0;
+  bool no_room = false;  ///< true if the next allocation of device memory is to fail
   bool blocks = true;  ///< false once let_go() was called
   std::vector<std::string> faults = {};
 };
@@ -97,6 +115,7 @@ std::unique_ptr<Runtime> state;  // NOLINT: a driver is one per process
 Callers callers;                 // NOLINT
 DeviceWaits waits;               // NOLINT
 thread_local int device_of_thread = 0;
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 thread_local cudaError_t last_error = cudaSuccess;
 
 Runtime& runtime() {
@@ -123,6 +142,17 @@ std::vector<int> visible_devices(const Runtime& one) {
 /// Returns the number of the current device on the machine.
 int current_device(Runtime& one) {
   return visible_devices(one).at(static_cast<std::size_t>(device_index(one)));
+}
+
+/// Notes that a call needs a context on the current device.
+void use_context(Runtime& one) { one.contexts.emplace(process(), current_device(one)); }
+
+/// True, and all captures are ended, if the calling thread may not make a call that could wait for
+/// the device.
+bool breaks_capture(Runtime& one) {
+  if (one.captures.empty() || capture_mode == cudaStreamCaptureModeRelaxed) return false;
+  for (auto& [queue, valid] : one.captures) valid = false;
+  return true;
 }
 
 cudaError_t told(cudaError_t error) {
@@ -190,8 +220,12 @@ int on_machine(const Runtime& one, int device) {
   return visible_devices(one).at(static_cast<std::size_t>(device));
 }
 
-/// Allocations and frees wait for the whole device, as far as a program can tell.
+/// Allocations, frees and the first launch of a kernel wait for the whole device, as far as a program
+/// can tell.
 void wait_for_device(Runtime& one, const char* what) {
+  if (one.queues.is_stuck(current_device(one))) {
+    one.fault(std::string("deadlock: ") + what + " waits for the device, whose work never ends");
+  }
   if (waits.awaits_peer && waits.awaits_peer()) {
     one.fault(std::string("deadlock: ") + what +
               " waits for the device, on which a kernel of NCCL waits for a peer");
@@ -222,6 +256,8 @@ bool is_within(Runtime& one, const void* address, std::size_t bytes, const char*
 cudaError_t free_memory(Allocations::Kind kind, void* memory) {
   return call([&](Runtime& one) {
     if (memory == nullptr) return cudaSuccess;
+    if (breaks_capture(one)) return cudaErrorStreamCaptureUnsupported;
+    use_context(one);
     wait_for_device(one, "a free");
     ++one.memory_calls;
     const auto* const allocation = one.memory.at(memory);
@@ -236,8 +272,13 @@ cudaError_t free_memory(Allocations::Kind kind, void* memory) {
 cudaError_t allocate(Allocations::Kind kind, void** made, std::size_t bytes) {
   return call(
       [&](Runtime& one) {
+        if (breaks_capture(one)) return cudaErrorStreamCaptureUnsupported;
+        use_context(one);
         wait_for_device(one, "an allocation");
         ++one.memory_calls;
+        if (kind == Allocations::Kind::kDevice && std::exchange(one.no_room, false)) {
+          return cudaErrorMemoryAllocation;
+        }
         *made = one.memory.allocate(kind, current_device(one), bytes, one.settings.memory_bytes);
         return *made == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
       },
@@ -257,6 +298,7 @@ void reset(const Settings& settings) {
   const std::scoped_lock lock(mutex);
   state = std::make_unique<Runtime>(settings);
   device_of_thread = 0;
+  capture_mode = cudaStreamCaptureModeGlobal;
   last_error = cudaSuccess;
 }
 
@@ -268,6 +310,11 @@ Settings settings() {
 void let_fail(std::uint64_t ahead) {
   const std::scoped_lock lock(mutex);
   runtime().settings.failing_call = runtime().calls + ahead;
+}
+
+void let_device_memory_run_out() {
+  const std::scoped_lock lock(mutex);
+  runtime().no_room = true;
 }
 
 void set_callers(Callers those) { callers = std::move(those); }
@@ -331,7 +378,11 @@ void block(void* stream) {
   Runtime& one = runtime();
   one.blocks = true;
   one.add(one.queue_of(static_cast<cudaStream_t>(stream), current_device(one)),
-          {.run = {}, .waits_for = {}, .touched = {}, .held = [&one] { return one.blocks; }});
+          {.run = {},
+           .waits_for = {},
+           .touched = {},
+           .held = [&one] { return one.blocks; },
+           .never_ends = true});
 }
 
 void let_go() {
@@ -339,14 +390,63 @@ void let_go() {
   runtime().blocks = false;
 }
 
+void begin_capture(void* stream) {
+  const std::scoped_lock lock(mutex);
+  Runtime& one = runtime();
+  one.captures[one.queue_of(static_cast<cudaStream_t>(stream), current_device(one))] = true;
+}
+
+bool end_capture(void* stream) {
+  const std::scoped_lock lock(mutex);
+  Runtime& one = runtime();
+  const auto ended =
+      one.captures.extract(one.queue_of(static_cast<cudaStream_t>(stream), current_device(one)));
+  return !ended.empty() && ended.mapped();
+}
+
+std::set<int> contexts() {
+  const std::scoped_lock lock(mutex);
+  std::set<int> devices;
+  for (const auto& [of, device] : runtime().contexts) {
+    if (of == process()) devices.insert(device);
+  }
+  return devices;
+}
+
+std::shared_ptr<Queue> Runtime::own_queue(int device) {
+  auto& queue = own_queues[{std::this_thread::get_id(), device}];
+  if (!queue) queue = queues.make(device, true);
+  return queue;
+}
+
+cudaError_t load_kernel(const void* kernel) {
+  return call([&](Runtime& one) {
+    use_context(one);
+    if (!one.settings.has_code) return cudaErrorNoKernelImageForDevice;
+    if (one.kernels.emplace(current_device(one), kernel).second) {
+      wait_for_device(one, "a kernel that is loaded");
+    }
+    return cudaSuccess;
+  });
+}
+
+void require_on_device(const void* address) {
+  const std::scoped_lock lock(mutex);
+  Runtime& one = runtime();
+  if (one.memory.at(address) == nullptr) {
+    one.fault("a kernel's table has an address of host memory that is not pinned");
+  }
+}
+
 std::uint64_t memory_calls() {
   const std::scoped_lock lock(mutex);
   return runtime().memory_calls;
 }
 
-cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
-                         std::function<void()> body) {
+cudaError_t queue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
+                         std::size_t parameter_bytes, std::function<void()> body) {
   return call([&](Runtime& one) {
+    use_context(one);
     const auto queue = one.queue_of(config.stream, current_device(one));
     if (!queue) return cudaErrorInvalidResourceHandle;
     if (queue->device != current_device(one)) return cudaErrorInvalidResourceHandle;
@@ -354,6 +454,10 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter
       return cudaErrorInvalidConfiguration;
     }
     if (parameter_bytes > kParameterBytesMax) return cudaErrorInvalidValue;
+    if (!one.settings.has_code) return cudaErrorNoKernelImageForDevice;
+    if (one.kernels.emplace(queue->device, kernel).second) {
+      wait_for_device(one, "the first launch of a kernel");
+    }
     one.add(queue, {.run =
                         [&one, config, body = std::move(body), device = queue->device] {
                           one.memory.open(device);
@@ -397,9 +501,18 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return call([&](Runtime& one) {
     if (!is_device(one, device)) return cudaErrorInvalidDevice;
-    if (attribute != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
-    *value = kProcessors;
-    return cudaSuccess;
+    switch (attribute) {
+      case cudaDevAttrMultiProcessorCount:
+        *value = kProcessors;
+        return cudaSuccess;
+      case cudaDevAttrComputeCapabilityMajor:
+        *value = 9;
+        return cudaSuccess;
+      case cudaDevAttrComputeCapabilityMinor:
+        *value = 0;
+        return cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
   });
 }
 
@@ -417,6 +530,51 @@ cudaError_t cudaSetDevice(int device) {
   return call([&](Runtime& one) {
     if (!is_device(one, device)) return cudaErrorInvalidDevice;
     device_index(one) = device;
+    use_context(one);
+    return cudaSuccess;
+  });
+}
+
+namespace {
+
+int context_state(int device, unsigned* flags, int* active) {
+  const std::scoped_lock lock(mutex);
+  *flags = 0;
+  *active = runtime().contexts.contains({process(), on_machine(runtime(), device)}) ? 1 : 0;
+  return 0;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** found, unsigned /*version*/,
+                                             unsigned long long /*flags*/,
+                                             cudaDriverEntryPointQueryResult* result) {
+  const bool known = std::strcmp(symbol, "cuDevicePrimaryCtxGetState") == 0;
+  *found = known ? reinterpret_cast<void*>(&context_state) : nullptr;
+  *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return call([&](Runtime& /*one*/) {
+    std::swap(*mode, capture_mode);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return call([&](Runtime& one) {
+    const auto queue = one.queue_of(stream, current_device(one));
+    if (!queue) return cudaErrorInvalidResourceHandle;
+    *status = cudaStreamCaptureStatusNone;
+    const auto found = one.captures.find(queue);
+    if (found != one.captures.end()) {
+      *status = found->second ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated;
+    } else if (stream == nullptr) {
+      for (const auto& other : one.blocking_queues(queue->device)) {
+        if (one.captures.contains(other)) return cudaErrorStreamCaptureImplicit;
+      }
+    }
     return cudaSuccess;
   });
 }
@@ -456,10 +614,11 @@ cudaError_t cudaFreeHost(void* memory) { return free_memory(Allocations::Kind::k
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
   return call([&](Runtime& one) {
     const Allocations::Allocation* const found = one.memory.at(address);
-    attributes->type = cudaMemoryTypeUnregistered;
+    *attributes = {.type = cudaMemoryTypeUnregistered, .devicePointer = nullptr};
     if (found != nullptr) {
       attributes->type =
           found->kind == Allocations::Kind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+      attributes->devicePointer = const_cast<void*>(address);
     }
     return cudaSuccess;
   });
@@ -542,7 +701,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return call([&](Runtime& one) {
     const auto queue = one.queue_of(stream, current_device(one));
     if (!queue || !is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
-    one.wait_for(queue, event->place);
+    if (stream == nullptr) {
+      one.add(queue, {.run = {}, .waits_for = event->place});  // waits for blocking streams, too
+    } else {
+      one.wait_for(queue, event->place);
+    }
     return cudaSuccess;
   });
 }
@@ -583,6 +746,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const cudaError_t result = call([&](Runtime& one) {
     if (!is_known(one.events, event)) return cudaErrorInvalidResourceHandle;
+    if (breaks_capture(one)) return cudaErrorStreamCaptureUnsupported;
     return one.queues.poll(event->place) ? cudaSuccess : cudaErrorNotReady;
   });
   if (result == cudaErrorNotReady && callers.pause) callers.pause();

@@ -62,6 +62,40 @@ TEST_F(BehindWorkThatNeverEnds, a_gather_ends_when_a_peer_has_ended) {
   expect_ends(patience, Code::kPeerFailed);
 }
 
+TEST_F(BehindWorkThatNeverEnds, staging_that_must_be_pinned_ends_with_the_deadline) {
+  CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
+  device.reserve(kLarge);
+  block(device.compute_stream().handle);
+  EXPECT_NE(device.staging(kLarge), nullptr) << "what was reserved is there at once";
+  EXPECT_EQ(contracts::code_of([&] { device.staging(8 * kLarge); }), Code::kDeadline);
+  EXPECT_EQ(contracts::code_of([&] { device.reserve(64 * kLarge); }), Code::kDeadline);
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  let_go();
+}
+
+TEST_F(BehindWorkThatNeverEnds, small_copies_to_memory_that_is_not_pinned_end_with_the_deadline) {
+  CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
+  const testing_gpu::OnDevice source(device, Bytes(64, std::byte{7}));
+  Bytes plain(64);
+  const GatherCopy copy{{source.data(), {1}}, {plain.data(), {1}}, {64}, 1};
+  block(device.compute_stream().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.wait(device.gather({&copy, 1})); }), Code::kDeadline);
+  EXPECT_EQ(faults(), std::vector<std::string>{}) << "neither an allocation nor a kernel to load";
+  let_go();
+}
+
+TEST_F(BehindWorkThatNeverEnds, the_first_kernel_of_a_device_does_not_wait) {
+  CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
+  const DeviceMemory source(0, 64);
+  const StagingMemory staged = device.staging(64);
+  const GatherCopy copy{{source.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+  block(device.compute_stream().handle);
+  device.gather({&copy, 1});
+  device.publish();
+  EXPECT_EQ(faults(), std::vector<std::string>{});
+  let_go();
+}
+
 TEST_F(BehindWorkThatNeverEnds, a_device_needs_a_deadline) {
   EXPECT_EQ(contracts::code_of([] { CudaDevice("node7", 0, {.deadline_ns = 0}); }), Code::kUsage);
 }

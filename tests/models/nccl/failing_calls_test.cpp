@@ -143,7 +143,8 @@ class FailingNcclCalls : public testing::TestWithParam<bool> {
   }
 
   contracts::TemporaryDirectory directory_;
-  std::int32_t right_ = 0;  ///< ranks with the right bytes
+  std::int32_t right_ = 0;          ///< ranks with the right bytes
+  std::int32_t without_room_ = -1;  ///< the rank whose device has no room for a communicator
 
  private:
   void load_on(ModelRank& rank, Process& own) {
@@ -164,6 +165,7 @@ class FailingNcclCalls : public testing::TestWithParam<bool> {
     LoadSettings settings;
     settings.path = "ckpt";
     settings.reads = Reads::kOncePerJob;
+    if (rank.rank().value == without_room_) let_device_memory_run_out();
     const LoadReport report = load(ports, *group, into, settings);
     EXPECT_GT(report.bytes_for_all, 0U);
     if (own.read() == content()) ++right_;
@@ -201,6 +203,15 @@ TEST_P(FailingNcclCalls, are_one_error_on_all_ranks_or_the_bytes_are_right) {
   }
   EXPECT_GT(told, 0U);
   reset({});
+}
+
+TEST_P(FailingNcclCalls, for_lack_of_room_on_a_rank_make_bytes_go_over_the_host) {
+  for (without_room_ = 0; without_room_ < kRanks; ++without_room_) {
+    const RanksEnd end = load_with_failing(0, false);
+    for (const auto& error : end.errors) EXPECT_FALSE(error) << error->what();
+    EXPECT_EQ(right_, kRanks) << without_room_;
+    EXPECT_THAT(faults(), testing::IsEmpty());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Once, FailingNcclCalls, testing::Values(false));

@@ -38,8 +38,26 @@ namespace reprise::models {
 
 /// Queues `body`, which stands for one thread of a kernel. `parameter_bytes` is the size of its
 /// arguments.
-cudaError_t queue_kernel(const cudaLaunchConfig_t& config, std::size_t parameter_bytes,
-                         std::function<void()> body);
+cudaError_t queue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
+                         std::size_t parameter_bytes, std::function<void()> body);
+
+/// Marks the kernel as loaded on the current device.
+cudaError_t load_kernel(const void* kernel);
+
+/// Adds a fault if `address`, which is in a kernel's table of copies, is host memory that is not
+/// pinned.
+void require_on_device(const void* address);
+
+/// Looks at the addresses in a kernel's parameter, if it is a table of copies.
+template <class Parameter>
+void require_on_device_if_table(const Parameter& parameter) {
+  if constexpr (requires { parameter.copies[0].source, parameter.count; }) {
+    for (decltype(parameter.count + 0) i = 0; i < parameter.count; ++i) {
+      require_on_device(parameter.copies[i].source);
+      require_on_device(parameter.copies[i].target);
+    }
+  }
+}
 
 /// Hands `size` bytes to the other lanes of the warp, and fills `value` with those of the lane that
 /// is `ahead` lanes ahead. A lane without such a neighbour keeps its own.
@@ -51,9 +69,17 @@ template <class... Parameters, class... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Args&&... args) {
   std::tuple<std::remove_const_t<Parameters>...> copied(std::forward<Args>(args)...);
+  std::apply([](const auto&... each) { (reprise::models::require_on_device_if_table(each), ...); },
+             copied);
   return reprise::models::queue_kernel(
-      *config, (sizeof(Parameters) + ... + 0),
+      *config, reinterpret_cast<const void*>(kernel), (sizeof(Parameters) + ... + 0),
       [kernel, copied = std::move(copied)] { std::apply(kernel, copied); });
+}
+
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+  attributes->binaryVersion = 90;
+  return reprise::models::load_kernel(reinterpret_cast<const void*>(kernel));
 }
 
 template <class T>

@@ -13,6 +13,7 @@ enum cudaError_t {
   cudaErrorStubLibrary = 34,
   cudaErrorInsufficientDriver = 35,
   cudaErrorDevicesUnavailable = 46,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
@@ -23,11 +24,32 @@ enum cudaError_t {
   cudaErrorNotSupported = 801,
   cudaErrorSystemDriverMismatch = 803,
   cudaErrorCompatNotSupportedOnDevice = 804,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureImplicit = 906,
   cudaErrorUnknown = 999,
 };
 
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2
+};
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
+inline constexpr unsigned long long cudaEnableDefault = 0;
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDefault = 0;
@@ -37,6 +59,7 @@ inline constexpr unsigned cudaHostAllocMapped = 2;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(0x2))
 
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
@@ -45,6 +68,11 @@ enum cudaMemoryType {
 };
 struct cudaPointerAttributes {
   cudaMemoryType type;
+  void* devicePointer;
+};
+
+struct cudaFuncAttributes {
+  int binaryVersion;
 };
 
 struct cudaUUID_t {
@@ -67,6 +95,11 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** found, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);

@@ -1,0 +1,85 @@
+// Tests what the adapter does while the job captures a CUDA graph in mode "global": on another stream
+// it works and leaves the capture whole; on the job's own stream it refuses, since copies would become
+// part of the graph and not run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "core/adapters/cuda/cuda_device.hpp"
+#include "core/adapters/cuda/cuda_memory.hpp"
+#include "reprise/error.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/gpu/gpu.hpp"
+#include "tests/models/cuda/cuda_model.hpp"
+#include "tests/models/cuda/vendor/cuda_runtime_api.h"
+
+namespace reprise::models {
+namespace {
+
+constexpr std::int64_t kLarge = std::int64_t{1} << 20U;  // a copy by itself
+
+class WhileTheJobCaptures : public testing::Test {
+ protected:
+  void SetUp() override { reset({.schedule = Schedule::kLatest}); }
+};
+
+TEST_F(WhileTheJobCaptures, another_stream_copies_work_and_the_capture_stays_whole) {
+  const CudaStream captured(0);
+  auto device = std::make_unique<CudaDevice>("node7", 0);
+  for (const std::int64_t bytes : {std::int64_t{64}, kLarge}) {
+    const testing_gpu::OnDevice state(*device, Bytes(static_cast<std::size_t>(bytes), std::byte{7}));
+    Bytes plain(static_cast<std::size_t>(bytes));
+    begin_capture(captured.ref().handle);
+    device->reserve(static_cast<std::size_t>(bytes) * 4);
+    const StagingMemory staged = device->staging(static_cast<std::size_t>(bytes) * 16);
+    const GatherCopy copies[] = {{{state.data(), {1}}, {staged.get(), {1}}, {bytes}, 1},
+                                 {{state.data(), {1}}, {plain.data(), {1}}, {bytes}, 1}};
+    device->wait(device->gather(copies));
+    EXPECT_EQ(staged[bytes - 1], std::byte{7});
+    EXPECT_EQ(plain.back(), std::byte{7});
+    const ScatterCopy back{{staged.get(), {1}}, {state.data(), {1}}, {bytes}, 1};
+    device->wait(device->scatter({&back, 1}));
+    EXPECT_TRUE(end_capture(captured.ref().handle)) << "a call of the adapter ended the capture";
+  }
+  begin_capture(captured.ref().handle);
+  device.reset();
+  EXPECT_TRUE(end_capture(captured.ref().handle)) << "the end of the device ended the capture";
+}
+
+/// Expects that each call refuses, queues nothing, and works after the capture.
+void expect_refusals(CudaStreamRef job, void* captured) {
+  CudaDevice device("node7", job, {.deadline_ns = 50'000'000});
+  const DeviceMemory state(0, 64);
+  fill_bytes(job, state.data(), std::byte{7}, 64);
+  const StagingMemory staged = device.staging(64);
+  std::fill_n(staged.get(), 64, std::byte{0});
+  const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+  const ScatterCopy back{{staged.get(), {1}}, {state.data(), {1}}, {64}, 1};
+  begin_capture(captured);
+  const auto refusal = contracts::error_of([&] { device.gather({&copy, 1}); });
+  ASSERT_TRUE(refusal) << "a gather on a captured stream copies nothing";
+  EXPECT_EQ(refusal->code(), Code::kUsage);
+  EXPECT_NE(std::string(refusal->what()).find("captured"), std::string::npos) << refusal->what();
+  EXPECT_EQ(contracts::code_of([&] { device.scatter({&back, 1}); }), Code::kUsage);
+  EXPECT_EQ(contracts::code_of([&] { device.publish(); }), Code::kUsage);
+  EXPECT_EQ(contracts::code_of([&] { device.staging(std::size_t{1} << 26U); }), Code::kUsage);
+  EXPECT_EQ(contracts::code_of([&] { device.reserve(std::size_t{1} << 27U); }), Code::kUsage);
+  EXPECT_TRUE(end_capture(captured));
+  device.wait(device.gather({&copy, 1}));
+  EXPECT_EQ(staged[63], std::byte{7});
+}
+
+TEST_F(WhileTheJobCaptures, its_own_stream_copies_are_refused) {
+  const CudaStream job(0);
+  expect_refusals(job.ref(), job.ref().handle);
+}
+
+TEST_F(WhileTheJobCaptures, a_stream_that_the_default_stream_waits_for_copies_are_refused) {
+  // The job computes on the legacy default stream and captures on a blocking one: that of a thread.
+  expect_refusals({nullptr, 0}, cudaStreamPerThread);
+}
+
+}  // namespace
+}  // namespace reprise::models
