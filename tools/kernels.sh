@@ -22,8 +22,27 @@ kernels_find_cuobjdump() {
   [[ -z "$kernels_cuobjdump" ]] || export PATH="$PWD/${kernels_cuobjdump%/*}:$PATH"  # it starts nvdisasm
 }
 
+# kernels_installed: the library that others install must have code for each architecture of the table,
+# and PTX for GPUs that came later: on any other GPU its first save would fail.
+kernels_installed() {
+  local library=build/release/lib/libreprise_cuda.so architecture code ptx broken=0
+  if [[ -z "$kernels_cuobjdump" ]]; then
+    say "    not looked at: the architectures in $library (no cuobjdump)"
+    return 0
+  fi
+  build release reprise_libraries || return 1
+  code="$("$kernels_cuobjdump" --list-elf "$library")" || return 1
+  ptx="$("$kernels_cuobjdump" --list-ptx "$library")" || return 1
+  for architecture in $(grep -o 'sm_[0-9]*$' <(cut -f 3 tests/kernels/kernels.tsv) | sort -u); do
+    grep -q "$architecture" <<<"$code" || { say "$library has no code for $architecture"; broken=1; }
+  done
+  [[ -n "$ptx" ]] || { say "$library has no PTX for later GPUs"; broken=1; }
+  ((broken == 0))
+}
+
 # verb_kernels [--write]: compiles the kernels for all architectures of the preset gpu, and holds
-# registers, spills, stack and accesses of 16 bytes against tests/kernels/kernels.tsv.
+# registers, spills, stack and accesses of 16 bytes against tests/kernels/kernels.tsv. Then looks for
+# these architectures in the library that others install.
 verb_kernels() {
   local arguments=()
   command -v python3 >/dev/null || die "./dev kernels needs python3: apt-get install python3"
@@ -31,5 +50,5 @@ verb_kernels() {
   kernels_find_cuobjdump
   [[ -z "$kernels_cuobjdump" ]] || arguments=(--cuobjdump "$kernels_cuobjdump")
   step "looking at what the compiler makes of the kernels"
-  python3 tests/kernels/kernels.py build/gpu tests/kernels/kernels.tsv --jobs "$jobs" "${arguments[@]}" "$@"
+  python3 tests/kernels/kernels.py build/gpu tests/kernels/kernels.tsv --jobs "$jobs" "${arguments[@]}" "$@" && kernels_installed
 }

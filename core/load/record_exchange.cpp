@@ -149,7 +149,8 @@ RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group
                          return Bytes{};
                        }).error;
   if (failure && failure->code() == Code::kNoSpace) {
-    ports.trace.event({.phase = "load", .detail = "shares go over the host: " + failure->message()});
+    ports.trace.event(
+        {.phase = "load", .detail = "shares go over the host: " + failure->message()});
     return circle;
   }
   note(failure);

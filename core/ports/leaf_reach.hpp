@@ -6,8 +6,9 @@
 
 namespace reprise {
 
-/// Throws UNSUPPORTED with the key of the first tensor that this rank holds elements of at an address
-/// which the device can't reach, such as a CPU tensor in the state of an optimizer on a GPU.
+/// Throws UNSUPPORTED with the key of the first tensor that this rank holds elements of at an
+/// address which the device can't reach, such as a CPU tensor in the state of an optimizer on a
+/// GPU.
 void require_reach(const Device& device, const StateDict& state);
 
 }  // namespace reprise

@@ -83,12 +83,12 @@ class Device {
 /// Returns the CUDA device with number `index`. `stream` is a cudaStream_t of this device; the job
 /// computes its state on this stream. Null means the legacy default stream, which waits for all
 /// blocking streams. A job that is compiled with per-thread default streams passes
-/// cudaStreamPerThread, and calls saves and loads on the thread that computes. Tensors are in memory
-/// of the device, managed memory or pinned memory. Copies from the device run
-/// after the work already queued on the stream. Work queued after a load runs after the load's
-/// copies to the device. The stream must outlive the device. A copy waits for that work, which may
-/// never end, such as a kernel that waits for a rank that has died: a call that waits for longer
-/// than `deadline` throws DEADLINE, and so do all later calls. `deadline` should be shorter than
+/// cudaStreamPerThread, and calls saves and loads on the thread that computes. Tensors are in
+/// memory of the device, managed memory or pinned memory. Copies from the device run after the work
+/// already queued on the stream. Work queued after a load runs after the load's copies to the
+/// device. The stream must outlive the device. A copy waits for that work, which may never end,
+/// such as a kernel that waits for a rank that has died: a call that waits for longer than
+/// `deadline` throws DEADLINE, and so do all later calls. `deadline` should be shorter than
 /// JobOptions::deadline, so that the other ranks still hear of it. While `stream` is captured for a
 /// CUDA graph, saves and loads throw USAGE. Throws UNSUPPORTED if there is no such device, or if
 /// Reprise was built without code for it. Needs the package component "cuda".

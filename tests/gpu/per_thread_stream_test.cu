@@ -1,5 +1,5 @@
-// Tests saves of a job that computes on the default stream of its thread, as one that is compiled with
-// per-thread default streams does.
+// Tests saves of a job that computes on the default stream of its thread, as one that is compiled
+// with per-thread default streams does.
 #include <cuda_runtime.h>
 
 #include <memory>

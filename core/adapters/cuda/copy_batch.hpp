@@ -74,8 +74,8 @@ class CopyBatch {
   std::vector<Delivery> deliveries_;
 };
 
-/// Loads the kernel of queue_copies(), whose first launch would otherwise load it and might wait for
-/// the whole device, without a deadline. Throws UNSUPPORTED if this program has no code for the
+/// Loads the kernel of queue_copies(), whose first launch would otherwise load it and might wait
+/// for the whole device, without a deadline. Throws UNSUPPORTED if this program has no code for the
 /// device.
 void load_copy_kernel(int device);
 

@@ -91,8 +91,8 @@ struct CudaDevice::State {
     computed.hold_back(copies.ref());
   }
 
-  /// Says which thread queues copies: the one that computes, or any. A stream that is another one on
-  /// each thread can be waited for only by the first.
+  /// Says which thread queues copies: the one that computes, or any. A stream that is another one
+  /// on each thread can be waited for only by the first.
   enum class Caller : std::uint8_t { kJob, kAny };
 
   /// Queues what was collected. If that fails, drops it and remembers why, so that no later launch
@@ -136,8 +136,9 @@ struct CudaDevice::State {
                                   "load before or after the capture");
   }
 
-  /// Pinning memory and launching a kernel for the first time may wait for the whole device, without
-  /// a deadline. So this waits for what the job and this device have queued first, with one.
+  /// Pinning memory and launching a kernel for the first time may wait for the whole device,
+  /// without a deadline. So this waits for what the job and this device have queued first, with
+  /// one.
   void until_idle() {
     require_trusted();
     require_no_capture();

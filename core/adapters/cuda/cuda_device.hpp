@@ -29,8 +29,8 @@ class KernelResult;
 /// Copies to or from memory that is not from staging() pass through the device's own pinned memory.
 /// Several threads may use a device.
 ///
-/// Each call leaves the thread's current device as it was, and does not disturb the capture of a CUDA
-/// graph on another stream; on the compute stream itself a capture is USAGE.
+/// Each call leaves the thread's current device as it was, and does not disturb the capture of a
+/// CUDA graph on another stream; on the compute stream itself a capture is USAGE.
 ///
 /// If a copy fails, the call that detects the failure throws, and so do all later calls. A copy
 /// runs after work of the job that may never end, such as a kernel that waits for a rank that has

@@ -23,10 +23,10 @@ bool is_per_thread(CudaStreamRef stream);
 bool is_being_captured(CudaStreamRef stream);
 
 /// For its lifetime, `device` is current on this thread, and this thread's calls don't disturb a
-/// graph that the job captures on another thread: in capture mode "global", a query or an allocation
-/// on any thread would end the capture. Afterwards both are as they were. The earlier device does
-/// not become current again if this process does not use it, because that would create a context
-/// on it, which takes hundreds of MB of its memory.
+/// graph that the job captures on another thread: in capture mode "global", a query or an
+/// allocation on any thread would end the capture. Afterwards both are as they were. The earlier
+/// device does not become current again if this process does not use it, because that would create
+/// a context on it, which takes hundreds of MB of its memory.
 class CudaScope {
  public:
   explicit CudaScope(int device);

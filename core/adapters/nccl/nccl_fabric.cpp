@@ -155,7 +155,8 @@ std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   auto link = link_of(group);
   if (!link) {
     throw Error(Code::kNoSpace,
-                making(group) + ": a member has no room for it on its device or in pinned memory; " +
+                making(group) +
+                    ": a member has no room for it on its device or in pinned memory; " +
                     std::to_string(limits_.piece_bytes) + " bytes of each are needed",
                 {.rank = rank()});
   }

@@ -52,10 +52,10 @@ class NcclFabric final : public Fabric {
 
   GlobalRank rank() const override { return bootstrap_.rank(); }
   std::int32_t world_size() const override { return bootstrap_.world_size(); }
-  /// Creates a communicator of the group. Throws NO_SPACE on all members, and stays whole, if one of
-  /// them has no room for it: the caller can use the bootstrap fabric instead. Throws USAGE if this
-  /// rank is not a member, PEER_FAILED if the fabric of another member is broken, and passes on
-  /// errors of the bootstrap fabric.
+  /// Creates a communicator of the group. Throws NO_SPACE on all members, and stays whole, if one
+  /// of them has no room for it: the caller can use the bootstrap fabric instead. Throws USAGE if
+  /// this rank is not a member, PEER_FAILED if the fabric of another member is broken, and passes
+  /// on errors of the bootstrap fabric.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
   /// True if the fabric is broken: a communicator failed or could not be created. Another member

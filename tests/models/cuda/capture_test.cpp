@@ -1,6 +1,6 @@
-// Tests what the adapter does while the job captures a CUDA graph in mode "global": on another stream
-// it works and leaves the capture whole; on the job's own stream it refuses, since copies would become
-// part of the graph and not run.
+// Tests what the adapter does while the job captures a CUDA graph in mode "global": on another
+// stream it works and leaves the capture whole; on the job's own stream it refuses, since copies
+// would become part of the graph and not run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ TEST_F(WhileTheJobCaptures, another_stream_copies_work_and_the_capture_stays_who
   const CudaStream captured(0);
   auto device = std::make_unique<CudaDevice>("node7", 0);
   for (const std::int64_t bytes : {std::int64_t{64}, kLarge}) {
-    const testing_gpu::OnDevice state(*device, Bytes(static_cast<std::size_t>(bytes), std::byte{7}));
+    const testing_gpu::OnDevice state(*device,
+                                      Bytes(static_cast<std::size_t>(bytes), std::byte{7}));
     Bytes plain(static_cast<std::size_t>(bytes));
     begin_capture(captured.ref().handle);
     device->reserve(static_cast<std::size_t>(bytes) * 4);

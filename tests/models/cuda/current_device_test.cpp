@@ -66,11 +66,23 @@ TEST_P(TwoDevices, the_jobs_current_device_stays_after_each_call) {
   Bytes plain(static_cast<std::size_t>(GetParam()));
   const GatherCopy unpinned{{memory_->data(), {1}}, {plain.data(), {1}}, {GetParam()}, 1};
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
-      {"gather", [&] { device_->gather({&gather, 1}); }},
+      {"gather",
+       [&] {
+         device_->gather({&gather, 1});
+       }},
       {"publish", [&] { device_->publish(); }},
-      {"wait", [&] { device_->wait(device_->gather({&gather, 1})); }},
-      {"gather to memory that is not pinned", [&] { device_->wait(device_->gather({&unpinned, 1})); }},
-      {"scatter", [&] { device_->wait(device_->scatter({&scatter, 1})); }},
+      {"wait",
+       [&] {
+         device_->wait(device_->gather({&gather, 1}));
+       }},
+      {"gather to memory that is not pinned",
+       [&] {
+         device_->wait(device_->gather({&unpinned, 1}));
+       }},
+      {"scatter",
+       [&] {
+         device_->wait(device_->scatter({&scatter, 1}));
+       }},
       {"staging", [&] { device_->staging(std::size_t{1} << 25U); }},
       {"reserve", [&] { device_->reserve(std::size_t{1} << 26U); }},
       {"name", [&] { EXPECT_FALSE(device_->name().empty()); }},

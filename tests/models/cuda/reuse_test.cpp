@@ -9,6 +9,7 @@
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/kernel_result.hpp"
 #include "reprise/error.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/gpu/gpu.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
 #include "tests/models/cuda/vendor/cuda_runtime.h"
@@ -106,23 +107,18 @@ TEST_F(Reuse, of_memory_for_whose_copies_nobody_waited_is_safe_when_the_device_i
 
 TEST_F(Reuse, of_staging_is_safe_after_copies_that_could_not_be_queued) {
   int refused = 0;  // failures after which the device takes no copies
-  bool failed = true;
-  for (std::uint64_t ahead = 1; failed; ++ahead) {
+  bool reached = true;
+  for (std::uint64_t ahead = 1; reached; ++ahead) {
     begin({.schedule = Schedule::kLatest});
     const auto staged = device_->staging(kBytes);
     const DeviceEvent event = gather_to(staged.get());
-    const auto throws = [](const auto& call) {
-      try {
-        call();
-        return false;
-      } catch (const Error&) {
-        return true;
-      }
-    };
+    const auto throws = [](const auto& call) { return contracts::error_of(call).has_value(); };
+    const std::uint64_t before = calls();
     let_fail(ahead);
-    failed = throws([&] { device_->wait(event); });
+    const bool failed = throws([&] { device_->wait(event); });
+    reached = calls() - before >= ahead;
     let_fail(0);
-    if (!failed) break;
+    if (!failed) continue;  // a call that ends a scope
     std::fill_n(staged.get(), kBytes, std::byte{1});
     Bytes other(kBytes);
     if (!throws([&] { gather_to(other.data()); })) {
@@ -137,21 +133,20 @@ TEST_F(Reuse, of_staging_is_safe_after_copies_that_could_not_be_queued) {
 }
 
 TEST_F(Reuse, of_staging_is_safe_after_a_call_that_failed_halfway) {
-  bool failed = true;
-  for (std::uint64_t ahead = 1; failed; ++ahead) {
+  std::size_t noticed = 0;
+  bool reached = true;
+  for (std::uint64_t ahead = 1; reached; ++ahead) {
     begin({.schedule = Schedule::kLatest});
     const auto staged = device_->staging(kBytes);
     Bytes plain(kBytes);
     const std::array copies = {copy_to(staged.get()), copy_to(plain.data())};
+    const std::uint64_t before = calls();
     let_fail(ahead);
-    failed = false;
-    try {
-      device_->gather(copies);
-    } catch (const Error&) {
-      failed = true;
-    }
+    const bool failed = contracts::error_of([&] { device_->gather(copies); }).has_value();
+    reached = calls() - before >= ahead;
     let_fail(0);
-    if (!failed) break;
+    if (!failed) continue;  // a call that ends a scope
+    ++noticed;
     std::fill_n(staged.get(), kBytes, std::byte{1});
     Bytes other(kBytes);
     device_->wait(gather_to(other.data()));
@@ -159,6 +154,7 @@ TEST_F(Reuse, of_staging_is_safe_after_a_call_that_failed_halfway) {
     EXPECT_EQ(Bytes(staged.get(), staged.get() + kBytes), Bytes(kBytes, std::byte{1}))
         << "written by a call that failed, after it had failed: " << ahead;
   }
+  EXPECT_GT(noticed, 10U);
 }
 
 TEST_F(Reuse, of_the_numbers_of_kernels_waits_for_the_earlier_ones) {

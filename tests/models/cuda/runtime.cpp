@@ -82,7 +82,8 @@ struct Runtime {
   std::vector<std::shared_ptr<Queue>> blocking_queues(int device) const {
     std::vector<std::shared_ptr<Queue>> found;
     for (const cudaStream_t stream : streams) {
-      if (stream->queue->device == device && stream->queue->blocking) found.push_back(stream->queue);
+      if (stream->queue->device == device && stream->queue->blocking)
+        found.push_back(stream->queue);
     }
     for (const auto& [thread, queue] : own_queues) {
       if (queue->device == device) found.push_back(queue);
@@ -106,7 +107,7 @@ struct Runtime {
   std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
   std::uint64_t memory_calls = 0;
   bool no_room = false;  ///< true if the next allocation of device memory is to fail
-  bool blocks = true;  ///< false once let_go() was called
+  bool blocks = true;    ///< false once let_go() was called
   std::vector<std::string> faults = {};
 };
 
@@ -220,8 +221,8 @@ int on_machine(const Runtime& one, int device) {
   return visible_devices(one).at(static_cast<std::size_t>(device));
 }
 
-/// Allocations, frees and the first launch of a kernel wait for the whole device, as far as a program
-/// can tell.
+/// Allocations, frees and the first launch of a kernel wait for the whole device, as far as a
+/// program can tell.
 void wait_for_device(Runtime& one, const char* what) {
   if (one.queues.is_stuck(current_device(one))) {
     one.fault(std::string("deadlock: ") + what + " waits for the device, whose work never ends");

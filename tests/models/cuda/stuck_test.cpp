@@ -85,8 +85,8 @@ TEST_F(BehindWorkThatNeverEnds, small_copies_to_memory_that_is_not_pinned_end_wi
 }
 
 TEST_F(BehindWorkThatNeverEnds, the_first_kernel_of_a_device_does_not_wait) {
+  const DeviceMemory source(0, 64);  // freed after the device has ended
   CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
-  const DeviceMemory source(0, 64);
   const StagingMemory staged = device.staging(64);
   const GatherCopy copy{{source.data(), {1}}, {staged.get(), {1}}, {64}, 1};
   block(device.compute_stream().handle);
