@@ -67,8 +67,35 @@ void expect_refusals(CudaStreamRef job, void* captured) {
   EXPECT_EQ(contracts::code_of([&] { device.publish(); }), Code::kUsage);
   EXPECT_EQ(contracts::code_of([&] { device.staging(std::size_t{1} << 26U); }), Code::kUsage);
   EXPECT_EQ(contracts::code_of([&] { device.reserve(std::size_t{1} << 27U); }), Code::kUsage);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "an answer that a launch of the job would report";
   EXPECT_TRUE(end_capture(captured));
   device.wait(device.gather({&copy, 1}));
+  EXPECT_EQ(staged[63], std::byte{7});
+}
+
+TEST_F(WhileTheJobCaptures, the_jobs_own_capture_mode_stays_after_each_call) {
+  CudaDevice device("node7", 0);
+  const StagingMemory staged = device.staging(std::size_t{1} << 24U);
+  device.publish();
+  auto mode = cudaStreamCaptureModeThreadLocal;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal) << "with which a thread begins";
+  device.reserve(std::size_t{1} << 26U);
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeThreadLocal) << "which the job has chosen";
+}
+
+TEST_F(WhileTheJobCaptures, copies_that_were_only_collected_wait_until_its_end) {
+  const CudaStream job(0);
+  CudaDevice device("node7", job.ref());
+  const testing_gpu::OnDevice state(device, Bytes(64, std::byte{7}));
+  const StagingMemory staged = device.staging(64);
+  const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+  const DeviceEvent event = device.gather({&copy, 1});
+  begin_capture(job.ref().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
+  EXPECT_TRUE(end_capture(job.ref().handle));
+  device.wait(event);
   EXPECT_EQ(staged[63], std::byte{7});
 }
 

@@ -16,6 +16,8 @@
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"
 #include "core/adapters/cuda/launch.cuh"
+#include "reprise/error.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/gpu/gpu.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
 #include "tests/models/cuda/vendor/cuda_runtime.h"
@@ -207,6 +209,15 @@ void expect_moves() {
 TEST(OwnDevice, moves_along_with_memory) {
   expect_moves<DeviceMemory>();
   expect_moves<PinnedMemory>();
+}
+
+TEST(OwnDevice, for_which_there_is_no_code_is_refused_when_it_is_made) {
+  reset({.schedule = Schedule::kLatest, .has_code = false});
+  const auto error = contracts::error_of([] { CudaDevice("node7", 0); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kUnsupported);
+  EXPECT_NE(std::string(error->what()).find("compute capability 9.5"), std::string::npos)
+      << error->what();
 }
 
 TEST(OwnDevice, is_one_of_all_that_there_are) {

@@ -510,7 +510,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         *value = 9;
         return cudaSuccess;
       case cudaDevAttrComputeCapabilityMinor:
-        *value = 0;
+        *value = 5;
         return cudaSuccess;
     }
     return cudaErrorInvalidValue;
