@@ -137,7 +137,10 @@ bool wait_for(pid_t child, Duration limit, int& status) {
 /// reason.
 bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
   using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);
+  const auto start = Clock::now();
+  const auto last = start + std::chrono::seconds(limits.progress_s_max);
+  auto deadline = start + std::chrono::seconds(limits.deadline_s);
+  std::uint64_t reached = limits.progress ? limits.progress() : 0;
   std::optional<Clock::time_point> idle_since;
   while (true) {
     if (wait_for(child, kLookForGrace, status)) return true;
@@ -145,7 +148,12 @@ bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int&
     const auto grace = limits.grace ? limits.grace() : std::nullopt;
     if (!grace) idle_since.reset();
     if (grace && !idle_since) idle_since = now;
-    end.timed_out = now >= deadline;
+    if (const auto further = limits.progress ? limits.progress() : reached; further != reached) {
+      reached = further;
+      deadline = now + std::chrono::seconds(limits.deadline_s);
+    }
+    end.progressing = limits.progress && now >= last && now < deadline;
+    end.timed_out = end.progressing || now >= deadline;
     end.cut_short = !end.timed_out && grace && now >= *idle_since + *grace;
     if (end.timed_out || end.cut_short) return false;
   }

@@ -29,6 +29,8 @@ using Json = nlohmann::json;
 constexpr auto kAfterFailure = std::chrono::seconds(10);
 constexpr auto kAfterKill = std::chrono::seconds(3);
 constexpr std::uint64_t kNeedsDeadlineS = 60;
+/// A life whose ranks still report something may take this many times its deadline.
+constexpr std::int64_t kProgressFactor = 10;
 constexpr const char* kPrograms = "{programs}";
 
 /// Returns a port of the loopback interface that is currently free.
@@ -183,14 +185,33 @@ class RunningLife {
     return failed == 128 + SIGKILL ? kAfterKill : kAfterFailure;
   }
 
+  /// Returns how much the ranks have reported so far.
+  std::uint64_t told_bytes() const {
+    std::uint64_t bytes = 0;
+    for (std::size_t rank = 0; rank < world_; ++rank) {
+      std::error_code missing;
+      const auto size =
+          fs::file_size(witness_file(work_.string(), request_.number, rank, ".jsonl"), missing);
+      if (!missing) bytes += size;
+    }
+    return bytes;
+  }
+
   ProgramEnd run_rank(std::size_t rank) {
     ProgramEnd end;
     try {
-      const ProcessEnd ended =
-          run_process(command(rank), log_file(rank),
-                      {.deadline_s = static_cast<std::uint64_t>(request_.trainer.seconds),
-                       .grace = [this] { return grace(); }});
-      end = {ended.exit_code, ended.timed_out, ended.cut_short, ended.left_some, ""};
+      const auto seconds = static_cast<std::uint64_t>(request_.trainer.seconds);
+      const ProcessEnd ended = run_process(command(rank), log_file(rank),
+                                           {.deadline_s = seconds,
+                                            .progress = [this] { return told_bytes(); },
+                                            .progress_s_max = seconds * kProgressFactor,
+                                            .grace = [this] { return grace(); }});
+      end = {.exit_code = ended.exit_code,
+             .timed_out = ended.timed_out,
+             .cut_short = ended.cut_short,
+             .left_some = ended.left_some,
+             .progressing = ended.progressing,
+             .seconds = request_.trainer.seconds * (ended.progressing ? kProgressFactor : 1)};
     } catch (const Error& error) {
       end.exit_code = 127;
       std::ofstream(log_file(rank), std::ios::app) << error.what();
@@ -210,19 +231,23 @@ class RunningLife {
     if (!fs::exists(file)) {
       // If the rank failed, its exit code already reports that.
       const bool failed = evidence.ends[rank].exit_code != 0;
-      if (!failed) evidence.unread.push_back(shown + " was not written");
+      if (!failed) evidence.unread.push_back({judged::kOracleVacuous, shown + " was not written"});
+      return;
+    }
+    if (!fs::is_regular_file(file)) {
+      evidence.unread.push_back({judged::kOracleVacuous, shown + " is no regular file"});
       return;
     }
     try {
       evidence.ranks.back() = parse_witness(text_of(file), shown);
     } catch (const reports::ReadError& error) {
-      evidence.unread.emplace_back(error.what());
+      evidence.unread.push_back({Code::kTornFile, error.what()});
       return;
     }
     // The last line may be incomplete only if a signal ended the process.
     const bool ended = evidence.ends[rank].exit_code > 128 || evidence.ends[rank].cut_short;
     if (evidence.ranks.back().torn && !ended) {
-      evidence.unread.push_back(shown + " ends with a part of a line");
+      evidence.unread.push_back({Code::kTornFile, shown + " ends with a part of a line"});
     }
   }
 
@@ -282,8 +307,11 @@ LifeEvidence run_command_life(const ProgramLife& life, const std::string& work,
   evidence.plan = life;
   evidence.plan.exit = life.command->exits;
   const CommandEnd end = run_command(*life.command, checkpoints_in(work), place.reprise);
-  evidence.ends.push_back({end.process.exit_code, end.process.timed_out, end.process.cut_short,
-                           end.process.left_some, end.log});
+  evidence.ends.push_back({.exit_code = end.process.exit_code,
+                           .timed_out = end.process.timed_out,
+                           .cut_short = end.process.cut_short,
+                           .left_some = end.process.left_some,
+                           .log = end.log});
   evidence.complaint = complaint_of(*life.command, end);
   return evidence;
 }

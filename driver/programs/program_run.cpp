@@ -10,7 +10,10 @@
 #include "core/base/print.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/programs/element_mismatch.hpp"
-#include "driver/witness/course_judge.hpp"
+#include "driver/programs/program_failure.hpp"
+#include "driver/witness/same_steps.hpp"
+#include "driver/witness/sample_judge.hpp"
+#include "driver/witness/step_table.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -84,13 +87,30 @@ class ProgramRun {
     for (const auto& life : lives_) {
       for (const auto step : steps_of(life.ranks)) steps = std::max(steps, step);
     }
-    if (steps > 0) run_uninterrupted(steps);
+    if (steps > 0) {
+      ProgramLife life = only_training(plan_.lives.front());
+      life.steps = {{ProgramDoes::kTrain, steps}};
+      uninterrupted_ = run_uninterrupted("uninterrupted", life);
+      controls_.uninterrupted = uninterrupted_.get();
+    }
     for (std::size_t i = 1; i < lives_.size(); ++i) {
       if (!loads_again(i)) continue;
       again_.push_back(std::make_unique<LifeEvidence>(run_program_life(
           request(only_training(plan_.lives[i]), i, folder_of_again(work_, i), ""))));
       controls_.again[i] = again_.back().get();
     }
+  }
+
+  /// Makes a second uninterrupted run, and settles findings that compare with the first one. If the
+  /// two runs differ, the program is not deterministic, and no save or load is to blame.
+  void settle_with_second(WitnessFindings& findings) {
+    const auto compared = [](const WitnessFinding& finding) {
+      return !finding.stream.empty() && !finding.inconclusive;
+    };
+    if (!uninterrupted_ || std::none_of(findings.begin(), findings.end(), compared)) return;
+    const auto second = run_uninterrupted("second", uninterrupted_->plan);
+    if (!ended_as_planned(*uninterrupted_) || !ended_as_planned(*second)) return;
+    settle_other_course(other_course(*uninterrupted_, *second), findings);
   }
 
   /// Returns a message that names the control run that failed; empty if none failed.
@@ -150,15 +170,13 @@ class ProgramRun {
             .place = options_.place};
   }
 
-  void run_uninterrupted(std::int64_t steps) {
-    ProgramLife life = only_training(plan_.lives.front());
-    life.steps = {{ProgramDoes::kTrain, steps}};
-    uninterrupted_ =
-        options_.controls->run(control_name("uninterrupted", plan_, life, 0, steps), [&] {
-          const ScratchDirectory scratch;
-          return run_program_life(request(life, 0, scratch.path(), ""));
-        });
-    controls_.uninterrupted = uninterrupted_.get();
+  std::shared_ptr<const LifeEvidence> run_uninterrupted(const std::string& kind,
+                                                        const ProgramLife& life) {
+    const std::string name = control_name(kind, plan_, life, 0, trained_steps(life));
+    return options_.controls->run(name, [&] {
+      const ScratchDirectory scratch;
+      return run_program_life(request(life, 0, scratch.path(), ""));
+    });
   }
 
   const ProgramPlan& plan_;
@@ -293,21 +311,24 @@ void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvid
 void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
                     const ControlRuns& controls, ScenarioResult& result) {
   const LifeEvidence* reference = reference_of(plan, number, controls);
+  const StepTable table(life.ranks);
+  std::optional<StepTable> compared;
+  std::optional<StepTable> uninterrupted;
+  if (reference != nullptr) compared.emplace(reference->ranks);
+  if (controls.uninterrupted != nullptr) uninterrupted.emplace(controls.uninterrupted->ranks);
   for (const auto step : steps_of(life.ranks)) {
-    const auto of = [&](const char* name) { return metric_at(life.ranks, step, name); };
+    const auto of = [&](const char* name) { return table.metric(step, name); };
     reports::TrainingPoint point{.step = step,
                                  .loss = of("loss").value_or(0),
                                  .lr = of("lr").value_or(0),
                                  .loss_scale = of("scale").value_or(0),
                                  .uninterrupted_loss = {},
                                  .uninterrupted_lr = {}};
-    if (reference != nullptr) {
-      point.uninterrupted_loss = metric_at(reference->ranks, step, "loss");
-      point.uninterrupted_loss_scale = metric_at(reference->ranks, step, "scale");
+    if (compared) {
+      point.uninterrupted_loss = compared->metric(step, "loss");
+      point.uninterrupted_loss_scale = compared->metric(step, "scale");
     }
-    if (controls.uninterrupted != nullptr) {
-      point.uninterrupted_lr = metric_at(controls.uninterrupted->ranks, step, "lr");
-    }
+    if (uninterrupted) point.uninterrupted_lr = uninterrupted->metric(step, "lr");
     result.trajectory.push_back(point);
   }
 }
@@ -362,6 +383,13 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     result.ranks.push_back(rank_result(last.ranks[rank], rank));
     if (rank == 0) add_excused(plan, last, result.ranks.back().excused);
   }
+  if (!result.ranks.empty() && controls.uninterrupted != nullptr) {
+    WitnessFindings ignored;
+    auto& excused = result.ranks.front().excused;
+    for (auto& text : judge_samples(lives, *controls.uninterrupted, ignored)) {
+      excused.push_back(std::move(text));
+    }
+  }
   result.content_digest = content_of(last);
   return result;
 }
@@ -393,8 +421,8 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
     result.verdict = Verdict::kFail;
     result.code = name_of(failure->code);
     result.reason = failure->text;
-    const auto others = findings.size() - 1;
-    if (others > 0) result.reason += " (and " + std::to_string(others) + " more findings)";
+    result.failure = program_failure(plan, findings,
+                                     static_cast<std::size_t>(failure - findings.data()), result);
     return;
   }
   if (expect.fails) {
@@ -407,6 +435,7 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
     result.verdict = Verdict::kInconclusive;
     result.code = name_of(findings.front().code);
     result.reason = findings.front().text;
+    result.failure = program_failure(plan, findings, 0, result);
   } else if (elements == 0) {
     result.verdict = Verdict::kInconclusive;
     result.code = name_of(judged::kOracleVacuous);
@@ -427,6 +456,7 @@ ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptio
   if (first_failure(findings) == nullptr && run.lives().size() == plan.lives.size()) {
     run.run_controls();
     findings = judge_program(plan, run.lives(), run.controls());
+    run.settle_with_second(findings);
     const std::string broken = run.broken_control();
     if (!broken.empty()) {
       findings.insert(findings.begin(), {.code = Code::kIo, .text = broken, .inconclusive = true});

@@ -4,9 +4,11 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <regex>
+#include <set>
 
 #include "driver/programs/program_run.hpp"
-#include "driver/witness/course_judge.hpp"
+#include "driver/witness/step_table.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -15,6 +17,8 @@ namespace reprise::driver {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kSignaled = 128;  // added to the number of the signal that ended a process
 
 std::string file_in(const std::string& folder, std::size_t life, std::size_t rank) {
   const std::string name =
@@ -34,52 +38,104 @@ ProgramKill kill_in(const RankWitness& rank) {
   return kill;
 }
 
+/// Reads the life and the rank from the name of a witness file. Returns nothing for other files.
+std::optional<std::pair<std::size_t, std::size_t>> place_in(const std::string& name) {
+  static const std::regex kName("life([0-9]{1,6})-rank([0-9]{1,6})\\.jsonl");
+  std::smatch found;
+  if (!std::regex_match(name, found, kName)) return std::nullopt;
+  return std::pair(std::stoul(found[1]), std::stoul(found[2]));
+}
+
+/// Returns the number of ranks of each life that has a witness file in the folder.
+std::map<std::size_t, std::size_t> worlds_in(const std::string& folder) {
+  std::map<std::size_t, std::size_t> worlds;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    const auto place = place_in(entry.path().filename().string());
+    if (!place) continue;
+    worlds[place->first] = std::max(worlds[place->first], place->second + 1);
+  }
+  if (!worlds.empty()) return worlds;
+  throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
+}
+
 /// Determines how a rank ended from its witness file. If the file does not say, the rank is assumed
-/// to have been killed.
+/// to have been killed. Nobody plans the exit code of a process that a signal ended.
 void add_end(LifeEvidence& life) {
   const RankWitness& rank = life.ranks.back();
   ProgramEnd end;
   end.exit_code = static_cast<int>(rank.exit.value_or(0));
   if (!rank.done && !rank.exit) {
-    end.exit_code = 128 + SIGKILL;
+    end.exit_code = kSignaled + SIGKILL;
     end.log = "its witness does not say how it ended";
     if (!life.plan.kill) life.plan.kill = kill_in(rank);
-  } else {
+  } else if (end.exit_code < kSignaled) {
     life.plan.exit = std::max<std::int64_t>(life.plan.exit, end.exit_code);
   }
   life.ends.push_back(std::move(end));
 }
 
-LifeEvidence read_life(const std::string& folder, std::size_t number) {
+/// True if `ranks` processes can have this layout. Axes such as ep may be made of the ranks of the
+/// others, so that only some of the sizes count.
+bool fits(const std::map<std::string, std::int64_t>& layout, std::int64_t ranks) {
+  std::set<std::int64_t> worlds = {1};
+  for (const auto& [axis, size] : layout) {
+    for (const auto world : std::set<std::int64_t>(worlds)) {
+      if (size > 0 && world <= ranks / size) worlds.insert(world * size);
+    }
+  }
+  return layout.empty() || worlds.contains(ranks);
+}
+
+/// Reads a witness file. Adds the reason to `unread` if it can't be read.
+RankWitness read_rank(const std::string& file, std::vector<StoredFlaw>& unread) {
+  if (!fs::is_regular_file(file)) {
+    unread.push_back({judged::kOracleVacuous,
+                      file + (fs::exists(file) ? " is no regular file" : " is missing")});
+    return {.file = file};
+  }
+  try {
+    return parse_witness(text_of(file), file);
+  } catch (const reports::ReadError& error) {
+    unread.push_back({Code::kTornFile, error.what()});
+    return {.file = file};
+  }
+}
+
+LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_t ranks) {
   LifeEvidence life;
   life.stored_known = false;
-  for (std::size_t rank = 0; fs::exists(file_in(folder, number, rank)); ++rank) {
-    const std::string file = file_in(folder, number, rank);
-    life.ranks.emplace_back();
-    try {
-      life.ranks.back() = parse_witness(text_of(file), file);
-    } catch (const reports::ReadError& error) {
-      life.unread.emplace_back(error.what());
-    }
+  const std::string name = "life" + std::to_string(number);
+  if (ranks == 0) {
+    life.unread.push_back({judged::kOracleVacuous, name + " has no witness file in " + folder});
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    life.ranks.push_back(read_rank(file_in(folder, number, rank), life.unread));
     add_end(life);
   }
-  if (!life.ranks.empty()) life.plan.layout = life.ranks.front().layout;
-  const auto world = life.ranks.empty() ? 0 : life.ranks.front().world;
-  if (world > static_cast<std::int64_t>(life.ranks.size())) {
-    life.unread.push_back("life" + std::to_string(number) + " has " +
-                          std::to_string(life.ranks.size()) + " witness files, and " +
-                          std::to_string(world) + " ranks");
+  if (life.ranks.empty()) return life;
+  life.plan.layout = life.ranks.front().layout;
+  const std::int64_t world = life.ranks.front().world;
+  if (world > static_cast<std::int64_t>(ranks)) {
+    life.unread.push_back({judged::kOracleVacuous, name + " has " + std::to_string(ranks) +
+                                                       " witness files, and " +
+                                                       std::to_string(world) + " ranks"});
+  }
+  if (world > 0 && !fits(life.plan.layout, world)) {
+    life.unread.push_back({judged::kOracleVacuous, name + " has " + std::to_string(world) +
+                                                       " ranks, and its layout has not"});
   }
   return life;
 }
 
+/// Reads all lives up to the last one that has a witness file.
 std::vector<LifeEvidence> read_lives(const std::string& folder) {
   std::vector<LifeEvidence> lives;
-  while (fs::exists(file_in(folder, lives.size(), 0))) {
-    lives.push_back(read_life(folder, lives.size()));
+  for (const auto& [number, ranks] : worlds_in(folder)) {
+    while (lives.size() < number) lives.push_back(read_life(folder, lives.size(), 0));
+    lives.push_back(read_life(folder, number, ranks));
   }
-  if (!lives.empty()) return lives;
-  throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
+  return lives;
 }
 
 /// Returns a plan that describes the lives as they happened, because nobody planned them.
@@ -120,48 +176,73 @@ void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
 std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
                                                   const ProgramPlan& plan) {
   std::map<std::size_t, LifeEvidence> controls;
+  const auto worlds = worlds_in(folder);
   for (std::size_t life = 1; life < plan.lives.size(); ++life) {
     if (!after_change(plan, life)) continue;
-    if (!fs::exists(file_in(folder, life, 0))) {
+    const auto ranks = worlds.find(life);
+    if (ranks == worlds.end()) {
       throw Error(Code::kUsage,
                   "holds no second run of life " + std::to_string(life) +
                       ", which has another layout than the first; its files are named life" +
                       std::to_string(life) + "-rank0.jsonl and so on",
                   {.file = folder});
     }
-    controls.emplace(life, read_life(folder, life));
+    controls.emplace(life, read_life(folder, life, ranks->second));
   }
   return controls;
 }
 
 /// Reads the only life in the folder, whatever its number.
-LifeEvidence read_only_life(const std::string& folder, std::size_t lives_most) {
-  std::optional<std::size_t> only;
-  for (std::size_t life = 0; life < lives_most; ++life) {
-    if (!fs::exists(file_in(folder, life, 0))) continue;
-    if (only) {
-      throw Error(Code::kUsage, "holds witness files of several lives; it must be a run of one",
-                  {.file = folder});
-    }
-    only = life;
+LifeEvidence read_only_life(const std::string& folder) {
+  const auto worlds = worlds_in(folder);
+  if (worlds.size() > 1) {
+    throw Error(Code::kUsage, "holds witness files of several lives; it must be a run of one",
+                {.file = folder});
   }
-  if (only) return read_life(folder, *only);
-  throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
+  return read_life(folder, worlds.begin()->first, worlds.begin()->second);
 }
 
 /// True if the run is complete, so that lives can be compared with it. Otherwise adds an
 /// inconclusive finding: a witness file can't be read, or a rank did not run to its end.
 bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings) {
-  std::string flaw = run.unread.empty() ? "" : run.unread.front();
-  for (const auto& rank : run.ranks) {
-    if (flaw.empty() && (!rank.done || rank.torn))
-      flaw = rank.file + " does not say that it is done";
+  std::string flaw = run.unread.empty() ? "" : run.unread.front().text;
+  for (std::size_t i = 0; i < run.ranks.size() && flaw.empty(); ++i) {
+    const RankWitness& rank = run.ranks[i];
+    if (!rank.done || rank.torn) flaw = rank.file + " does not say that it is done";
+    if (rank.exit.value_or(0) >= kSignaled) flaw = rank.file + " says that a signal ended it";
+    const bool own = rank.rank == static_cast<std::int64_t>(i) &&
+                     rank.world == static_cast<std::int64_t>(run.ranks.size()) &&
+                     rank.layout == run.plan.layout;
+    if (!own) flaw = rank.file + " is of another rank, world or layout";
   }
   if (flaw.empty()) return true;
   findings.push_back({.code = judged::kOracleVacuous,
                       .text = called + " can't be compared with: " + flaw,
                       .inconclusive = true});
   return false;
+}
+
+/// Lists seeds and versions of packages that are not those of the uninterrupted run.
+std::vector<std::string> other_origins(const std::vector<LifeEvidence>& lives,
+                                       const LifeEvidence& uninterrupted) {
+  std::set<std::string> others;
+  const RankWitness none;
+  const RankWitness& there = uninterrupted.ranks.empty() ? none : uninterrupted.ranks.front();
+  const std::string here = ", and in the uninterrupted run ";
+  for (std::size_t life = 0; life < lives.size(); ++life) {
+    for (const auto& rank : lives[life].ranks) {
+      if (rank.seed && there.seed && rank.seed != there.seed) {
+        others.insert("seed: " + std::to_string(*rank.seed) + " in " + life_name(life) + here +
+                      std::to_string(*there.seed));
+      }
+      for (const auto& [package, version] : rank.versions) {
+        const auto other = there.versions.find(package);
+        if (other == there.versions.end() || other->second == version) continue;
+        others.insert(package + ": " + version + " in " + life_name(life) + here + other->second);
+      }
+    }
+  }
+  return {others.begin(), others.end()};
 }
 
 /// Appends advice to findings that a new layout may have caused. Under another layout, sums may
@@ -184,7 +265,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   if (lives.size() < 2) {
     throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
   }
-  const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted, lives.size());
+  const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted);
   // The last life must be judged up to its end, so it is not treated as killed.
   lives.back().plan.kill.reset();
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
@@ -213,12 +294,16 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   findings.insert(findings.end(), doubts.begin(), doubts.end());
   advise(plan, findings);
   if (findings.empty() && !runs.cold.empty()) {
-    judge_cold_life(plan, lives, read_only_life(runs.cold, lives.size()), controls, findings);
+    judge_cold_life(plan, lives, read_only_life(runs.cold), controls, findings);
   }
   reports::ScenarioResult result = describe_lives(plan, lives, controls);
   result.name = runs.resumed;
   result.file = runs.resumed;
   result.proves = "The run goes on from its checkpoints as if it had never stopped.";
+  if (!result.ranks.empty()) {
+    auto& excused = result.ranks.front().excused;
+    for (auto& other : other_origins(lives, uninterrupted)) excused.push_back(std::move(other));
+  }
   conclude(plan, findings, result);
   reports::restate_failure(result);
   return result;

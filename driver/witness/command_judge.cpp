@@ -20,14 +20,19 @@ class CommandJudge {
                   "the command left no checkpoint of step " + std::to_string(*step));
     }
     if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
-    for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text);
+    for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text, key);
     const StoredCheckpoint* before = checkpoint_of(life_.before, *step);
     if (before != nullptr && !before->flaw) judge_kept(*before, *left);
   }
 
  private:
-  void find(RulingCode code, const std::string& text) {
-    findings_.push_back({.code = code, .text = life_name(number_) + ": " + text, .life = number_});
+  void find(RulingCode code, const std::string& text, const std::string& key = {}) {
+    findings_.push_back({.code = code,
+                         .text = life_name(number_) + ": " + text,
+                         .key = key,
+                         .step = life_.plan.command->leaves,
+                         .life = number_,
+                         .phase = "command"});
   }
 
   void judge_kept(const StoredCheckpoint& before, const StoredCheckpoint& left) {
@@ -36,21 +41,21 @@ class CommandJudge {
       if (there != left.tensors.end()) {
         judge_tensor(key, tensor, there->second);
       } else if (!left.unread.contains(key)) {
-        find(judged::kLostObject, "the command lost " + key);
+        find(judged::kLostObject, "the command lost " + key, key);
       }
     }
     for (const auto& key : before.objects) {
-      if (!left.objects.contains(key)) find(judged::kLostObject, "the command lost " + key);
+      if (!left.objects.contains(key)) find(judged::kLostObject, "the command lost " + key, key);
     }
   }
 
   void judge_tensor(const std::string& key, const StoredDigest& before, const StoredDigest& left) {
     if (left.dtype != before.dtype) {
-      find(Code::kDtypeDrift, "the command gave " + key + " another dtype");
+      find(Code::kDtypeDrift, "the command gave " + key + " another dtype", key);
     } else if (!(left.shape == before.shape)) {
-      find(Code::kShapeDrift, "the command gave " + key + " another shape");
+      find(Code::kShapeDrift, "the command gave " + key + " another shape", key);
     } else if (left.digest != before.digest) {
-      find(judged::kBitMismatch, "the command changed elements of " + key);
+      find(judged::kBitMismatch, "the command changed elements of " + key, key);
     }
   }
 

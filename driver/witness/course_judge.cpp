@@ -6,8 +6,13 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/hash.hpp"
+#include "driver/witness/step_table.hpp"
+
 namespace reprise::driver {
 namespace {
+
+constexpr const char* kUninterrupted = "the uninterrupted run";
 
 std::string hex_text(double value) {
   std::ostringstream text;
@@ -19,289 +24,272 @@ bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-const WitnessStep* step_told(const RankWitness& rank, std::int64_t step) {
-  const WitnessStep* last = nullptr;
-  for (const auto& told : rank.steps) {
-    if (told.step == step) last = &told;
-  }
-  return last;
-}
+/// Compares the metrics of a life with those of another run.
+class MetricJudge {
+ public:
+  MetricJudge(std::size_t number, const LifeEvidence& life, const CourseReference& reference)
+      : number_(number),
+        ranks_(life.ranks),
+        reference_(reference),
+        here_(life.ranks),
+        there_(reference.life.ranks),
+        loads_(loaded_by(life) ? 1 : 0) {}
 
-/// Requires that the ranks report the same metrics, because each metric describes the whole job.
-void judge_ranks_alike(std::size_t number, const LifeEvidence& life, const char* metric,
-                       WitnessFindings& findings) {
-  for (const auto step : steps_of(life.ranks)) {
-    const auto first = metric_at(life.ranks, step, metric);
-    for (const auto& rank : life.ranks) {
-      const WitnessStep* told = step_told(rank, step);
-      if (!first || told == nullptr || !told->metrics.contains(metric)) continue;
-      if (same_bits(told->metrics.at(metric), *first)) continue;
-      findings.push_back({.code = judged::kTrajectoryDivergence,
-                          .text = life_name(number) + ", step " + std::to_string(step) + ": the " +
-                                  metric + " is " + hex_text(told->metrics.at(metric)) + ", and " +
-                                  hex_text(*first) + " on another rank",
-                          .rank = rank.rank,
-                          .life = number});
-      return;
-    }
+  void judge(const char* metric) {
+    judge_ranks_alike(metric);
+    judge_against(metric);
   }
-}
 
-/// Compares the metric of each step with that of the reference. Reports the first difference.
-void judge_metric(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
-                  const std::string& called, const char* metric, WitnessFindings& findings) {
-  for (const auto step : steps_of(life.ranks)) {
-    const auto here = metric_at(life.ranks, step, metric);
-    const auto there = metric_at(reference.ranks, step, metric);
-    if (!here && !there) continue;
-    if (here && there && same_bits(*here, *there)) continue;
-    const std::string where = life_name(number) + ", step " + std::to_string(step) + ": the ";
-    if (here && there) {
-      findings.push_back({.code = judged::kTrajectoryDivergence,
-                          .text = where + metric + " is " + hex_text(*here) + ", and " +
-                                  hex_text(*there) + " in " + called,
-                          .life = number});
-    } else {
-      findings.push_back({.code = judged::kOracleVacuous,
-                          .text = where + metric + " is told only in " +
-                                  (here ? std::string("this life") : called) +
-                                  ", so there is nothing to compare it with",
-                          .life = number,
-                          .inconclusive = true});
-    }
-    return;
+  /// Moves what was found to `findings`, the earliest step first.
+  void move_to(WitnessFindings& findings) {
+    std::stable_sort(findings_.begin(), findings_.end(),
+                     [](const auto& a, const auto& b) { return a.step < b.step; });
+    findings.insert(findings.end(), findings_.begin(), findings_.end());
   }
-}
 
-std::optional<WholeState> end_of(const LifeEvidence& life, std::size_t number) {
-  WitnessFindings ignored;
-  return merge_states(life.ranks, StateMoment::kEnd, 0, number, ignored);
-}
-
-/// Compares the states at the end, if both lives ended at the same step. If `required` is true and
-/// they did not, adds an inconclusive finding.
-void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
-                const std::string& called, bool required, WitnessFindings& findings) {
-  const auto here = end_of(life, number);
-  const auto there = end_of(reference, number);
-  if (!here || !there || here->step != there->step) {
-    if (!required) return;
-    const auto text = [](const std::optional<WholeState>& end) {
-      return end ? "at step " + std::to_string(end->step) : std::string("nowhere");
-    };
-    findings.push_back({.code = judged::kOracleVacuous,
-                        .text = life_name(number) + " ends " + text(here) + ", and " + called +
-                                " ends " + text(there) + ", so their ends can't be compared",
-                        .life = number,
-                        .inconclusive = true});
-    return;
+ private:
+  void find(const StepTime& time, const StepRow& row, const char* metric, const std::string& text) {
+    findings_.push_back({.code = judged::kTrajectoryDivergence,
+                         .text = life_name(number_) + ", step " + std::to_string(time.step) +
+                                 ": the " + metric + " is " + text,
+                         .step = time.step,
+                         .life = number_,
+                         .phase = "train",
+                         .stream = metric});
+    findings_.back().untouched = reference_.same_start && before_state(row, loads_);
   }
-  const auto find = [&](const std::string& key) {
-    findings.push_back(
-        {.code = judged::kTrajectoryDivergence,
-         .text = life_name(number) + ", at the end: " + key + " differs from " + called,
-         .key = key,
-         .step = here->step,
-         .when = StateMoment::kEnd,
-         .life = number});
-  };
-  for (const auto& [key, tensor] : here->tensors) {
-    const auto other = there->tensors.find(key);
-    if (other != there->tensors.end() && other->second.digest != tensor.digest) return find(key);
-  }
-  for (const auto& [name, object] : here->objects) {
-    const auto other = there->objects.find(name);
-    const bool both = other != there->objects.end() && object.digest && other->second.digest;
-    if (both && object.digest != other->second.digest) return find(name.first);
-  }
-}
 
-/// The samples that all ranks used in one step, and the life in which they used them.
-struct TakenStep {
-  std::vector<std::int64_t> samples;
-  std::size_t life = 0;
-};
-using Taken = std::map<std::int64_t, TakenStep>;
-
-void add_samples(const LifeEvidence& life, std::size_t number, Taken& taken) {
-  for (const auto step : steps_of(life.ranks)) {
-    TakenStep& at = taken[step];
-    at = {.samples = {}, .life = number};
-    for (const auto& rank : life.ranks) {
-      const WitnessStep* told = step_told(rank, step);
-      if (told != nullptr) {
-        at.samples.insert(at.samples.end(), told->samples.begin(), told->samples.end());
+  /// Requires that the ranks report the same metrics, because each metric describes the whole job.
+  void judge_ranks_alike(const char* metric) {
+    for (const auto& [time, row] : here_.rows()) {
+      const auto first = metric_in(row, metric);
+      for (std::size_t rank = 0; first && rank < row.size(); ++rank) {
+        if (row[rank] == nullptr || !row[rank]->metrics.contains(metric)) continue;
+        const double own = row[rank]->metrics.at(metric);
+        if (same_bits(own, *first)) continue;
+        find(time, row, metric, hex_text(own) + ", and " + hex_text(*first) + " on another rank");
+        findings_.back().rank = ranks_[rank].rank;
+        findings_.back().untouched = false;
+        findings_.back().stream = {};  // it is about one run
+        return;
       }
     }
   }
-}
 
-/// Returns the samples of the steps that were not undone. A load undoes all steps after the step
-/// that it loaded.
-Taken effective_history(const std::vector<LifeEvidence>& lives) {
-  Taken taken;
-  for (std::size_t i = 0; i < lives.size(); ++i) {
-    const bool begun = std::any_of(lives[i].ranks.begin(), lives[i].ranks.end(),
-                                   [](const RankWitness& rank) { return !rank.steps.empty(); });
-    if (begun) taken.erase(taken.upper_bound(loaded_by(lives[i]).value_or(0)), taken.end());
-    add_samples(lives[i], i, taken);
+  /// Compares the metric of each step with that of the reference. Reports the first difference.
+  void judge_against(const char* metric) {
+    for (const auto& [time, row] : here_.rows()) {
+      const StepRow* other = there_.row(time);
+      const auto here = metric_in(row, metric);
+      const auto there = other == nullptr ? std::nullopt : metric_in(*other, metric);
+      if (!here && !there) continue;
+      if (here && there && same_bits(*here, *there)) continue;
+      if (here && there) {
+        find(time, row, metric,
+             hex_text(*here) + ", and " + hex_text(*there) + " in " + reference_.called);
+        findings_.back().expected = hex_text(*there);
+        findings_.back().found = hex_text(*here);
+      } else {
+        find(time, row, metric,
+             "told only in " + (here ? std::string("this life") : reference_.called) +
+                 ", so there is nothing to compare it with");
+        findings_.back().code = judged::kOracleVacuous;
+        findings_.back().inconclusive = true;
+        findings_.back().untouched = false;
+      }
+      return;
+    }
   }
-  return taken;
-}
 
-std::set<std::int64_t> all_of(const Taken& taken, std::int64_t last_step) {
-  std::set<std::int64_t> all;
-  for (const auto& [step, at] : taken) {
-    if (step <= last_step) all.insert(at.samples.begin(), at.samples.end());
+  std::size_t number_;
+  const std::vector<RankWitness>& ranks_;
+  const CourseReference& reference_;
+  StepTable here_;
+  StepTable there_;
+  std::size_t loads_;  ///< number of states that the life describes before its first own step
+  WitnessFindings findings_;
+};
+
+/// Compares the states at the end of two runs, if both ended at the same step.
+class EndJudge {
+ public:
+  EndJudge(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
+           WitnessFindings& findings)
+      : number_(number), life_(life), reference_(reference), findings_(findings) {}
+
+  void judge() {
+    const auto here = end_of(life_);
+    const auto there = end_of(reference_.life);
+    if (!here || !there || here->step != there->step) {
+      if (reference_.same_end) doubt_ends(here, there);
+      return;
+    }
+    step_ = here->step;
+    for (const auto& [key, tensor] : here->tensors) judge_tensor(key, tensor, *there);
+    for (const auto& [key, tensor] : there->tensors) {
+      if (!here->tensors.contains(key)) find_lost(key, tensor.per_rank);
+    }
+    for (const auto& [name, object] : here->objects) judge_object(name, object, *there);
+    for (const auto& [name, object] : there->objects) {
+      if (!here->objects.contains(name)) find_lost(shown(name), bound(name, object));
+    }
   }
-  return all;
-}
 
-bool has_no_hole(const std::set<std::int64_t>& samples) {
-  return samples.empty() ||
-         *samples.rbegin() - *samples.begin() + 1 == static_cast<std::int64_t>(samples.size());
+ private:
+  using ObjectName = std::pair<std::string, std::string>;
+
+  std::optional<WholeState> end_of(const LifeEvidence& life) const {
+    WitnessFindings ignored;
+    return merge_states(life.ranks, StateMoment::kEnd, 0, number_, ignored);
+  }
+
+  static std::string shown(const ObjectName& name) {
+    return name.second.empty() ? name.first : name.first + " " + name.second;
+  }
+  /// True if the object belongs to a place in the layout.
+  static bool bound(const ObjectName& name, const WholeObject& object) {
+    return object.per_rank || !name.second.empty();
+  }
+  bool other_layout() const { return life_.plan.layout != reference_.life.plan.layout; }
+
+  void doubt_ends(const std::optional<WholeState>& here, const std::optional<WholeState>& there) {
+    const auto text = [](const std::optional<WholeState>& end) {
+      return end ? "at step " + std::to_string(end->step) : std::string("nowhere");
+    };
+    findings_.push_back({.code = judged::kOracleVacuous,
+                         .text = life_name(number_) + " ends " + text(here) + ", and " +
+                                 reference_.called + " ends " + text(there) +
+                                 ", so their ends can't be compared",
+                         .life = number_,
+                         .inconclusive = true,
+                         .phase = "end"});
+  }
+
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
+    findings_.push_back({.code = code,
+                         .text = life_name(number_) + ", at the end: " + key + " " + text,
+                         .key = key,
+                         .step = step_,
+                         .when = StateMoment::kEnd,
+                         .life = number_,
+                         .phase = "end",
+                         .stream = "end"});
+    return findings_.back();
+  }
+
+  void find_lost(const std::string& key, bool per_rank) {
+    if (per_rank && other_layout()) return;
+    find(judged::kLostObject, key, "is held by no rank, and " + reference_.called + " holds it");
+  }
+  void find_extra(const std::string& key, bool per_rank) {
+    if (per_rank && other_layout()) return;
+    find(judged::kTrajectoryDivergence, key, "is held, and " + reference_.called + " lacks it");
+  }
+
+  void judge_tensor(const std::string& key, const WholeTensor& tensor, const WholeState& there) {
+    const auto other = there.tensors.find(key);
+    if (other == there.tensors.end()) return find_extra(key, tensor.per_rank);
+    if (tensor.dtype != other->second.dtype) {
+      find(Code::kDtypeDrift, key, "has another dtype than in " + reference_.called);
+    } else if (!(tensor.shape == other->second.shape)) {
+      find(Code::kShapeDrift, key, "has another shape than in " + reference_.called);
+    } else if (tensor.digest != other->second.digest) {
+      find_other_content(key, hex(other->second.digest), hex(tensor.digest));
+    }
+  }
+
+  void judge_object(const ObjectName& name, const WholeObject& object, const WholeState& there) {
+    const auto other = there.objects.find(name);
+    if (other == there.objects.end()) return find_extra(shown(name), bound(name, object));
+    if (!object.digest || !other->second.digest || object.digest == other->second.digest) return;
+    if (bound(name, object) && other_layout()) return;
+    find_other_content(shown(name), shown_content(other->second), shown_content(object));
+  }
+
+  void find_other_content(const std::string& key, const std::string& there,
+                          const std::string& here) {
+    WitnessFinding& finding =
+        find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called);
+    finding.expected = there;
+    finding.found = here;
+  }
+
+  std::size_t number_;
+  const LifeEvidence& life_;
+  const CourseReference& reference_;
+  WitnessFindings& findings_;
+  std::int64_t step_ = 0;
+};
+
+/// Returns the samples that any rank took when the step was trained first.
+std::set<std::int64_t> samples_at(const StepTable& table, std::int64_t step) {
+  std::set<std::int64_t> samples;
+  const StepRow* row = table.row({step, 0});
+  if (row == nullptr) return samples;
+  for (const WitnessStep* told : *row) {
+    if (told != nullptr) samples.insert(told->samples.begin(), told->samples.end());
+  }
+  return samples;
 }
 
 }  // namespace
 
-std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks) {
-  std::set<std::int64_t> steps;
-  for (const auto& rank : ranks) {
-    for (const auto& step : rank.steps) steps.insert(step.step);
-  }
-  return {steps.begin(), steps.end()};
-}
-
-std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int64_t step,
-                                const std::string& metric) {
-  for (const auto& rank : ranks) {
-    const WitnessStep* told = step_told(rank, step);
-    if (told != nullptr && told->metrics.contains(metric)) return told->metrics.at(metric);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> loaded_by(const LifeEvidence& life) {
-  for (const auto& rank : life.ranks) {
-    for (const auto& state : rank.states) {
-      if (state.when == StateMoment::kLoaded) return state.step;
-    }
-  }
-  return std::nullopt;
-}
-
 void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
                   WitnessFindings& findings) {
-  for (const char* metric : kWitnessMetrics) {
-    const auto found = findings.size();
-    judge_ranks_alike(number, life, metric, findings);
-    judge_metric(number, life, reference.life, reference.called, metric, findings);
-    if (findings.size() > found) break;  // the other metrics differ for the same reason
-  }
-  judge_ends(number, life, reference.life, reference.called, reference.same_end, findings);
+  MetricJudge metrics(number, life, reference);
+  for (const char* metric : kWitnessMetrics) metrics.judge(metric);
+  metrics.move_to(findings);
+  EndJudge(number, life, reference, findings).judge();
+}
+
+void judge_finite_losses(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+  const StepTable table(life.ranks);
+  const auto is_finite = [](const auto& entry) {
+    const auto loss = metric_in(entry.second, "loss");
+    return !loss || std::isfinite(*loss);
+  };
+  const auto& rows = table.rows();
+  if (rows.empty() || std::any_of(rows.begin(), rows.end(), is_finite)) return;
+  findings.push_back(
+      {.code = judged::kOracleVacuous,
+       .text = life_name(number) + ": no loss is a finite number, so equal losses prove nothing",
+       .step = rows.begin()->first.step,
+       .life = number,
+       .inconclusive = true,
+       .phase = "train"});
 }
 
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
                     WitnessFindings& findings) {
-  judge_metric(number, life, uninterrupted, "the uninterrupted run", "lr", findings);
+  const CourseReference reference{.life = uninterrupted, .called = kUninterrupted};
+  MetricJudge metrics(number, life, reference);
+  metrics.judge("lr");
+  metrics.move_to(findings);
 }
 
 void judge_first_loss(std::size_t number, const LifeEvidence& life,
                       const LifeEvidence& uninterrupted, double within, WitnessFindings& findings) {
-  const auto loaded = loaded_by(life);
-  if (!loaded) return;
-  const auto here = metric_at(life.ranks, *loaded + 1, "loss");
-  const auto there = metric_at(uninterrupted.ranks, *loaded + 1, "loss");
+  const auto steps = steps_of(life.ranks);
+  if (!loaded_by(life) || steps.empty()) return;
+  const std::int64_t first = steps.front();
+  const StepTable own(life.ranks);
+  const StepTable other(uninterrupted.ranks);
+  if (samples_at(own, first) != samples_at(other, first)) return;
+  const auto here = own.metric(first, "loss");
+  const auto there = other.metric(first, "loss");
+  if (here && there && same_bits(*here, *there)) return;
   if (!here || !there || std::abs(*here - *there) <= within * std::abs(*there)) return;
   std::ostringstream text;
-  text << life_name(number) << ", step " << *loaded + 1 << ": the first loss after the load is "
-       << *here << ", and " << *there << " in the uninterrupted run; 'loss_within' allows "
-       << within;
-  findings.push_back({.code = judged::kTrajectoryDivergence, .text = text.str(), .life = number});
-}
-
-namespace {
-
-/// Compares the samples of the lives with those of an uninterrupted run.
-class SampleJudge {
- public:
-  SampleJudge(const std::vector<LifeEvidence>& lives, WitnessFindings& findings)
-      : lives_(lives), taken_(effective_history(lives)), findings_(findings) {}
-
-  void judge_twice() {
-    std::map<std::int64_t, std::int64_t> seen;
-    for (const auto& [step, at] : taken_) {
-      for (const auto sample : at.samples) {
-        const auto [first, added] = seen.emplace(sample, step);
-        if (added) continue;
-        return find("sample " + std::to_string(sample) + " is taken in step " +
-                    std::to_string(first->second) + " and again in step " + std::to_string(step));
-      }
-    }
-  }
-
-  void judge_against(const LifeEvidence& control) {
-    if (taken_.empty()) return;
-    Taken there;
-    add_samples(control, 0, there);
-    if (judge_silence(there)) return;
-    const std::int64_t last = taken_.rbegin()->first;
-    const auto here_all = all_of(taken_, last);
-    const auto there_all = all_of(there, last);
-    // Under another layout, a step can use a different number of samples.
-    const bool other_count = here_all.size() != there_all.size() && has_other_layout();
-    if (here_all == there_all ||
-        (other_count && *here_all.begin() == *there_all.begin() && has_no_hole(here_all))) {
-      return;
-    }
-    for (const auto sample : there_all) {
-      if (here_all.contains(sample)) continue;
-      return find("sample " + std::to_string(sample) + " is left out by step " +
-                  std::to_string(last) + "; the uninterrupted run takes it");
-    }
-    find("samples are taken that the uninterrupted run does not take by step " +
-         std::to_string(last));
-  }
-
- private:
-  void find(const std::string& text) {
-    findings_.push_back({.code = judged::kDataStreamSkip, .text = text, .life = lives_.size() - 1});
-  }
-
-  bool has_other_layout() const {
-    return std::any_of(taken_.begin(), taken_.end(), [&](const auto& entry) {
-      return lives_[entry.second.life].plan.layout != lives_.front().plan.layout;
-    });
-  }
-
-  /// Reports a step whose samples are known for only one of the two runs. Returns true if there is
-  /// such a step, or if no samples are reported at all.
-  bool judge_silence(const Taken& there) {
-    for (const auto& [step, at] : taken_) {
-      const auto other = there.find(step);
-      const bool silent = other == there.end() || other->second.samples.empty();
-      if (at.samples.empty() == silent) continue;
-      find("the samples of step " + std::to_string(step) + " are told only in " +
-           (at.samples.empty() ? "the uninterrupted run" : life_name(at.life)));
-      findings_.back().inconclusive = true;
-      return true;
-    }
-    return all_of(taken_, taken_.rbegin()->first).empty();
-  }
-
-  const std::vector<LifeEvidence>& lives_;
-  Taken taken_;
-  WitnessFindings& findings_;
-};
-
-}  // namespace
-
-void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
-                   WitnessFindings& findings) {
-  SampleJudge judge(lives, findings);
-  const std::size_t before = findings.size();
-  judge.judge_twice();
-  if (control != nullptr && findings.size() == before) judge.judge_against(*control);
+  text << life_name(number) << ", step " << first << ": the first loss after the load is " << *here
+       << ", and " << *there << " in the uninterrupted run; 'loss_within' allows " << within;
+  findings.push_back({.code = judged::kTrajectoryDivergence,
+                      .text = text.str(),
+                      .step = first,
+                      .life = number,
+                      .phase = "train",
+                      .expected = hex_text(*there),
+                      .found = hex_text(*here),
+                      .stream = "loss"});
 }
 
 }  // namespace reprise::driver

@@ -1,7 +1,11 @@
 #include "driver/witness/load_judge.hpp"
 
+#include "core/base/hash.hpp"
+
 namespace reprise::driver {
 namespace {
+
+std::string text_of(DType dtype) { return std::string(name_of(dtype)); }
 
 class LoadJudge {
  public:
@@ -11,21 +15,29 @@ class LoadJudge {
   void judge() {
     const auto at = save_loaded(case_.saves, loaded_.step);
     if (!at) {
-      return find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded_.step) +
-                                           ", and nothing saved that step");
+      find(judged::kStaleBytes, "",
+           "it loaded step " + std::to_string(loaded_.step) + ", and nothing saved that step");
+      return;
     }
     const ToldSave& save = case_.saves[*at];
     if (case_.wants_newest) judge_age(*at);
     if (judge_mixture(save)) return;
     stored_ = checkpoint_of(case_.stored, loaded_.step);
+    other_layout_ = save.layout != case_.layout;
     for (const auto& [key, live] : save.state.tensors) judge_tensor(key, live);
-    for (const auto& [name, live] : save.state.objects) judge_object(name, live, save);
+    for (const auto& [name, live] : save.state.objects) judge_object(name, live);
   }
 
  private:
-  void find(RulingCode code, const std::string& text) {
-    findings_.push_back(
-        {.code = code, .text = life_name(loaded_.life) + ": " + text, .life = loaded_.life});
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
+    findings_.push_back({.code = code,
+                         .text = life_name(loaded_.life) + ": " + text,
+                         .key = key,
+                         .step = loaded_.step,
+                         .when = StateMoment::kLoaded,
+                         .life = loaded_.life,
+                         .phase = "load"});
+    return findings_.back();
   }
   std::string after() const { return "after the load of step " + std::to_string(loaded_.step); }
 
@@ -35,23 +47,31 @@ class LoadJudge {
       const ToldSave& newer = case_.saves[i];
       const auto* stored = checkpoint_of(case_.stored, newer.state.step);
       if (!newer.complete || stored == nullptr || stored->flaw || !stored->unread.empty()) continue;
-      return find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded_.step) +
-                                           ", and the checkpoint of step " +
-                                           std::to_string(newer.state.step) +
-                                           " is newer and whole");
+      find(judged::kStaleBytes, "",
+           "it loaded step " + std::to_string(loaded_.step) + ", and the checkpoint of step " +
+               std::to_string(newer.state.step) + " is newer and whole");
+      return;
     }
   }
 
   void judge_tensor(const std::string& key, const WholeTensor& live) {
     const auto there = loaded_.tensors.find(key);
+    if (live.per_rank && other_layout_) return;  // it is of a place that this layout may not have
     if (there == loaded_.tensors.end()) {
-      find(judged::kLostObject, key + " is in the checkpoint of step " +
-                                    std::to_string(loaded_.step) +
-                                    " and nobody has it after the load");
+      find(judged::kLostObject, key,
+           key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
+               " and nobody has it after the load" + advice());
     } else if (there->second.dtype != live.dtype) {
-      find(Code::kDtypeDrift, after() + ", " + key + " has another dtype");
+      WitnessFinding& found = find(Code::kDtypeDrift, key,
+                                   after() + ", " + key + " is " + text_of(there->second.dtype) +
+                                       " and was " + text_of(live.dtype));
+      found.expected = text_of(live.dtype);
+      found.found = text_of(there->second.dtype);
     } else if (!(there->second.shape == live.shape)) {
-      find(Code::kShapeDrift, after() + ", " + key + " has another shape");
+      WitnessFinding& found =
+          find(Code::kShapeDrift, key, after() + ", " + key + " has another shape");
+      found.expected = to_string(live.shape);
+      found.found = to_string(there->second.shape);
     } else if (there->second.digest != live.digest) {
       find_wrong_content(key, live, there->second.digest);
     }
@@ -66,12 +86,12 @@ class LoadJudge {
             : there->digest == digest    ? ": the checkpoint has the wrong ones, the save is wrong"
                                          : ": the checkpoint has neither, save and load are wrong";
     }
-    find(judged::kBitMismatch,
-         after() + ", " + key + " has other bits than were live at the save" + who);
-    findings_.back().key = key;
-    findings_.back().saved = loaded_.step;
-    findings_.back().step = loaded_.step;
-    findings_.back().when = StateMoment::kLoaded;
+    WitnessFinding& found =
+        find(judged::kBitMismatch, key,
+             after() + ", " + key + " has other bits than were live at the save" + who);
+    found.saved = loaded_.step;
+    found.expected = "digest " + hex(live.digest);
+    found.found = "digest " + hex(digest);
   }
 
   /// Returns the step of another save in which the tensor had this content.
@@ -104,34 +124,49 @@ class LoadJudge {
     if (from.empty()) return false;
     const auto& [step, key] = *from.begin();
     const bool mixed = own || from.size() > 1;
-    find(mixed ? judged::kMixedGeneration : judged::kStaleBytes,
+    find(mixed ? judged::kMixedGeneration : judged::kStaleBytes, key,
          after() + ", " + key + " is from the save of step " + std::to_string(step) +
              (mixed ? ", and other tensors are not" : ", and so is all that changes"));
     return true;
   }
 
-  /// An object with a shard exists only under certain layouts, so it may be missing under another
-  /// layout.
-  void judge_object(const std::pair<std::string, std::string>& name, const WholeObject& live,
-                    const ToldSave& save) {
+  /// Says how to report what only one layout has. Empty if the layout is the same.
+  std::string advice() const {
+    return other_layout_ ? "; if it belongs to a rank's place in the layout, report it with "
+                           "per_rank=True"
+                         : "";
+  }
+
+  /// An object with a shard, or of a rank's own, exists only under certain layouts.
+  void judge_object(const std::pair<std::string, std::string>& name, const WholeObject& live) {
     if (!live.digest) return;
-    const std::string what =
-        after() + ", " + name.first + (name.second.empty() ? "" : " " + name.second);
+    if (live.per_rank && other_layout_) return;
+    const std::string key = name.first + (name.second.empty() ? "" : " " + name.second);
+    const std::string what = after() + ", " + key;
     const auto there = loaded_.objects.find(name);
     if (there == loaded_.objects.end()) {
-      if (!name.second.empty() && save.layout != case_.layout) return;
-      find(judged::kLostObject, what + " is held by no rank");
+      if (!name.second.empty() && other_layout_) return;
+      find(judged::kLostObject, key,
+           what + " is held by no rank" + (name.second.empty() ? advice() : ""));
+      findings_.back().expected = shown_content(live);
     } else if (!there->second.digest) {
-      find(judged::kOracleVacuous, what + " has no digest to compare with the one at the save");
-      findings_.back().inconclusive = true;
+      find(judged::kOracleVacuous, key, what + " has no digest to compare with the one at the save")
+          .inconclusive = true;
     } else if (*there->second.digest != *live.digest) {
-      find(judged::kLostObject, what + " is not what it was at the save");
+      WitnessFinding& found =
+          find(judged::kLostObject, key, what + " is not what it was at the save");
+      found.expected = shown_content(live);
+      found.found = shown_content(there->second);
+      if (!live.value.empty() && !there->second.value.empty()) {
+        found.text += ": it is " + there->second.value + " and was " + live.value;
+      }
     }
   }
 
   const LoadCase& case_;
   const WholeState& loaded_;
   const StoredCheckpoint* stored_ = nullptr;
+  bool other_layout_ = false;  ///< true if the save had another layout
   WitnessFindings& findings_;
 };
 

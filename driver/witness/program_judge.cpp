@@ -6,14 +6,18 @@
 
 #include "driver/witness/command_judge.hpp"
 #include "driver/witness/course_judge.hpp"
+#include "driver/witness/life_end_judge.hpp"
 #include "driver/witness/load_judge.hpp"
+#include "driver/witness/order_judge.hpp"
+#include "driver/witness/same_steps.hpp"
+#include "driver/witness/sample_judge.hpp"
+#include "driver/witness/step_table.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
 namespace {
 
 constexpr int kKilled = 128 + SIGKILL;
-constexpr const char* kRerunFault = "rerun.fault";  ///< phase in which a trainer's fault strikes
 
 bool is_async(const ProgramPlan& plan, const ProgramLife& life, const ProgramStep& step) {
   if (step.async) return *step.async;
@@ -37,6 +41,12 @@ bool last_save_ended(const ProgramPlan& plan, const ProgramLife& life) {
   return ended;
 }
 
+/// True if the job's first step has the number 0.
+bool counts_from_zero(const std::vector<LifeEvidence>& lives) {
+  const auto steps = lives.empty() ? std::vector<std::int64_t>() : steps_of(lives.front().ranks);
+  return !steps.empty() && steps.front() == 0;
+}
+
 /// Judges the lives in order and remembers what was saved.
 class ProgramJudge {
  public:
@@ -49,8 +59,15 @@ class ProgramJudge {
       life_ = &lives_[number_];
       judge_life();
     }
-    judge_samples(lives_, controls_.uninterrupted, findings_);
-    findings_.insert(findings_.end(), course_.begin(), course_.end());
+    judge_control_orders();
+    WitnessFindings compared;
+    if (controls_.uninterrupted != nullptr) {
+      judge_samples(lives_, *controls_.uninterrupted, compared);
+    }
+    compared.insert(compared.end(), course_.begin(), course_.end());
+    settle_same_steps(compared);
+    findings_.insert(findings_.end(), compared.begin(), compared.end());
+    doubt_after_gap();
     return std::move(findings_);
   }
 
@@ -67,79 +84,43 @@ class ProgramJudge {
 
   void judge_life() {
     if (life_->plan.command) return judge_command(number_, *life_, findings_);
-    for (const auto& text : life_->unread) find(Code::kTornFile, text);
-    judge_start();
+    judge_life_start(number_, *life_, findings_);
     const std::size_t first = saves_.size();
     judge_states();
-    judge_end();
+    judge_life_end(number_, *life_, findings_);
     judge_stored(first);
+    judge_unwaited(first);
     require_told(saves_.size() - first);
+    judge_order(number_, *life_, life_name(number_),
+                {.loads = number_ > 0, .zero_based = counts_from_zero(lives_)}, findings_);
     if (number_ + 1 == plan_.lives.size()) judge_loaded_step();
     judge_trajectory();
   }
 
-  /// Checks that the witness file of each rank has the rank, world and layout with which the driver
-  /// started the rank.
-  void judge_start() {
-    const auto world = static_cast<std::int64_t>(life_->ends.size());
-    for (std::size_t i = 0; i < life_->ranks.size(); ++i) {
-      const RankWitness& rank = life_->ranks[i];
-      const bool same = rank.rank == static_cast<std::int64_t>(i) && rank.world == world &&
-                        rank.layout == life_->plan.layout;
-      if (same || (rank.states.empty() && rank.steps.empty() && rank.world == 0)) continue;
-      find(Code::kLayoutMismatch, rank.file + " is of another rank, world or layout", rank.rank);
+  /// If a witness file is missing, what seems wrong from that life on may follow from that alone.
+  void doubt_after_gap() {
+    const auto gap = std::find_if(lives_.begin(), lives_.end(), [](const LifeEvidence& life) {
+      return std::any_of(life.unread.begin(), life.unread.end(), [](const StoredFlaw& flaw) {
+        return flaw.code == judged::kOracleVacuous;
+      });
+    });
+    const auto first = static_cast<std::size_t>(gap - lives_.begin());
+    for (auto& finding : findings_) {
+      if (finding.life >= first) finding.inconclusive = true;
     }
   }
 
-  // --- how the life ended ------------------------------------------------------------------------
-
-  void judge_end() {
-    if (life_->plan.rerun && !fault_came(*life_)) {
-      doubt("the rerun fault of step " + std::to_string(life_->plan.rerun->iteration) +
-            " never came: no rank reports the phase " + kRerunFault);
+  /// Compares only with runs whose own reports are in order.
+  void judge_control_orders() {
+    const bool zero_based = counts_from_zero(lives_);
+    if (controls_.uninterrupted != nullptr) {
+      const bool loads = loaded_by(*controls_.uninterrupted).has_value();
+      judge_order(0, *controls_.uninterrupted, "the uninterrupted run",
+                  {.loads = loads, .zero_based = zero_based}, findings_);
     }
-    if (life_->plan.kill) {
-      if (kill_fired(*life_)) return;
-      const auto& kill = *life_->plan.kill;
-      find(judged::kOracleVacuous, "the kill of rank " + std::to_string(kill.rank) + " in " +
-                                       kill.phase + " never came" + first_failure());
-      findings_.back().inconclusive = true;
-      return;
-    }
-    for (std::size_t rank = 0; rank < life_->ends.size(); ++rank) judge_end_of(rank);
-  }
-
-  std::string first_failure() const {
-    for (std::size_t rank = 0; rank < life_->ends.size(); ++rank) {
-      const ProgramEnd& end = life_->ends[rank];
-      if (end.exit_code == 0 || end.cut_short) continue;
-      return "; rank " + std::to_string(rank) + " ended with " + std::to_string(end.exit_code) +
-             ": " + end.log;
-    }
-    return "";
-  }
-
-  void judge_end_of(std::size_t rank) {
-    const ProgramEnd& end = life_->ends[rank];
-    const auto number = static_cast<std::int64_t>(rank);
-    const std::string who = "rank " + std::to_string(rank);
-    if (end.cut_short) return;  // the cause is reported for the rank that failed first
-    if (end.timed_out) {
-      find(passed_on::kHang, who + " was still running at the deadline: " + end.log, number);
-    } else if (end.exit_code != life_->plan.exit) {
-      find(judged::kVerdictDisagreement,
-           who + " was to end with " + std::to_string(life_->plan.exit) + " and ended with " +
-               std::to_string(end.exit_code) +
-               (end.left_some ? ", and left processes behind" : "") + ": " + end.log,
-           number);
-    } else if (rank < life_->ranks.size()) {
-      const RankWitness& witness = life_->ranks[rank];
-      const bool told = life_->plan.exit == 0 || witness.exit == life_->plan.exit;
-      if (witness.done && told && !witness.torn) return;
-      find(
-          judged::kVerdictDisagreement,
-          who + " ended with " + std::to_string(end.exit_code) + " and its witness does not say so",
-          number);
+    for (const auto& [life, again] : controls_.again) {
+      judge_order(life, *again, "the second run of " + life_name(life),
+                  {.loads = true, .zero_based = zero_based}, findings_);
     }
   }
 
@@ -199,10 +180,13 @@ class ProgramJudge {
   void judge_save_in(std::size_t save, const std::vector<StoredCheckpoint>& stored) {
     const StoredCheckpoint* checkpoint = checkpoint_of(stored, saves_[save].state.step);
     if (checkpoint == nullptr) {
-      if (!may_be_gone(save))
-        find(judged::kCommitMissing, "the save of step " + std::to_string(saves_[save].state.step) +
-                                         " left no checkpoint that can be read: one of "
-                                         "torch.distributed.checkpoint or torch_dist");
+      if (may_be_gone(save)) return;
+      find(judged::kCommitMissing, "the save of step " + std::to_string(saves_[save].state.step) +
+                                       " left no checkpoint that can be read: one of "
+                                       "torch.distributed.checkpoint or torch_dist");
+      findings_.back().step = saves_[save].state.step;
+      findings_.back().life = saves_[save].state.life;
+      findings_.back().phase = "store";
       return;
     }
     saves_[save].compared = true;
@@ -212,6 +196,19 @@ class ProgramJudge {
                                  .life = lives_[saves_[save].state.life],
                                  .unwitnessed = plan_.expect.unwitnessed},
                                 findings_);
+  }
+
+  /// A life may end although its last asynchronous save has not. If that save left no whole
+  /// checkpoint, nobody knows whether the program wrote it.
+  void judge_unwaited(std::size_t first) {
+    if (!whole_life() || !life_->stored_known || saves_.size() == first) return;
+    const ToldSave& last = saves_.back();
+    if (last.complete || last.compared) return;
+    const StoredCheckpoint* checkpoint = checkpoint_of(life_->after, last.state.step);
+    if (checkpoint != nullptr && !checkpoint->flaw)
+      return judge_save_in(saves_.size() - 1, life_->after);
+    doubt("nobody waited for the save of step " + std::to_string(last.state.step) +
+          ", and it left no whole checkpoint, so it can't be judged; 'finalize' waits for it");
   }
 
   /// Checks that the ranks reported everything in the plan: saves, loads, steps with their loss,
@@ -231,8 +228,11 @@ class ProgramJudge {
     require_loads();
     require_steps();
     WitnessFindings ignored;
-    if (states_of(life_->ranks, StateMoment::kEnd, number_, ignored).empty()) {
+    const auto ends = states_of(life_->ranks, StateMoment::kEnd, number_, ignored);
+    if (ends.empty()) {
       doubt("not all ranks tell what they hold at the end");
+    } else if (ends.back().tensors.empty()) {
+      doubt("the ranks tell of no tensor at the end");
     }
   }
 
@@ -264,9 +264,10 @@ class ProgramJudge {
       return doubt("the plan has " + std::to_string(planned) + " steps, and rank " +
                    std::to_string(rank.rank) + " tells of " + std::to_string(rank.steps.size()));
     }
-    for (const auto step : steps_of(life_->ranks)) {
-      if (metric_at(life_->ranks, step, "loss")) continue;
-      return doubt("no rank tells the loss of step " + std::to_string(step));
+    const StepTable table(life_->ranks);
+    for (const auto& [time, row] : table.rows()) {
+      if (metric_in(row, "loss")) continue;
+      return doubt("no rank tells the loss of step " + std::to_string(time.step));
     }
   }
 
@@ -294,22 +295,43 @@ class ProgramJudge {
     find(judged::kVerdictDisagreement, "the loaded step was to be " +
                                            std::to_string(*plan_.expect.loaded_step) + " and is " +
                                            (step < 0 ? "none" : std::to_string(step)));
+    findings_.back().phase = "load";
   }
 
   void judge_trajectory() {
+    judge_finite_losses(number_, *life_, findings_);
+    const LifeEvidence* uninterrupted = controls_.uninterrupted;
     const LifeEvidence* reference = reference_of(plan_, number_, controls_);
+    const auto again = controls_.again.find(number_);
+    if (again != controls_.again.end()) judge_again(*again->second);
     if (reference == nullptr) return;
-    const bool again = reference != controls_.uninterrupted;
-    judge_course(
-        number_, *life_,
-        {.life = *reference,
-         .called = again ? "a second run from the same checkpoint" : "the uninterrupted run",
-         .same_end = number_ + 1 == plan_.lives.size() && whole_life()},
-        course_);
-    if (again && controls_.uninterrupted != nullptr) {
-      judge_schedule(number_, *life_, *controls_.uninterrupted, course_);
-      judge_first_loss(number_, *life_, *controls_.uninterrupted, plan_.expect.loss_within,
-                       course_);
+    const bool is_again = reference != uninterrupted;
+    if (!is_again) {
+      judge_course(number_, *life_,
+                   {.life = *uninterrupted,
+                    .called = "the uninterrupted run",
+                    .same_end = number_ + 1 == plan_.lives.size() && whole_life(),
+                    .same_start = number_ == 0},
+                   course_);
+    } else if (uninterrupted != nullptr) {
+      judge_schedule(number_, *life_, *uninterrupted, course_);
+      judge_first_loss(number_, *life_, *uninterrupted, plan_.expect.loss_within, course_);
+    }
+  }
+
+  /// Compares the life with a second run from the same checkpoint. If the life is compared with the
+  /// uninterrupted run anyway, the second run only shows whether the program is deterministic.
+  void judge_again(const LifeEvidence& again) {
+    const bool judges = reference_of(plan_, number_, controls_) == &again;
+    WitnessFindings found;
+    judge_course(number_, *life_,
+                 {.life = again,
+                  .called = "a second run from the same checkpoint",
+                  .same_end = judges && number_ + 1 == plan_.lives.size() && whole_life(),
+                  .same_start = true},
+                 found);
+    for (auto& finding : found) {
+      if (judges || finding.untouched) course_.push_back(std::move(finding));
     }
   }
 
@@ -326,7 +348,7 @@ class ProgramJudge {
 
 /// Returns why a run that loaded nothing can't be compared with this life; empty if it can.
 std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
-  if (!cold.unread.empty()) return cold.unread.front();
+  if (!cold.unread.empty()) return cold.unread.front().text;
   if (!ended_as_planned(cold)) {
     const auto failed = std::find_if(cold.ends.begin(), cold.ends.end(), [](const auto& end) {
       return end.exit_code != 0 && !end.cut_short;

@@ -16,18 +16,20 @@ namespace reprise::driver {
 struct ProgramEnd {
   int exit_code = 0;  ///< 128 + signal if a signal ended it
   bool timed_out = false;
-  bool cut_short = false;  ///< true if the driver ended it because another rank had failed
-  bool left_some = false;  ///< true if it left processes behind, which the driver ended
-  std::string log;         ///< the end of the program's output
+  bool cut_short = false;    ///< true if the driver ended it because another rank had failed
+  bool left_some = false;    ///< true if it left processes behind, which the driver ended
+  bool progressing = false;  ///< true if it still reported something when it timed out
+  std::int64_t seconds = 0;  ///< its deadline, if it timed out
+  std::string log;           ///< the end of the program's output
 };
 
 /// The evidence that one life left: how its ranks ended, what their witness files report, and the
 /// stored checkpoints.
 struct LifeEvidence {
   ProgramLife plan;
-  std::vector<ProgramEnd> ends;     ///< by rank
-  std::vector<RankWitness> ranks;   ///< by rank
-  std::vector<std::string> unread;  ///< reasons why witness files could not be read
+  std::vector<ProgramEnd> ends;    ///< by rank
+  std::vector<RankWitness> ranks;  ///< by rank
+  std::vector<StoredFlaw> unread;  ///< reasons why witness files could not be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
   std::string complaint = {};  ///< how the end of a command differs from its plan
@@ -41,6 +43,9 @@ struct ControlRuns {
   /// Second runs of lives, by the index of the life.
   std::map<std::size_t, const LifeEvidence*> again;
 };
+
+/// The phase in which a trainer's fault strikes.
+inline constexpr const char* kRerunFault = "rerun.fault";
 
 /// True if this life, or a life before it, has a layout that differs from the first life's.
 bool after_change(const ProgramPlan& plan, std::size_t life);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/hash.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -43,7 +45,7 @@ class SaveJudge {
 
   void judge() {
     const auto& flaw = case_.stored.flaw;
-    if (flaw) return find(flaw->code, where() + ": " + flaw->text);
+    if (flaw) return void(find(flaw->code, "", where() + ": " + flaw->text));
     for (const auto& [key, tensor] : live_.tensors) judge_tensor(key, tensor);
     for (const auto& [name, object] : live_.objects) {
       if (object.stored) judge_object(name.first, name.second);
@@ -52,9 +54,14 @@ class SaveJudge {
   }
 
  private:
-  void find(RulingCode code, const std::string& text) {
-    findings_.push_back(
-        {.code = code, .text = life_name(live_.life) + ": " + text, .life = live_.life});
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
+    findings_.push_back({.code = code,
+                         .text = life_name(live_.life) + ": " + text,
+                         .key = key,
+                         .step = live_.step,
+                         .life = live_.life,
+                         .phase = "store"});
+    return findings_.back();
   }
 
   std::string where() const { return "the save of step " + std::to_string(live_.step); }
@@ -63,25 +70,40 @@ class SaveJudge {
     const std::string what = where() + ": " + key;
     const auto unread = case_.stored.unread.find(key);
     if (unread != case_.stored.unread.end()) {
-      return find(unread->second.code, what + ": " + unread->second.text);
+      find(unread->second.code, key, what + ": " + unread->second.text);
+      return;
     }
     const auto found = case_.stored.tensors.find(key);
     if (found == case_.stored.tensors.end()) {
-      return find(judged::kLostObject, what + " is held and not stored");
+      find(judged::kLostObject, key, what + " is held and not stored");
+      return;
     }
     const StoredDigest& there = found->second;
     if (there.dtype != live.dtype) {
-      return find(Code::kDtypeDrift, what + " is " + std::string(name_of(live.dtype)) +
-                                         " and stored as " + std::string(name_of(there.dtype)));
+      const std::string held(name_of(live.dtype));
+      const std::string stored(name_of(there.dtype));
+      find_values(find(Code::kDtypeDrift, key, what + " is " + held + " and stored as " + stored),
+                  held, stored);
+      return;
     }
-    if (!(there.shape == live.shape)) return find(Code::kShapeDrift, what + " has another shape");
+    if (!(there.shape == live.shape)) {
+      find_values(find(Code::kShapeDrift, key, what + " has another shape"), to_string(live.shape),
+                  to_string(there.shape));
+      return;
+    }
     if (there.digest == live.digest) return;
     const auto other = other_time_of(key, there.digest);
-    find(other ? other->first : judged::kBitMismatch,
-         what + " holds other bits than were live at the save" + (other ? other->second : ""));
-    findings_.back().key = key;
-    findings_.back().saved = live_.step;
-    findings_.back().step = live_.step;
+    WitnessFinding& wrong =
+        find(other ? other->first : judged::kBitMismatch, key,
+             what + " holds other bits than were live at the save" + (other ? other->second : ""));
+    find_values(wrong, "digest " + hex(live.digest), "digest " + hex(there.digest));
+    wrong.saved = live_.step;
+  }
+
+  static void find_values(WitnessFinding& finding, const std::string& held,
+                          const std::string& stored) {
+    finding.expected = held;
+    finding.found = stored;
   }
 
   /// Searches the states at other moments for one in which the tensor had this content. Returns the
@@ -118,8 +140,8 @@ class SaveJudge {
     const bool plain =
         shard.empty() && (objects.contains(name) || case_.stored.tensors.contains(name));
     if (sharded || plain) return;
-    find(judged::kLostObject, where() + ": " + name + (shard.empty() ? "" : "/shard_" + shard) +
-                                  " is held and not stored");
+    const std::string key = name + (shard.empty() ? "" : "/shard_" + shard);
+    find(judged::kLostObject, key, where() + ": " + key + " is held and not stored");
   }
 
   bool is_excused(const std::string& key) const {
@@ -157,10 +179,10 @@ class SaveJudge {
       }
     }
     if (untold.empty()) return;
-    find(judged::kOracleVacuous, where() + " holds " + std::to_string(untold.size()) +
-                                     (untold.size() == 1 ? " key" : " keys") +
-                                     " that no rank told of: " + listed(untold, told) +
-                                     "; 'unwitnessed' may name what never changes");
+    find(judged::kOracleVacuous, untold.front(),
+         where() + " holds " + std::to_string(untold.size()) +
+             (untold.size() == 1 ? " key" : " keys") + " that no rank told of: " +
+             listed(untold, told) + "; 'unwitnessed' may name what never changes");
     findings_.back().inconclusive = true;
   }
 

@@ -61,15 +61,20 @@ class Merge {
     findings_.push_back({.code = code,
                          .text = moment_text(state_) + ": " + (key.empty() ? "" : key + " ") + what,
                          .rank = rank,
+                         .key = key,
                          .step = state_.step,
-                         .life = state_.life});
+                         .when = state_.when,
+                         .life = state_.life,
+                         .phase = state_.when == StateMoment::kSave     ? "save"
+                                  : state_.when == StateMoment::kLoaded ? "load"
+                                                                        : "end"});
   }
 
   void add(std::int64_t rank, const WitnessTensor& tensor) {
     auto [at, added] = tensors_.try_emplace(tensor.key);
     Told& told = at->second;
     if (added) {
-      told.whole = {tensor.dtype, tensor.shape, 0, 0, rank, tensor.blank};
+      told.whole = {tensor.dtype, tensor.shape, 0, 0, rank, tensor.blank, tensor.per_rank};
     }
     if (!tensor.boxes.empty() && told.holders == 0) told.holders = tensor.holders;
     const bool same = told.whole.dtype == tensor.dtype && told.whole.shape == tensor.shape;
@@ -94,8 +99,8 @@ class Merge {
   }
 
   void add(std::int64_t rank, const WitnessObject& object) {
-    const auto [at, added] = state_.objects.try_emplace({object.key, object.shard},
-                                                        WholeObject{object.digest, object.stored});
+    const WholeObject whole{object.digest, object.stored, object.per_rank, object.value};
+    const auto [at, added] = state_.objects.try_emplace({object.key, object.shard}, whole);
     if (added || (at->second.digest == object.digest && at->second.stored == object.stored)) return;
     find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
   }
@@ -151,6 +156,11 @@ class Merge {
 };
 
 }  // namespace
+
+std::string shown_content(const WholeObject& object) {
+  if (!object.value.empty()) return object.value;
+  return object.digest ? "digest " + hex(*object.digest) : "";
+}
 
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,

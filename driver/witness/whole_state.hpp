@@ -17,12 +17,21 @@ struct WitnessFinding {
   RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int64_t> rank = {};
-  std::string key = {};  ///< tensor with a wrong element; used to look up the first one
+  std::string key = {};                    ///< tensor or object with a wrong content
   std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
   std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
   std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor
   std::size_t life = 0;
   bool inconclusive = false;
+  std::string phase = {};     ///< start, load, train, save, end or store; empty if unknown
+  std::string expected = {};  ///< the right value, if it is known
+  std::string found = {};     ///< the wrong value, if it is known
+  /// What is compared with another run of the same steps: a metric, "samples" or "end". Empty if
+  /// the finding is about this run alone.
+  std::string stream = {};
+  /// True if both runs had neither saved nor loaded before the two began to differ. Then the cause
+  /// is neither a save nor a load.
+  bool untouched = false;
 };
 using WitnessFindings = std::vector<WitnessFinding>;
 /// Returns the name of a life in messages: "life 1".
@@ -35,12 +44,17 @@ struct WholeTensor {
   std::uint64_t elements = 0;   ///< number of elements over all ranks, replicas included
   std::int64_t rank = 0;        ///< lowest rank that reported the tensor
   std::vector<Box> blank = {};  ///< boxes that belong to no rank
+  bool per_rank = false;        ///< true if another layout may lack this tensor
 };
 
 struct WholeObject {
   std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
-  bool stored = true;  ///< false if the checkpoint has no separate key for this object
+  bool stored = true;      ///< false if the checkpoint has no separate key for this object
+  bool per_rank = false;   ///< true if another layout may lack this object
+  std::string value = {};  ///< its content in words, if it is short
 };
+/// Returns the content of an object in words: its value or, if that is not known, its digest.
+std::string shown_content(const WholeObject& object);
 
 struct WholeState {
   StateMoment when = StateMoment::kSave;

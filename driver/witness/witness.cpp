@@ -89,7 +89,7 @@ Box box_in(const JsonField& field, const Dims* shape) {
 }
 
 WitnessTensor tensor_in(const JsonField& field) {
-  refuse_others(field, {"key", "dtype", "shape", "boxes", "holders", "blank"});
+  refuse_others(field, {"key", "dtype", "shape", "boxes", "holders", "blank", "per_rank"});
   WitnessTensor tensor;
   tensor.key = field.at("key").text();
   tensor.dtype = dtype_in(field.at("dtype"));
@@ -107,17 +107,20 @@ WitnessTensor tensor_in(const JsonField& field) {
       if (tensor.blank.back().empty()) tensor.blank.pop_back();
     }
   }
+  if (field.has("per_rank")) tensor.per_rank = field.at("per_rank").flag();
   if (field.has("holders")) tensor.holders = field.at("holders").integer();
   if (tensor.holders < 1) field.at("holders").refuse("is less than one");
   return tensor;
 }
 
 WitnessObject object_in(const JsonField& field) {
-  refuse_others(field, {"key", "digest", "shard", "stored"});
+  refuse_others(field, {"key", "digest", "shard", "stored", "per_rank", "value"});
   WitnessObject object;
   object.key = field.at("key").text();
   if (field.has("shard")) object.shard = field.at("shard").text();
   if (field.has("stored")) object.stored = field.at("stored").flag();
+  if (field.has("per_rank")) object.per_rank = field.at("per_rank").flag();
+  if (field.has("value")) object.value = field.at("value").text();
   const JsonField digest = field.at("digest");
   if (!digest.is_null()) object.digest = hex_of(digest, kDigestDigits, kDigestDigits);
   return object;
@@ -168,6 +171,7 @@ void add_start(const JsonField& field, RankWitness& witness) {
   for (const auto& [axis, size] : field.at("layout").entries()) {
     witness.layout[axis] = size.integer();
   }
+  if (field.has("seed") && !field.at("seed").is_null()) witness.seed = field.at("seed").integer();
   if (field.has("versions")) {
     for (const auto& [package, version] : field.at("versions").entries()) {
       witness.versions[package] = version.text();
@@ -195,6 +199,7 @@ void add_line(const JsonField& field, std::size_t line, RankWitness& witness) {
     add_start(field, witness);
   } else if (what == "step") {
     witness.steps.push_back(step_in(field));
+    witness.steps.back().states_before = witness.states.size();
   } else if (what == "phase") {
     add_phase(field, witness);
   } else if (what == "state") {

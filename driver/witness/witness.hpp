@@ -32,13 +32,16 @@ struct WitnessTensor {
   std::int64_t holders = 1;       ///< number of ranks that have a copy of each of these boxes
   /// Boxes that belong to no rank, such as the padding of a bucket. Their content is not judged.
   std::vector<Box> blank = {};
+  bool per_rank = false;  ///< true if it belongs to a rank's place: another layout may lack it
 };
 
 struct WitnessObject {
   std::string key;
   std::string shard;                    ///< empty if the object is the same on all ranks
   std::optional<std::uint64_t> digest;  ///< if empty, only the object's presence is judged
-  bool stored = true;  ///< false if the checkpoint has no separate key for this object
+  bool stored = true;      ///< false if the checkpoint has no separate key for this object
+  bool per_rank = false;   ///< true if it belongs to a rank's place: another layout may lack it
+  std::string value = {};  ///< its content in words, if it is short
 };
 
 enum class StateMoment : std::uint8_t { kSave, kLoaded, kEnd };
@@ -55,6 +58,7 @@ struct WitnessStep {
   std::int64_t step = 0;
   std::map<std::string, double> metrics;  ///< loss, lr, scale, norm; some may be missing
   std::vector<std::int64_t> samples;
+  std::size_t states_before = 0;  ///< number of states that the rank had described by then
 };
 
 struct WitnessPhase {
@@ -79,6 +83,7 @@ struct RankWitness {
   /// Scripts, such as without_cuda.py, that stand in for missing hardware.
   std::vector<std::string> stand_ins;
   std::map<std::string, std::string> versions;
+  std::optional<std::int64_t> seed;
 };
 
 /// Parses a witness file. Throws reports::ReadError with file and line for anything that

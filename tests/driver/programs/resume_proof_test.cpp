@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <yaml-cpp/yaml.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -114,7 +116,9 @@ TEST(ResumeProof, ComparesALifeOfAnotherLayoutWithItsControl) {
   auto other = runs.told.second;
   change(other, R"("loss":"0x1.3001p+0")", R"("loss":"0x1.3002p+0")");
   runs.write("again", 1, other);
-  EXPECT_EQ(runs.prove().code, "TRAJECTORY_DIVERGENCE");
+  const auto unlike = runs.prove();
+  EXPECT_EQ(unlike.code, "NOT_DETERMINISTIC") << "both loaded the same and differ at once";
+  EXPECT_EQ(unlike.verdict, reports::Verdict::kInconclusive);
 }
 
 TEST(ResumeProof, ComparesTheRateWithTheUninterruptedRunEvenIfThereIsAControl) {
@@ -195,6 +199,99 @@ TEST(ResumeProof, RefusesWhatIsNoResumedRun) {
   runs.write("a", 0, runs.told.control);
   runs.write("b", 0, runs.told.first);
   EXPECT_THROW(prove_resume(runs.folders), Error) << "one life";
+}
+
+/// Expects that the proof is inconclusive for a reason with this text.
+void expect_doubt(Runs& runs, const std::string& text) {
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive) << result.reason;
+  EXPECT_THAT(result.reason, HasSubstr(text));
+}
+
+TEST(ResumeProof, SeesALifeThatLeftNoFile) {
+  Runs runs;
+  auto later = runs.told.second;
+  change(later, R"("life":1)", R"("life":3)");
+  runs.write("b", 3, later);
+  expect_doubt(runs, "life2 has no witness file");
+}
+
+TEST(ResumeProof, SeesARankThatLeftNoFile) {
+  Runs runs;
+  change(runs.told.second, R"("world":2)", R"("world":3)");
+  std::filesystem::create_directories(runs.path("b"));
+  std::ofstream(runs.path("b") + "/life1-rank2.jsonl") << runs.told.second[1];
+  std::filesystem::rename(runs.path("b") + "/life1-rank2.jsonl",
+                          runs.path("b") + "/life1-rank4.jsonl");
+  expect_doubt(runs, "life1-rank2.jsonl is missing");
+}
+
+TEST(ResumeProof, RefusesALayoutThatIsNotTheWorld) {
+  Runs runs;
+  for (auto* files : {&runs.told.first, &runs.told.second, &runs.told.control}) {
+    change(*files, R"({"dp":2})", R"({"dp":4})");
+  }
+  expect_doubt(runs, "has 2 ranks, and its layout has not");
+  Runs inside;
+  for (auto* files : {&inside.told.first, &inside.told.second, &inside.told.control}) {
+    change(*files, R"({"dp":2})", R"({"dp":2,"ep":2})");
+  }
+  EXPECT_EQ(inside.prove().verdict, reports::Verdict::kPass) << "ep is made of the ranks of dp";
+}
+
+TEST(ResumeProof, FindsALifeThatASignalEnded) {
+  Runs runs;
+  change(runs.told.first, kDone, "{\"what\":\"exit\",\"code\":139,\"why\":\"\"}\n" + kDone);
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kFail);
+  EXPECT_THAT(result.reason, HasSubstr("ended with 139"));
+}
+
+TEST(ResumeProof, RefusesAPipeInThePlaceOfAFile) {
+  for (const char* run : {"a", "b"}) {
+    Runs runs;
+    runs.prove();
+    const std::string file = runs.path(run) + "/life0-rank1.jsonl";
+    std::filesystem::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    const auto result = prove_resume(runs.folders);
+    EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+    EXPECT_THAT(result.reason, HasSubstr("life0-rank1.jsonl is no regular file"));
+  }
+}
+
+TEST(ResumeProof, SaysThatTheSeedsDiffer) {
+  Runs runs;
+  change(runs.told.control, R"("seed":1)", R"("seed":2)");
+  const auto result = runs.prove();
+  EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
+  EXPECT_THAT(result.ranks.front().excused,
+              ::testing::Contains("seed: 1 in life 0, and in the uninterrupted run 2"));
+}
+
+TEST(ResumeProof, ListsAllFindings) {
+  Runs runs;
+  change(runs.told.second, hex(std::uint64_t{2}), hex(std::uint64_t{7}));
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  const auto result = runs.prove();
+  ASSERT_TRUE(result.failure.has_value());
+  EXPECT_EQ(result.failure->key, "cursor");
+  EXPECT_EQ(result.failure->saved, "digest " + hex(std::uint64_t{2}));
+  EXPECT_EQ(result.failure->loaded, "digest " + hex(std::uint64_t{7}));
+  ASSERT_EQ(result.failure->consequences.size(), 1U);
+  EXPECT_EQ(result.failure->consequences[0].code, "TRAJECTORY_DIVERGENCE");
+}
+
+TEST(VerificationCard, IsNotVerifiedIfNoLossIsANumber) {
+  Runs runs;
+  for (auto* files : {&runs.told.first, &runs.told.second, &runs.told.control}) {
+    change(*files, R"("loss":"0x1.3p+0")", R"("loss":"nan")");
+  }
+  for (auto* files : {&runs.told.first, &runs.told.control}) {
+    change(*files, R"("loss":"0x1.1p+0")", R"("loss":"nan")");
+    change(*files, R"("loss":"0x1.2p+0")", R"("loss":"nan")");
+  }
+  expect_doubt(runs, "no loss is a finite number");
 }
 
 reports::Report report_of(reports::ScenarioResult result) {

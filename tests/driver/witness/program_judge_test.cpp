@@ -273,7 +273,8 @@ TEST(ProgramJudge, ComparesTheEnd) {
 TEST(ProgramJudge, FindsASampleTakenTwice) {
   RecordedRun run;
   put(run.files.second[1], "\"samples\":[10,11]", "\"samples\":[10,9]");
-  EXPECT_THAT(run.first(), StartsWith("DATA_STREAM_SKIP: sample 9 is taken in step 3"));
+  EXPECT_THAT(run.first(),
+              StartsWith("DATA_STREAM_SKIP: sample 9 is taken 2 times in step 3; in the"));
 }
 
 TEST(ProgramJudge, FindsASampleLeftOut) {
@@ -375,7 +376,7 @@ TEST(ProgramJudge, WantsTheOtherRunToTellTheSame) {
     put(text, step_line(rank, 3), "");
     put(text, state_line("end", rank, 3), state_line("end", rank, 2));
   }
-  EXPECT_THAT(shorter.first(), HasSubstr("the samples of step 3 are told only in life 1"));
+  EXPECT_THAT(shorter.first(), HasSubstr("the samples of step 3 are told only in life 0"));
 }
 
 TEST(ProgramJudge, FindsALoadOfAnOldCheckpoint) {

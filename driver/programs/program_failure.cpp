@@ -1,0 +1,64 @@
+#include "driver/programs/program_failure.hpp"
+
+#include <algorithm>
+
+namespace reprise::driver {
+namespace {
+
+/// The report of a model with very many wrong tensors stays readable.
+constexpr std::size_t kFindingsMax = 1000;
+
+/// Returns the rank's place on each axis, if the trainer numbers its ranks along one axis alone.
+std::string coordinates_of(const ProgramLife& life, std::int64_t rank) {
+  std::string axis;
+  for (const auto& [name, size] : life.layout) {
+    if (size < 2) continue;
+    if (!axis.empty()) return "";  // only the trainer knows which axis is innermost
+    axis = name;
+  }
+  return axis.empty() ? "" : axis + std::to_string(rank);
+}
+
+reports::Consequence consequence_of(const WitnessFinding& finding) {
+  reports::Consequence follows{
+      .life = finding.life, .code = std::string(name_of(finding.code)), .text = finding.text};
+  const std::string life = life_name(finding.life) + ": ";
+  if (follows.text.starts_with(life)) follows.text.erase(0, life.size());
+  if (finding.rank) follows.ranks = {static_cast<std::int32_t>(*finding.rank)};
+  return follows;
+}
+
+}  // namespace
+
+reports::Failure program_failure(const ProgramPlan& plan, const WitnessFindings& findings,
+                                 std::size_t cause, const reports::ScenarioResult& result) {
+  const WitnessFinding& finding = findings.at(cause);
+  reports::Failure failure{.cause = finding.text,
+                           .life = finding.life,
+                           .step = finding.step,
+                           .phase = finding.phase,
+                           .key = finding.key,
+                           .saved = finding.expected,
+                           .loaded = finding.found};
+  if (finding.life < result.incarnations.size()) {
+    failure.layout = result.incarnations[finding.life].layout;
+  }
+  if (finding.rank) {
+    failure.rank = static_cast<std::int32_t>(*finding.rank);
+    if (finding.life < plan.lives.size()) {
+      failure.coordinates = coordinates_of(plan.lives[finding.life], *finding.rank);
+    }
+  }
+  if (result.first_difference) put_values(*result.first_difference, failure);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    if (i == cause) continue;
+    if (failure.consequences.size() < kFindingsMax) {
+      failure.consequences.push_back(consequence_of(findings[i]));
+    } else {
+      ++failure.consequences_left_out;
+    }
+  }
+  return failure;
+}
+
+}  // namespace reprise::driver

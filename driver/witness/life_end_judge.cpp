@@ -1,0 +1,151 @@
+#include "driver/witness/life_end_judge.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace reprise::driver {
+namespace {
+
+class LifeEndJudge {
+ public:
+  LifeEndJudge(std::size_t number, const LifeEvidence& life, WitnessFindings& findings)
+      : number_(number), life_(life), findings_(findings) {}
+
+  void judge_start() {
+    for (const auto& [code, text] : life_.unread) {
+      find(code, text).inconclusive = code == judged::kOracleVacuous;
+      findings_.back().phase = "start";
+    }
+    const auto world = static_cast<std::int64_t>(life_.ends.size());
+    for (std::size_t i = 0; i < life_.ranks.size(); ++i) {
+      const RankWitness& rank = life_.ranks[i];
+      if (!started(rank)) continue;
+      const bool same = rank.rank == static_cast<std::int64_t>(i) && rank.world == world &&
+                        rank.layout == life_.plan.layout &&
+                        rank.life == static_cast<std::int64_t>(number_);
+      if (same) continue;
+      find(Code::kLayoutMismatch, rank.file + " is of another life, rank, world or layout", i);
+      findings_.back().phase = "start";
+    }
+  }
+
+  void judge_end() {
+    if (life_.plan.rerun && !fault_came(life_)) {
+      doubt("the rerun fault of step " + std::to_string(life_.plan.rerun->iteration) +
+            " never came: no rank reports the phase " + std::string(kRerunFault));
+    }
+    if (life_.plan.kill) {
+      if (kill_fired(life_)) return;
+      const auto& kill = *life_.plan.kill;
+      return doubt("the kill of rank " + std::to_string(kill.rank) + " in " + kill.phase +
+                   " never came" + first_failure());
+    }
+    for (std::size_t rank = 0; rank < life_.ends.size(); ++rank) judge_end_of(rank);
+  }
+
+ private:
+  WitnessFinding& find(RulingCode code, const std::string& text,
+                       std::optional<std::size_t> rank = {}) {
+    findings_.push_back(
+        {.code = code, .text = life_name(number_) + ": " + text, .life = number_, .phase = "end"});
+    if (rank) findings_.back().rank = static_cast<std::int64_t>(*rank);
+    return findings_.back();
+  }
+  void doubt(const std::string& text) { find(judged::kOracleVacuous, text).inconclusive = true; }
+
+  /// True if the rank's witness has its first line.
+  static bool started(const RankWitness& rank) {
+    return rank.world != 0 || !rank.states.empty() || !rank.steps.empty();
+  }
+
+  std::string first_failure() const {
+    for (std::size_t rank = 0; rank < life_.ends.size(); ++rank) {
+      const ProgramEnd& end = life_.ends[rank];
+      if (end.exit_code == 0 || end.cut_short) continue;
+      return "; rank " + std::to_string(rank) + " ended with " + std::to_string(end.exit_code) +
+             ": " + end.log;
+    }
+    return "";
+  }
+
+  /// Returns the line of Python's output that says that a module can't be imported; empty if there
+  /// is none.
+  static std::string import_error(const std::string& log) {
+    std::istringstream lines(log);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("ModuleNotFoundError:") || line.starts_with("ImportError:")) return line;
+    }
+    return "";
+  }
+
+  void judge_end_of(std::size_t rank) {
+    const ProgramEnd& end = life_.ends[rank];
+    const std::string who = "rank " + std::to_string(rank);
+    if (end.cut_short) return;  // the cause is reported for the rank that failed first
+    if (end.timed_out) return judge_deadline(rank);
+    if (end.exit_code != life_.plan.exit) {
+      const bool silent = rank < life_.ranks.size() && !started(life_.ranks[rank]);
+      const std::string missing = import_error(end.log);
+      if (!missing.empty()) return doubt(who + " can't run here: " + missing);
+      if (silent && number_ == 0 && end.exit_code != 0) {
+        return doubt(who + " ended with " + std::to_string(end.exit_code) +
+                     " before its witness began: " + end.log);
+      }
+      find(judged::kVerdictDisagreement,
+           who + " was to end with " + std::to_string(life_.plan.exit) + " and ended with " +
+               std::to_string(end.exit_code) +
+               (end.left_some ? ", and left processes behind" : "") + ": " + end.log,
+           rank);
+    } else if (rank < life_.ranks.size()) {
+      const RankWitness& witness = life_.ranks[rank];
+      const bool told = life_.plan.exit == 0 || witness.exit == life_.plan.exit;
+      if (witness.done && told && !witness.torn) return;
+      if (!started(witness)) return;  // its missing witness is reported
+      find(
+          judged::kVerdictDisagreement,
+          who + " ended with " + std::to_string(end.exit_code) + " and its witness does not say so",
+          rank);
+    }
+  }
+
+  void judge_deadline(std::size_t rank) {
+    const ProgramEnd& end = life_.ends[rank];
+    std::string text = "rank " + std::to_string(rank) + " was not finished after " +
+                       std::to_string(end.seconds) + " s (trainer.yaml: seconds)";
+    if (rank < life_.ranks.size()) text += reached(life_.ranks[rank]);
+    if (end.progressing) text += " and still reported more, so it is slow and does not hang";
+    if (!end.log.empty()) text += ": " + end.log;
+    // Nobody knows whether a program that reported nothing hangs or only starts slowly.
+    const bool silent = std::none_of(life_.ranks.begin(), life_.ranks.end(), started);
+    find(passed_on::kHang, text, rank).inconclusive = end.progressing || silent;
+    if (rank < life_.ranks.size() && !life_.ranks[rank].steps.empty()) {
+      findings_.back().step = life_.ranks[rank].steps.back().step;
+    }
+  }
+
+  static std::string reached(const RankWitness& rank) {
+    if (!started(rank)) return "; its witness had not begun";
+    if (rank.done) return "; its witness says that it was done";
+    if (!rank.phases.empty() && rank.phases.back().begins) {
+      return "; it was in the phase " + rank.phases.back().name;
+    }
+    if (rank.steps.empty()) return "; it had reported no step";
+    return "; it had reported step " + std::to_string(rank.steps.back().step);
+  }
+
+  std::size_t number_;
+  const LifeEvidence& life_;
+  WitnessFindings& findings_;
+};
+
+}  // namespace
+
+void judge_life_start(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+  LifeEndJudge(number, life, findings).judge_start();
+}
+
+void judge_life_end(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+  LifeEndJudge(number, life, findings).judge_end();
+}
+
+}  // namespace reprise::driver

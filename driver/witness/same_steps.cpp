@@ -1,0 +1,69 @@
+#include "driver/witness/same_steps.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "driver/witness/course_judge.hpp"
+#include "driver/witness/sample_judge.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// Returns what differs as well in two runs if this differs.
+std::set<std::string> dependent_on(const std::string& stream) {
+  std::set<std::string> streams = {"loss", "norm", "scale", "end"};
+  if (stream == "samples") streams.insert("samples");
+  if (stream == "lr") streams.insert("lr");
+  return streams;
+}
+
+/// Makes findings inconclusive that depend on what differs.
+void excuse(const std::set<std::string>& unlike, WitnessFindings& findings) {
+  for (auto& finding : findings) {
+    if (finding.inconclusive || finding.stream.empty() || !unlike.contains(finding.stream))
+      continue;
+    finding.inconclusive = true;
+    finding.text += "; not judged, because two runs of the same steps differ";
+  }
+}
+
+void make_cause(WitnessFinding& finding) {
+  finding.code = judged::kNotDeterministic;
+  finding.inconclusive = true;
+  finding.text = "two runs of the same steps differ: " + finding.text;
+}
+
+}  // namespace
+
+void settle_same_steps(WitnessFindings& findings) {
+  std::set<std::string> unlike;
+  for (auto& finding : findings) {
+    if (!finding.untouched) continue;
+    unlike.merge(dependent_on(finding.stream));
+    make_cause(finding);
+    finding.text += "; until then both had the same state and had saved nothing";
+  }
+  excuse(unlike, findings);
+  std::stable_partition(findings.begin(), findings.end(),
+                        [](const WitnessFinding& finding) { return finding.untouched; });
+}
+
+void settle_other_course(WitnessFindings differences, WitnessFindings& findings) {
+  std::set<std::string> unlike;
+  for (auto& difference : differences) {
+    unlike.merge(dependent_on(difference.stream));
+    make_cause(difference);
+  }
+  excuse(unlike, findings);
+  findings.insert(findings.begin(), differences.begin(), differences.end());
+}
+
+WitnessFindings other_course(const LifeEvidence& first, const LifeEvidence& second) {
+  WitnessFindings found;
+  judge_samples({first}, second, found);
+  judge_course(0, first, {.life = second, .called = "a second uninterrupted run"}, found);
+  std::erase_if(found, [](const auto& f) { return f.stream.empty() || f.inconclusive; });
+  return found;
+}
+
+}  // namespace reprise::driver
