@@ -18,10 +18,12 @@ import math
 import os
 import signal
 import sys
+import types
 
 import numpy
 
 GOLD, STRIDE = numpy.uint64(0x9E3779B97F4A7C15), numpy.uint64(0xD1342543DE82EF95)
+SHOWN = 60  # longest value that is reported in words
 FIRST, SECOND = numpy.uint64(0xBF58476D1CE4E5B9), numpy.uint64(0x94D049BB133111EB)
 
 
@@ -66,8 +68,9 @@ def digest(key, dtype, shape, at, size, words):
     return int(numpy.sum(mix64(mixed ^ words[1]) if len(words) == 2 else mixed, dtype=numpy.uint64))
 
 
-def canonical(value):
-    """A tree of JSON values that does not depend on the process: floats as hex, tensors by their digest."""
+def canonical(value, path="", above=()):
+    """A tree of JSON values that does not depend on the process: floats as hex, tensors by their digest, other objects by
+    what pickle would keep of them. Raises TypeError, with the path to the value, if that says too little."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, enum.Enum):
@@ -76,16 +79,51 @@ def canonical(value):
         return int(value)
     if isinstance(value, float):
         return {"float": float(value).hex()}
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, bytearray)):
         return {"bytes": value.hex()}
+    if isinstance(value, type):
+        return {"type": f"{value.__module__}.{value.__qualname__}"}
+    if isinstance(value, types.ModuleType):
+        raise TypeError(f"{path} is a module, which has no state of its own")
+    if id(value) in above:
+        raise TypeError(f"{path} contains itself")
+
+    def of(part, where):
+        return canonical(part, path + where, (*above, id(value)))
+
     if isinstance(value, dict):
-        return {"dict": sorted(([canonical(k), canonical(v)] for k, v in value.items()), key=json.dumps)}
+        return {"dict": sorted(([of(k, f" key {k!r}"), of(v, f"[{k!r}]")] for k, v in value.items()), key=json.dumps)}
     if isinstance(value, (list, tuple)):
-        return [canonical(v) for v in value]
+        return [of(v, f"[{i}]") for i, v in enumerate(value)]
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted((of(v, " member") for v in value), key=json.dumps)}
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         dtype, shape, words = elements(value)
         return {"dtype": dtype, "shape": shape, "digest": f"{digest('', dtype, shape, [0] * len(shape), shape, words):016x}"}
-    return {"class": type(value).__name__, "fields": canonical(vars(value))}
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if name == "torch._C.Generator":
+        return {"class": name, "state": of(value.get_state(), ".get_state()")}
+    if callable(value) and hasattr(value, "__qualname__") and not hasattr(value, "__self__"):
+        return {"function": importable(value, path)}
+    try:
+        kept = value.__reduce_ex__(2)
+    except Exception as error:
+        raise TypeError(f"{path} is of the class {name}, whose state can't be read ({error}); report what it holds, or judged=False") from error
+    if isinstance(kept, str):
+        return {"global": f"{type(value).__module__}.{kept}"}
+    make, given, state, items, entries = (*kept, None, None, None)[:5]
+    return {"class": name, "make": of(make, ""), "given": of(given, " given"), "state": of(state, ""),
+            "items": None if items is None else of(list(items), ""), "entries": None if entries is None else of(dict(entries), "")}
+
+
+def importable(function, path):
+    """The name of a function of a module. What is defined elsewhere may hold values that no name shows."""
+    name, found = f"{function.__module__}.{function.__qualname__}", sys.modules.get(function.__module__ or "builtins")
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not function:
+        raise TypeError(f"{path} is the function {name}, which can't be imported, so its content is unknown; report what it holds, or judged=False")
+    return name
 
 
 def split(count, parts, number):
@@ -160,10 +198,11 @@ class Witness:
         with open(self.path + ".jsonl") as file:
             return sum((line.get("name"), line.get("edge")) == (name, "begin") for line in map(json.loads, file))
 
-    def tensor(self, key, shape, pieces, holders=1, dtype=None, blank=()):
+    def tensor(self, key, shape, pieces, holders=1, dtype=None, blank=(), per_rank=False):
         """What this rank holds of a tensor: pieces are (at, values); each of `holders` ranks holds the same boxes.
 
         `dtype` need be given only where this rank holds nothing of it; `blank` are boxes (at, size) that are nobody's.
+        With `per_rank` it belongs to this rank's place in the layout, and another layout may lack it.
         """
         shape, boxes = [int(n) for n in shape], []
         for at, values in pieces:
@@ -173,13 +212,22 @@ class Witness:
                 raise ValueError(f"{key}: {name} {size} at {at} is no box of {dtype} {shape}")
             boxes.append({"at": at, "size": size, "digest": f"{digest(key, dtype, shape, at, size, words):016x}", "words": words})
         told = {"key": key, "dtype": dtype, "shape": shape, "boxes": [b for b in boxes if math.prod(b["size"])], "holders": holders}
+        told |= {"per_rank": True} if per_rank else {}
         return told | ({"blank": [{"at": list(at), "size": list(size)} for at, size in blank]} if blank else {})
 
-    def object(self, key, value=None, shard=None, judged=True, stored=True):
-        """An object that a checkpoint must hold, under no key of its own if not `stored`; its content is judged if `judged`."""
-        words = numpy.frombuffer(json.dumps(canonical(value), sort_keys=True).encode(), numpy.uint8).astype(numpy.uint64)
-        found = f"{digest(key, 'object', words.shape, [0], words.shape, words.reshape(1, -1)):016x}" if judged else None
-        return {"key": key, "digest": found} | ({} if shard is None else {"shard": shard}) | ({} if stored else {"stored": False})
+    def object(self, key, value=None, shard=None, judged=True, stored=True, per_rank=False):
+        """An object that a checkpoint must hold, under no key of its own if not `stored`; its content is judged if `judged`.
+
+        `shard` numbers the parts of one of Megatron's sharded objects. With `per_rank` the object belongs to this rank's
+        place in the layout, as `dataloader.dp_rank_1` does, and another layout may lack it.
+        """
+        text = json.dumps(canonical(value, key), sort_keys=True) if judged else ""
+        words = numpy.frombuffer(text.encode(), numpy.uint8).astype(numpy.uint64)
+        told = {"key": key, "digest": f"{digest(key, 'object', words.shape, [0], words.shape, words.reshape(1, -1)):016x}" if judged else None}
+        if judged and isinstance(value, (bool, int, float, str)) and len(repr(value)) <= SHOWN:
+            told["value"] = repr(value)
+        told |= {"per_rank": True} if per_rank else {}
+        return told | ({} if shard is None else {"shard": shard}) | ({} if stored else {"stored": False})
 
     def state(self, when, step, tensors=(), objects=()):
         """Says what this rank holds now; `when` is save, loaded or end."""

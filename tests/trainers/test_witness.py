@@ -2,6 +2,11 @@
 
     python3 -m unittest discover tests/trainers -p test_witness.py
 """
+import collections
+import dataclasses
+import datetime
+import decimal
+import functools
 import hashlib
 import itertools
 import json
@@ -12,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import numpy
@@ -26,6 +32,26 @@ except ImportError:
     torch = None
 
 MASK = 2**64 - 1
+
+
+class Slots:
+    __slots__ = ("n", "unset")
+
+    def __init__(self, n):
+        self.n = n
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    n: int
+
+
+class Kept:
+    def __init__(self, n):
+        self.n, self.lock = n, threading.Lock()
+
+    def __getstate__(self):
+        return {"n": self.n}
 
 
 def slow_mix(x):
@@ -127,6 +153,37 @@ class Digests(unittest.TestCase):
                          (numpy.zeros(2), numpy.zeros(3)), (float("nan"), None)):
             self.assertNotEqual(text(one), text(two))
         self.assertEqual(text(Thing(1)), text(Thing(1)))
+
+    def test_objects_differ_by_their_state(self):
+        """Each of these makes an object of a number. Equal numbers must have equal text, and other numbers another text."""
+        text = lambda v: json.dumps(w.canonical(v), sort_keys=True)
+        makers = [random.Random, numpy.random.default_rng, numpy.random.RandomState, numpy.random.PCG64, lambda n: {n, "x"}, lambda n: frozenset([n]),
+                  lambda n: collections.deque([n], 3), lambda n: collections.deque([1], n), lambda n: pathlib.Path(f"/a/{n}"), Slots, Frozen, Kept,
+                  lambda n: collections.OrderedDict(a=n), lambda n: functools.partial(w.split, n), lambda n: random.Random(n).random, datetime.timedelta,
+                  decimal.Decimal, complex, range, slice, lambda n: iter([1, 2, 3][n:]), lambda n: bytearray([n]), lambda n: numpy.dtype(f"f{4 * n}"),
+                  lambda n: [sorted, max][n - 1], lambda n: [int, str][n - 1]]
+        if torch:
+            makers += [lambda n: torch.Generator().manual_seed(n), lambda n: torch.Size([n]), lambda n: [torch.int8, torch.int16][n - 1], lambda n: torch.device("cpu", n)]
+        for make in makers:
+            self.assertEqual(text(make(1)), text(make(1)), make)
+            self.assertNotEqual(text(make(1)), text(make(2)), make)
+        self.assertEqual(text({1, 2, 3, "a"}), text({"a", 3, 2, 1}))
+
+    def test_objects_without_a_known_state_are_refused(self):
+        around = []
+        around.append(around)
+        refused = {"k": lambda: 1, "k given[0]": functools.partial(lambda: 1), "k['a'][1]": {"a": [1, lambda: 1]}, "k[0]": [(n for n in ())], "k[1]": [1, threading.Lock()]}
+        for path, value in refused.items():
+            with self.assertRaises(TypeError) as raised:
+                w.Witness.object(None, "k", value)
+            self.assertTrue(str(raised.exception).startswith(path + " is "), raised.exception)
+        self.assertRaises(TypeError, w.Witness.object, None, "k", around)
+        self.assertIsNone(w.Witness.object(None, "k", refused["k"], judged=False)["digest"])
+
+    def test_what_belongs_to_a_rank(self):
+        self.assertEqual(w.Witness.object(None, "k", 7, per_rank=True) | {"digest": 0}, {"key": "k", "digest": 0, "value": "7", "per_rank": True})
+        self.assertTrue(w.Witness.tensor(None, "w", [1], [([0], numpy.ones(1))], per_rank=True)["per_rank"])
+        self.assertNotIn("value", w.Witness.object(None, "k", "long" * 20))
 
     def test_cut_as_torch_cuts(self):
         for count, parts in itertools.product(range(9), range(1, 6)):
