@@ -261,19 +261,31 @@ class RunningLife {
 /// Asks the interpreter for the versions of the packages that the trainer needs. Returns a message
 /// about the first problem; empty if there is none.
 std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) {
+  // Local parts of versions, such as +cu132, are not compared: torch prints them, and its metadata
+  // may lack them. A version without an operator means just that version.
   constexpr const char* kAsk =
-      "import importlib.metadata as m, sys\n"
+      "import importlib.metadata as m, re, sys\n"
+      "try:\n"
+      "    from packaging.specifiers import InvalidSpecifier, SpecifierSet\n"
+      "except ImportError:\n"
+      "    from pip._vendor.packaging.specifiers import InvalidSpecifier, SpecifierSet\n"
       "for need in sys.argv[1:]:\n"
-      "    name, wanted = need.split('==')\n"
+      "    name, wanted = need.split(' ', 1)\n"
+      "    public = re.sub(r'\\+[\\w.]+', '', wanted)\n"
+      "    try:\n"
+      "        fits = SpecifierSet('==' + public if public.strip()[:1].isdigit() else public)\n"
+      "    except InvalidSpecifier:\n"
+      "        print(f'trainer.yaml needs {name} {wanted!r}, which is no version specifier')\n"
+      "        continue\n"
       "    try:\n"
       "        found = m.version(name)\n"
       "    except m.PackageNotFoundError:\n"
-      "        found = None\n"
-      "    if (found or '').split('+')[0] != wanted:\n"
-      "        print(f'{name} {wanted} is needed and', f'{found} is here' if found else "
-      "'there is none')\n";
+      "        print(f'{name} {wanted} is needed and there is none')\n"
+      "        continue\n"
+      "    if not fits.contains(found, prereleases=True):\n"
+      "        print(f'{name} {wanted} is needed and {found} is here')\n";
   std::vector<std::string> words = {python_of(place), "-c", kAsk};
-  for (const auto& [package, version] : trainer.needs) words.push_back(package + "==" + version);
+  for (const auto& [package, version] : trainer.needs) words.push_back(package + " " + version);
   const ScratchDirectory scratch;
   const std::string log = scratch.path() + "/log";
   try {

@@ -32,7 +32,8 @@ struct TrainerFile {
   std::string name;
   std::string about;
   std::vector<std::string> command;          ///< program and arguments; runs in `folder`
-  std::map<std::string, std::string> needs;  ///< required Python packages and their versions
+  std::map<std::string, std::string> needs;  ///< required Python packages: a version, or
+                                             ///< a specifier such as >=2.4
   std::vector<std::string> axes;
   std::vector<std::string> inside;  ///< axes that need no ranks of their own, such as ep within dp
   std::int64_t ranks = 1;           ///< upper limit on the number of processes
