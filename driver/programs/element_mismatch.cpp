@@ -208,7 +208,7 @@ std::optional<Bytes> wrong_elements(const std::string& work, const WitnessFindin
   const std::string root = checkpoints_in(work);
   for (const auto& stored : read_root(root)) {
     if (stored.step && stored.step != finding.saved) continue;
-    return stored_elements(root, stored.directory, finding.key);
+    return stored_elements(root, stored, finding.key);
   }
   return std::nullopt;
 }

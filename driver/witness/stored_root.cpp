@@ -115,6 +115,61 @@ StoredCheckpoint read_stored(PosixStore& store, const std::string& directory,
   return stored;
 }
 
+/// Returns a directory's name without the number at its end.
+std::string stem_of(const std::string& directory) {
+  const std::string name = fs::path(directory).filename().string();
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
+/// Groups directories of checkpoints into saves, in order. Siblings with the same number, or with
+/// none, are parts of one save if no two of them have the same name without the number.
+std::vector<std::pair<std::string, std::vector<std::string>>> saves_in(
+    const std::vector<std::string>& directories) {
+  std::map<std::string, std::vector<std::string>> siblings;
+  for (const auto& directory : directories) {
+    siblings[fs::path(directory).parent_path().generic_string()].push_back(directory);
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> saves;
+  for (const auto& [parent, parts] : siblings) {
+    std::set<std::string> stems;
+    std::set<std::optional<std::int64_t>> numbers;
+    for (const auto& part : parts) {
+      stems.insert(stem_of(part));
+      numbers.insert(step_in_name(fs::path(part).filename().string()));
+    }
+    if (parts.size() > 1 && stems.size() == parts.size() && numbers.size() == 1) {
+      saves.emplace_back(parent, parts);
+      continue;
+    }
+    for (const auto& part : parts) saves.emplace_back(part, std::vector{part});
+  }
+  std::sort(saves.begin(), saves.end());
+  return saves;
+}
+
+/// Reads the parts of one save as one checkpoint. Its step is the parent's number or, if the parent
+/// has none, that of the parts.
+StoredCheckpoint read_parts(PosixStore& store, const std::string& parent,
+                            const std::vector<std::string>& parts, const Blanks& blanks) {
+  StoredCheckpoint whole{
+      .directory = parent, .step = {}, .tensors = {}, .unread = {}, .objects = {}};
+  whole.parts = parts;
+  for (const auto& part : parts) {
+    StoredCheckpoint stored = read_stored(store, part, blanks);
+    whole.step = stored.step;
+    if (stored.flaw && !whole.flaw)
+      whole.flaw = StoredFlaw{stored.flaw->code, part + ": " + stored.flaw->text};
+    for (auto& [key, digest] : stored.tensors) {
+      if (whole.tensors.emplace(key, digest).second) continue;
+      whole.unread[key] = {judged::kOracleVacuous, "it is in several parts of the save"};
+    }
+    whole.unread.merge(stored.unread);
+    whole.objects.merge(stored.objects);
+  }
+  if (const auto step = step_in_name(fs::path(parent).filename().string())) whole.step = step;
+  return whole;
+}
+
 }  // namespace
 
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks) {
@@ -123,18 +178,26 @@ std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& b
   std::sort(directories.begin(), directories.end());
   PosixStore store(root);
   std::vector<StoredCheckpoint> found;
-  for (const auto& directory : directories) found.push_back(read_stored(store, directory, blanks));
+  for (auto& [parent, parts] : saves_in(directories)) {
+    found.push_back(parts.size() == 1 ? read_stored(store, parts.front(), blanks)
+                                      : read_parts(store, parent, parts, blanks));
+  }
   return found;
 }
 
-std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
-                                     const std::string& key) try {
+std::optional<Bytes> stored_elements(const std::string& root, const StoredCheckpoint& stored,
+                                     const std::string& key) {
   PosixStore store(root);
-  Checkpoint checkpoint = Checkpoint::open(store, directory);
-  const StoredTensor* tensor = checkpoint.catalog().tensor(key);
-  if (tensor == nullptr) return std::nullopt;
-  return RootReader(checkpoint).elements(*tensor);
-} catch (const Error&) {
+  const auto parts = stored.parts.empty() ? std::vector{stored.directory} : stored.parts;
+  for (const auto& part : parts) {
+    try {
+      Checkpoint checkpoint = Checkpoint::open(store, part);
+      const StoredTensor* tensor = checkpoint.catalog().tensor(key);
+      if (tensor != nullptr) return RootReader(checkpoint).elements(*tensor);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
   return std::nullopt;
 }
 

@@ -32,19 +32,22 @@ struct StoredCheckpoint {
   std::map<std::string, StoredDigest> tensors;
   std::map<std::string, StoredFlaw> unread;  ///< by key: why the tensor can't be read
   std::set<std::string> objects;
-  std::optional<StoredFlaw> flaw;  ///< set if no part of the checkpoint can be read
+  std::optional<StoredFlaw> flaw = {};  ///< set if no part of the checkpoint can be read
+  /// Directories of which one save consists, if there are several; their keys do not overlap.
+  std::vector<std::string> parts = {};
 };
 
 /// Maps the key of a tensor to its blank boxes. Blank boxes belong to no rank.
 using Blanks = std::map<std::string, std::vector<Box>>;
 
 /// Reads every checkpoint that is `root` itself or is one or two folders below it. Sorts them by
-/// directory. Flaws of the stored files are returned, not thrown. Digests leave out the elements of
-/// blank boxes.
+/// directory. Some programs save the model and the optimizer to two folders of one parent, such as
+/// "model_0" and "optim_0": these are parts of one checkpoint, which is the parent. Flaws of the
+/// stored files are returned, not thrown. Digests leave out the elements of blank boxes.
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks = {});
 
 /// Returns a tensor's elements in row-major order, or nothing if the tensor can't be read.
-std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
+std::optional<Bytes> stored_elements(const std::string& root, const StoredCheckpoint& stored,
                                      const std::string& key);
 
 /// True if all saves go to one folder, whose name contains no step.
