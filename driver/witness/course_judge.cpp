@@ -183,7 +183,11 @@ class EndJudge {
   }
   void find_extra(const std::string& key, bool per_rank) {
     if (per_rank && other_layout()) return;
-    find(judged::kTrajectoryDivergence, key, "is held, and " + reference_.called + " lacks it");
+    WitnessFinding& finding = find(
+        judged::kOracleVacuous, key,
+        "is held, and " + reference_.called + " lacks it, so there is nothing to compare it with");
+    finding.inconclusive = true;
+    finding.stream = {};
   }
 
   void judge_tensor(const std::string& key, const WholeTensor& tensor, const WholeState& there) {
@@ -200,7 +204,10 @@ class EndJudge {
 
   void judge_object(const ObjectName& name, const WholeObject& object, const WholeState& there) {
     const auto other = there.objects.find(name);
-    if (other == there.objects.end()) return find_extra(shown(name), bound(name, object));
+    if (other == there.objects.end()) {
+      if (!reference_.may_hold_more) find_extra(shown(name), bound(name, object));
+      return;
+    }
     if (!object.digest || !other->second.digest || object.digest == other->second.digest) return;
     if (bound(name, object) && other_layout()) return;
     find_other_content(shown(name), shown_content(other->second), shown_content(object));

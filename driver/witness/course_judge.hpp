@@ -16,6 +16,9 @@ struct CourseReference {
   /// True if both runs began with the same state. If they differ before they save something, two
   /// runs of the same steps differ.
   bool same_start = false;
+  /// True if the life may hold objects that the reference lacks, because a planned fault struck it
+  /// or an earlier life.
+  bool may_hold_more = false;
 };
 
 /// Reports, for each metric, the first step at which it is not bitwise equal to the reference's,

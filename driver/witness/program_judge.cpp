@@ -311,12 +311,20 @@ class ProgramJudge {
                    {.life = *uninterrupted,
                     .called = "the uninterrupted run",
                     .same_end = number_ + 1 == plan_.lives.size() && whole_life(),
-                    .same_start = number_ == 0},
+                    .same_start = number_ == 0,
+                    .may_hold_more = faulted()},
                    course_);
     } else if (uninterrupted != nullptr) {
       judge_schedule(number_, *life_, *uninterrupted, course_);
       judge_first_loss(number_, *life_, *uninterrupted, plan_.expect.loss_within, course_);
     }
+  }
+
+  /// True if a fault was planned for this life or an earlier one.
+  bool faulted() const {
+    return std::any_of(plan_.lives.begin(),
+                       plan_.lives.begin() + static_cast<std::ptrdiff_t>(number_) + 1,
+                       [](const ProgramLife& life) { return life.rerun.has_value(); });
   }
 
   /// Compares the life with a second run from the same checkpoint. If the life is compared with the
@@ -328,7 +336,8 @@ class ProgramJudge {
                  {.life = again,
                   .called = "a second run from the same checkpoint",
                   .same_end = judges && number_ + 1 == plan_.lives.size() && whole_life(),
-                  .same_start = true},
+                  .same_start = true,
+                  .may_hold_more = faulted()},
                  found);
     for (auto& finding : found) {
       if (judges || finding.untouched) course_.push_back(std::move(finding));

@@ -144,6 +144,50 @@ TEST(ProgramJudge, FindsAnObjectOfOneShard) {
   EXPECT_THAT(run.first(), HasSubstr("cursor/shard_1_2 is held and not stored"));
 }
 
+/// A run whose object belongs to a rank's place in the layout, and whose second life has another
+/// layout, and no such object.
+RecordedRun run_with_object_of_a_rank(bool told) {
+  RecordedRun run;
+  for (auto* files : {&run.files.first, &run.files.second, &run.files.control}) {
+    for (std::string& text : *files) {
+      const std::string mark = told ? R"(,"per_rank":true)" : "";
+      for (auto at = text.find(R"({"key":"cursor")"); at != std::string::npos;
+           at = text.find(R"({"key":"cursor")", at + 1)) {
+        text.insert(at + 15, mark);
+      }
+    }
+  }
+  for (std::string& text : run.files.second) {
+    put(text, "{\"dp\":2}", "{\"dp\":2,\"tp\":1}");
+    for (auto at = text.find(R"({"key":"cursor")"); at != std::string::npos;
+         at = text.find(R"({"key":"cursor")", at)) {
+      text.erase(at, text.find('}', at) + 1 - at);
+    }
+  }
+  run.plan.lives[1].layout = {{"dp", 2}, {"tp", 1}};
+  return run;
+}
+
+TEST(ProgramJudge, LetsAnotherLayoutLackWhatBelongsToARank) {
+  EXPECT_EQ(run_with_object_of_a_rank(true).first(), "");
+  EXPECT_THAT(run_with_object_of_a_rank(false).first(),
+              ::testing::AllOf(StartsWith("LOST_OBJECT: life 1: after the load of step 2, cursor"),
+                               HasSubstr("report it with per_rank=True")));
+  RecordedRun same = run_with_object_of_a_rank(true);
+  same.plan.lives[1].layout = same.plan.lives[0].layout;
+  for (std::string& text : same.files.second) put(text, "{\"dp\":2,\"tp\":1}", "{\"dp\":2}");
+  EXPECT_THAT(same.first(), StartsWith("LOST_OBJECT: life 1: after the load of step 2, cursor"));
+}
+
+TEST(ProgramJudge, ShowsBothValuesOfAnObjectThatChanged) {
+  RecordedRun run;
+  put(run.files.first[0], hex(2) + "\"", hex(2) + "\",\"value\":\"2\"");
+  for (auto& text : run.files.second) put(text, hex(2) + "\"", hex(7) + "\",\"value\":\"7\"");
+  EXPECT_THAT(run.first(), HasSubstr("cursor is not what it was at the save: it is 7 and was 2"));
+  EXPECT_EQ(run.judged().front().expected, "2");
+  EXPECT_EQ(run.judged().front().found, "7");
+}
+
 TEST(ProgramJudge, FindsAnotherShapeAndDtype) {
   RecordedRun run;
   run.stored[0].tensors["w"].shape = {2, 2};
