@@ -66,6 +66,7 @@ class ResumeProofVerb final : public Verb {
     report.verdict = reports::overall(report);
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;
     console.out << to_table(report, columns) << '\n' << to_rank_table(report.scenarios.back());
+    for (const auto& claim : report.not_claimed) console.out << "\nnot claimed: " << claim << '\n';
     if (!report_.empty()) driver::write_report(report, report_);
     if (!card_.empty()) write_text(card_, driver::verification_card(report), "the card");
     console.out << fmt::format("\n{}: {}\n", reports::name_of(report.verdict), runs_[1]);

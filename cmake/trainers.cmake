@@ -8,3 +8,13 @@ if(TARGET reprise_core_api AND TARGET reprise_core_adapters_local)
     reprise_options reprise_dep_json reprise_dep_crypto)
   set_target_properties(trainer_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 endif()
+
+# What trainers/reprise_witness.py hashes with; the driver tells trainers where it is. A Python
+# without the sanitizers' runtime could not load a library that needs it.
+if(NOT CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize")
+  add_library(reprise_witness SHARED trainers/witness_library.cpp)
+  target_link_libraries(reprise_witness PRIVATE reprise_options)
+  set_target_properties(reprise_witness PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
+  add_dependencies(reprise reprise_witness)
+endif()

@@ -27,7 +27,8 @@ trainers_run() {
     return 1
   fi
   export REPRISE_PYTHON="$interop_env/bin/python"
-  checked "$REPRISE_PYTHON" tests/trainers/test_witness.py || broken=1
+  checked env "REPRISE_WITNESS_LIBRARY=$PWD/build/release/libreprise_witness.so" \
+    "$REPRISE_PYTHON" tests/trainers/test_witness.py || broken=1
   trainers_report "$report" "$@" || broken=1
   ((broken == 0))
 }

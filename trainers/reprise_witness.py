@@ -10,6 +10,7 @@ or at a state dict: keys, shapes and boxes are what the training script computed
         witness.state("save", step, [witness.tensor("model.w", [4, 8], [([2, 0], w)])], [witness.object("cursor", 7)])
 """
 import contextlib
+import ctypes
 import enum
 import hashlib
 import importlib.metadata
@@ -23,6 +24,7 @@ import types
 import numpy
 
 GOLD, STRIDE = numpy.uint64(0x9E3779B97F4A7C15), numpy.uint64(0xD1342543DE82EF95)
+CHUNK = 1 << 18  # elements that are hashed at once, so that memory is bounded
 SHOWN = 60  # longest value that is reported in words
 FIRST, SECOND = numpy.uint64(0xBF58476D1CE4E5B9), numpy.uint64(0x94D049BB133111EB)
 
@@ -39,33 +41,82 @@ def seed_of(key, dtype):
     return int.from_bytes(hashlib.sha256(key.encode() + b"\0" + dtype.encode()).digest()[:8], "little")
 
 
-def indices(shape, at, size):
-    """The row-major indices in the whole tensor of the elements of a box, in the box's row-major order."""
-    found, stride = numpy.zeros(1, numpy.uint64), 1
-    for extent, begin, count in zip(reversed(shape), reversed(at), reversed(size)):
-        axis = (numpy.arange(count, dtype=numpy.uint64) + numpy.uint64(begin)) * numpy.uint64(stride)
-        found, stride = (axis[:, None] + found[None, :]).reshape(-1), stride * extent
-    return found
+def merged(shape, at, size):
+    """The same box with fewer dimensions: one that the box spans is made one with the dimension before it."""
+    box = []
+    for extent, begin, count in zip(shape, at, size):
+        if box and (begin, count) == (0, extent):
+            box[-1] = [n * extent for n in box[-1]]
+        else:
+            box.append([extent, begin, count])
+    return [[part[i] for part in box] or [(1, 0, 1)[i]] for i in range(3)]
+
+
+def indices(shape, at, size, first=0, last=None):
+    """The row-major indices in the whole tensor of the elements of a box, in the box's row-major order, from the `first` to
+    before the `last` of them."""
+    shape, at, size = merged(shape, at, size)
+    rest = numpy.arange(first, math.prod(size) if last is None else last, dtype=numpy.uint64)
+    found, stride = numpy.zeros_like(rest), 1
+    for extent, begin, count in list(zip(shape, at, size))[:0:-1]:
+        rest, place = numpy.divmod(rest, numpy.uint64(max(count, 1)))
+        found += (place + numpy.uint64(begin)) * numpy.uint64(stride)
+        stride *= extent
+    return found + (rest + numpy.uint64(at[0])) * numpy.uint64(stride)
 
 
 def elements(values):
-    """Name of the dtype, shape, and the elements as unsigned integers: one row, or two (low, high) if they have 16 bytes."""
+    """Name of the dtype, shape, size of an element, and the elements as bytes, which are no copy where none is needed."""
     if hasattr(values, "detach"):
         import torch
         flat = values.detach().cpu().contiguous().reshape(-1)
         name, width, shape = str(values.dtype).removeprefix("torch."), flat.element_size(), list(values.shape)
-        raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-    else:
-        values = numpy.asarray(values)
-        name, width, shape, raw = values.dtype.name, values.dtype.itemsize, list(values.shape), values.tobytes()
-    words = numpy.frombuffer(raw, f"<u{min(width, 8)}").astype(numpy.uint64)
-    return name, shape, words.reshape(-1, 2).T if width == 16 else words.reshape(1, -1)
+        return name, shape, width, flat.view(torch.uint8).numpy() if flat.numel() else numpy.zeros(0, numpy.uint8)
+    values = numpy.asarray(values)
+    flat = numpy.ascontiguousarray(values).reshape(-1)
+    return values.dtype.name, list(values.shape), values.dtype.itemsize, flat.view(numpy.uint8) if flat.size else numpy.zeros(0, numpy.uint8)
 
 
-def digest(key, dtype, shape, at, size, words):
+def words_of(raw, width):
+    """The elements as unsigned integers: one row, or two (low, high) if they have 16 bytes."""
+    words = numpy.ascontiguousarray(raw).view(f"<u{min(width, 8)}").astype(numpy.uint64)
+    return words.reshape(-1, 2).T if width == 16 else words.reshape(1, -1)
+
+
+def library():
+    """The digest in C++, which is much faster; the driver says where it is. None without it."""
+    path = os.environ.get("REPRISE_WITNESS_LIBRARY")
+    if not path:
+        return None
+    function = ctypes.CDLL(path).reprise_witness_digest
+    numbers = ctypes.POINTER(ctypes.c_int64)
+    function.argtypes = [ctypes.c_uint64, ctypes.c_size_t, ctypes.c_size_t, numbers, numbers, numbers, ctypes.c_void_p]
+    function.restype = ctypes.c_uint64
+    return function
+
+
+FAST = library()
+
+
+def digest(key, dtype, shape, at, size, raw, width):
     """The digest of a box as a number: digests of disjoint boxes add up, modulo 2**64, to that of the tensor."""
-    mixed = mix64((numpy.uint64(seed_of(key, dtype)) + indices(shape, at, size) * STRIDE) ^ words[0])
-    return int(numpy.sum(mix64(mixed ^ words[1]) if len(words) == 2 else mixed, dtype=numpy.uint64))
+    seed, count = seed_of(key, dtype), math.prod(size)
+    if count and FAST:
+        box = [(ctypes.c_int64 * len(part))(*part) for part in merged(shape, at, size)]
+        return FAST(seed, width, len(box[0]), *box, raw.ctypes.data)
+    total = 0
+    for first in range(0, count, CHUNK):
+        last = min(first + CHUNK, count)
+        words = words_of(raw[first * width:last * width], width)
+        mixed = mix64((numpy.uint64(seed) + indices(shape, at, size, first, last) * STRIDE) ^ words[0])
+        total += int(numpy.sum(mix64(mixed ^ words[1]) if len(words) == 2 else mixed, dtype=numpy.uint64))
+    return total % 2**64
+
+
+def digest_of_text(key, text):
+    """The digest of an object: that of the bytes of its canonical text."""
+    raw = numpy.frombuffer(text.encode(), numpy.uint8)
+    return f"{digest(key, 'object', raw.shape, [0], raw.shape, raw, 1):016x}"
 
 
 def canonical(value, path="", above=()):
@@ -98,8 +149,8 @@ def canonical(value, path="", above=()):
     if isinstance(value, (set, frozenset)):
         return {"set": sorted((of(v, " member") for v in value), key=json.dumps)}
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        dtype, shape, words = elements(value)
-        return {"dtype": dtype, "shape": shape, "digest": f"{digest('', dtype, shape, [0] * len(shape), shape, words):016x}"}
+        dtype, shape, width, raw = elements(value)
+        return {"dtype": dtype, "shape": shape, "digest": f"{digest('', dtype, shape, [0] * len(shape), shape, raw, width):016x}"}
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if name == "torch._C.Generator":
         return {"class": name, "state": of(value.get_state(), ".get_state()")}
@@ -206,11 +257,11 @@ class Witness:
         """
         shape, boxes = [int(n) for n in shape], []
         for at, values in pieces:
-            name, size, words = elements(values)
+            name, size, width, raw = elements(values)
             at, dtype = [int(n) for n in at], dtype or name
             if name != dtype or len(size) != len(shape) or any(a < 0 or a + s > n for a, s, n in zip(at, size, shape)):
                 raise ValueError(f"{key}: {name} {size} at {at} is no box of {dtype} {shape}")
-            boxes.append({"at": at, "size": size, "digest": f"{digest(key, dtype, shape, at, size, words):016x}", "words": words})
+            boxes.append({"at": at, "size": size, "digest": f"{digest(key, dtype, shape, at, size, raw, width):016x}", "raw": raw, "width": width})
         told = {"key": key, "dtype": dtype, "shape": shape, "boxes": [b for b in boxes if math.prod(b["size"])], "holders": holders}
         told |= {"per_rank": True} if per_rank else {}
         return told | ({"blank": [{"at": list(at), "size": list(size)} for at, size in blank]} if blank else {})
@@ -222,8 +273,7 @@ class Witness:
         place in the layout, as `dataloader.dp_rank_1` does, and another layout may lack it.
         """
         text = json.dumps(canonical(value, key), sort_keys=True) if judged else ""
-        words = numpy.frombuffer(text.encode(), numpy.uint8).astype(numpy.uint64)
-        told = {"key": key, "digest": f"{digest(key, 'object', words.shape, [0], words.shape, words.reshape(1, -1)):016x}" if judged else None}
+        told = {"key": key, "digest": digest_of_text(key, text) if judged else None}
         if judged and isinstance(value, (bool, int, float, str)) and len(repr(value)) <= SHOWN:
             told["value"] = repr(value)
         told |= {"per_rank": True} if per_rank else {}
@@ -236,8 +286,9 @@ class Witness:
             wanted = tensor["key"] in self.wanted or "*" in self.wanted
             tensor["boxes"] = [dict(box) for box in tensor["boxes"]]
             for box in tensor["boxes"]:
-                words = box.pop("words")
+                raw, width = box.pop("raw"), box.pop("width")
                 if wanted:
+                    words = words_of(raw, width)
                     where = {"key": tensor["key"], "dtype": tensor["dtype"], "at": box["at"], "size": box["size"]}
                     self.say("values", "-values.jsonl", when=when, step=step, **where, bits=[f"{int(w):x}" for w in words.T.reshape(-1)])
         self.say("state", when=when, step=step, tensors=tensors, objects=list(objects))

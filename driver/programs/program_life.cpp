@@ -172,6 +172,8 @@ class RunningLife {
     set("REPRISE_CHECKPOINTS", checkpoints_in(work_.string()));
     set("REPRISE_WITNESS", (work_ / "witness").string());
     set("REPRISE_WITNESS_VALUES", request_.values);
+    const fs::path library = fs::path(request_.place.programs) / "libreprise_witness.so";
+    if (fs::exists(library)) set("REPRISE_WITNESS_LIBRARY", fs::absolute(library).string());
     for (const auto& word : request_.trainer.command)
       words.push_back(word_of(word, request_.place));
     return words;
