@@ -173,6 +173,22 @@ class SampleJudge {
     Samples there;
   };
 
+  /// What is known when a job is compared as a stream.
+  struct Known {
+    explicit Known(const Samples& there) {
+      for (const auto& [time, counts] : there.steps()) add(counts, all);
+      Counts taken;
+      for (const auto& [time, counts] : there.steps()) {
+        if (time.again > 0) continue;
+        add(counts, taken);
+        repeated = std::max(repeated, repeated_early(taken, all));
+      }
+    }
+    Counts all;                 ///< all samples of the uninterrupted run
+    std::int64_t repeated = 0;  ///< most samples that run takes again early
+    Counts here = {};           ///< what the job took until now
+  };
+
   WitnessFinding& find(std::int64_t step, const std::string& text) {
     findings_.push_back({.code = judged::kDataStreamSkip,
                          .text = text,
@@ -301,15 +317,34 @@ class SampleJudge {
     }
     if (judge_shift(both, from)) return false;
     WitnessFindings doubts;
+    Known known(both.there);
+    Counts least;  // what the uninterrupted run takes by the last step with at most as many samples
+    auto next = both.there.steps().begin();
     for (auto at = both.here.steps().find(from); at != both.here.steps().end(); ++at) {
       take(at->first.step, at->second);
-      Counts here;
-      for (const auto& [step, counts] : taken_) add(counts, here);
-      const auto [least, most] = around(both.there, total_of(here));
-      const Counts missing = surplus_of(least, here);
-      const Counts extra = most ? surplus_of(here, *most) : Counts();
+      if (at == both.here.steps().find(from) || at->first.again > 0) {
+        known.here.clear();
+        least.clear();
+        next = both.there.steps().begin();
+        for (const auto& [step, counts] : taken_) add(counts, known.here);
+      } else {
+        add(at->second, known.here);
+      }
+      const std::int64_t count = total_of(known.here);
+      for (; next != both.there.steps().end(); ++next) {
+        if (next->first.again > 0) continue;
+        if (total_of(least) + total_of(next->second) > count) break;
+        add(next->second, least);
+      }
+      const Counts missing = surplus_of(least, known.here);
+      Counts extra;
+      if (next != both.there.steps().end()) {
+        Counts most = least;
+        add(next->second, most);
+        extra = surplus_of(known.here, most);
+      }
       if (missing.empty() && extra.empty()) continue;
-      if (judge_other_order(both, at->first.step, here)) return false;
+      if (judge_other_order(both, at->first.step, known)) return false;
       if (doubts.empty()) doubt_order(at->first.step, missing.empty() ? extra : missing, doubts);
     }
     if (!doubts.empty()) {
@@ -322,20 +357,6 @@ class SampleJudge {
         "they were compared as one stream, up to where that run ends, and its first loss "
         "was not bounded");
     return true;
-  }
-
-  /// Returns what the uninterrupted run takes by the last step at which it has taken at most
-  /// `count` samples, and by the next one, if there is a next one.
-  static std::pair<Counts, std::optional<Counts>> around(const Samples& run, std::int64_t count) {
-    Counts least;
-    for (const auto& [time, counts] : run.steps()) {
-      if (time.again > 0) continue;
-      Counts more = least;
-      add(counts, more);
-      if (total_of(more) > count) return {least, more};
-      least = std::move(more);
-    }
-    return {least, std::nullopt};
   }
 
   /// Reports that the step takes what the uninterrupted run takes in another step: the samples are
@@ -372,18 +393,11 @@ class SampleJudge {
   /// Judges a job that took other samples than the uninterrupted run until then. Another order is
   /// no failure. Taking samples again before the others were taken is one, unless the uninterrupted
   /// run does so, too. A sampler may pad each epoch. Returns true if it found a failure.
-  bool judge_other_order(const Both& both, std::int64_t step, const Counts& here) {
-    Counts known;
-    for (const auto& [time, counts] : both.there.steps()) add(counts, known);
+  bool judge_other_order(const Both& both, std::int64_t step, const Known& known) {
+    const Counts& here = known.here;
     std::int64_t padding = std::max(both.here.data_ranks, both.there.data_ranks) - 1;
-    padding *= least_of(here, known) + 1;
-    Counts there;
-    for (const auto& [time, counts] : both.there.steps()) {
-      if (time.again > 0) continue;
-      add(counts, there);
-      padding = std::max(padding, repeated_early(there, known));
-    }
-    if (repeated_early(here, known) <= padding) return false;
+    padding = std::max(padding * (least_of(here, known.all) + 1), known.repeated);
+    if (repeated_early(here, known.all) <= padding) return false;
     const auto often = std::max_element(
         here.begin(), here.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto before = taken_before(step, often->first);
