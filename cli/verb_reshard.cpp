@@ -64,7 +64,7 @@ class ReshardVerb final : public Verb {
               "if each rank saved its own values: all ranks get the first rank's, or values that "
               "differ are left out (default: each rank keeps its own, if --ranks is unchanged)")
         .flag(strides_, "--keep-strides",
-              "keep the strides that torch 2.15 records in .metadata; torch before 2.15 can't read "
+              "keep the strides that torch 2.15 puts into .metadata; torch before 2.15 can't read "
               "such a checkpoint")
         .flag(force_, "--force",
               "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "

@@ -263,9 +263,11 @@ bool has_own_test(std::string_view name) {
                                        "fallback-",
                                        "same-step-",
                                        "retention-",
-                                       "store-",          // in tests/sim/world
-                                       "payload-of-",     // in tests/driver/crash_models_test
-                                       "mimo-bare-keys",  // in module_keys_mutants_test
+                                       "store-",       // in tests/sim/world
+                                       "payload-of-",  // in tests/driver/crash_models_test
+                                       "payload-not-read-back",
+                                       "small-file-not-read-back",  // in scenarios/faults
+                                       "mimo-bare-keys",            // in module_keys_mutants_test
                                        "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
