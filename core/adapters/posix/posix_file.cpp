@@ -149,8 +149,8 @@ void require_regular(const struct stat& status, const std::string& path) {
   throw Error(Code::kIo, "open for writing: this is a pipe, not a file", {.file = path});
 }
 
-/// Throws for what takes the place of a file that is to be written. A device may be written, such as
-/// /dev/null. A pipe would wait for a reader, perhaps for ever.
+/// Throws for what takes the place of a file that is to be written. A device may be written, such
+/// as /dev/null. A pipe would wait for a reader, perhaps for ever.
 void require_writable(int fd, const std::string& path) {
   struct stat status = {};
   checked({"fstat", path}, [&] { return ::fstat(fd, &status); });
