@@ -407,7 +407,7 @@ void TablesReader::read_storage(NodeId index, NodeId info) {
   const auto [path, begin, length, transforms] =
       objects_.attributes<4>(info, {"relative_path", "offset", "length", "transform_descriptors"});
   objects_.text(fqn, "a storage entry's key");
-  of_key(fqn, [&, offset = offset, path = path, begin = begin, length = length,
+  of_key(fqn, [&, fqn = fqn, offset = offset, path = path, begin = begin, length = length,
                transforms = transforms] {
     const FileIndex file = read_file(path);
     const ByteRange range{static_cast<std::uint64_t>(objects_.count(begin, "a storage offset")),

@@ -48,7 +48,7 @@ void look_for_gap(const StoredTensor& tensor, const std::vector<Box>& boxes, Fin
         rest.push_back(piece);
         continue;
       }
-      for (Box& part : subtract(piece, *hole)) rest.push_back(std::move(part));
+      for (const Box& part : subtract(piece, *hole)) rest.push_back(part);
     }
     uncovered = std::move(rest);
     if (uncovered.empty()) return;

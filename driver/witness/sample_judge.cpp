@@ -248,8 +248,9 @@ class SampleJudge {
       const auto before = taken_before(step, sample);
       if (!before) continue;
       const auto& steps = both.there.steps();
-      const auto next = std::find_if(steps.upper_bound({step, SIZE_MAX}), steps.end(),
-                                     [&](const auto& at) { return at.second.contains(sample); });
+      const auto next =
+          std::find_if(steps.upper_bound({step, SIZE_MAX}), steps.end(),
+                       [wanted = sample](const auto& at) { return at.second.contains(wanted); });
       if (next != steps.end() && next->first.step - step < step - *before) continue;
       return "sample " + std::to_string(sample) + " is taken in step " + std::to_string(*before) +
              " and again in step " + std::to_string(step) +

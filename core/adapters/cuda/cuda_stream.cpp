@@ -55,7 +55,7 @@ bool is_being_captured(CudaStreamRef stream) {
 
 CudaScope::CudaScope(int device) : device_(device) {
   check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
-  check_cuda(cudaSetDevice(device), "cudaSetDevice");
+  if (before_ != device) check_cuda(cudaSetDevice(device), "cudaSetDevice");
   capture_mode_ = exchange_capture_mode(cudaStreamCaptureModeRelaxed);
 }
 

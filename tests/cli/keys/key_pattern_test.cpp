@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 std::string refused(const std::string& pattern) {
   try {
-    KeyPattern(pattern, "--keys");
+    const KeyPattern taken(pattern, "--keys");
     return "";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::kUsage) << pattern;

@@ -161,7 +161,8 @@ TEST_F(LockOwner, that_is_killed_leaves_a_lock_file_and_the_next_writer_there_re
   EXPECT_THAT(store.remove_dead_locks(""), testing::IsEmpty()) << "it is held";
   end(owner);
   std::ofstream(file(".mine.lock")) << "of another program";
-  std::ofstream(file(".empty.lock"));
+  std::ofstream empty(file(".empty.lock"));
+  empty.close();
   fs::create_symlink("nowhere", file(".link.lock"));
   EXPECT_THAT(store.remove_dead_locks(""), testing::ElementsAre(".iter_0000001.lock"));
   EXPECT_FALSE(fs::exists(file(".iter_0000001.lock")));
