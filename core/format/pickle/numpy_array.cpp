@@ -121,7 +121,8 @@ bool numpy_accepts(const Object& object) {
   if (is(object, "numpy._core.multiarray", "scalar") && object.args.size() == 2) {
     const auto code = element_code(object.args[0]);
     const auto* bytes = object.args[1].as<Bytes>();
-    return !code || bytes == nullptr || (code->kind != 'O' && bytes->size() >= code->bytes);
+    if (!code || code->kind == 'O') return !code || bytes == nullptr;
+    return bytes != nullptr && bytes->size() >= code->bytes;
   }
   if (!is(object, "numpy._core.multiarray", "_reconstruct") || object.state.size() != 1)
     return true;

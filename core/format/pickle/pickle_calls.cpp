@@ -261,6 +261,9 @@ Fit of_dtype_code(std::string_view code) {
 Fit of_dtype(const Graph& graph, Nodes items) {
   if (items.empty() || items.size() > 3) return Fit::kRefused;
   if (!is_text(graph, items[0])) return Fit::kUnread;
+  for (const NodeId flag : items.subspan(1)) {  // align and copy
+    if (graph.kind(flag) != Kind::kBool) return Fit::kUnread;
+  }
   return of_dtype_code(graph.text(items[0]));
 }
 /// The empty array that BUILD fills: `_reconstruct(ndarray, (0,), b'b')`.
@@ -268,6 +271,10 @@ Fit of_reconstructed(const Graph& graph, Nodes items) {
   if (items.size() != 3 || graph.kind(items[0]) != Kind::kName ||
       graph.kind(items[1]) != Kind::kTuple) {
     return items.size() == 3 ? Fit::kUnread : Fit::kRefused;
+  }
+  const Nodes shape = graph.tuple(items[1]);  // BUILD replaces any other, too
+  if (shape.size() != 1 || !is_small_int(graph, shape[0]) || integer_of(graph, shape[0]) != 0) {
+    return Fit::kUnread;
   }
   NodeId code = items[2];
   if (is_call_of(graph, code, "encode")) code = graph.tuple(graph.instance(code).args)[0];
@@ -323,15 +330,39 @@ Fit of_tensor_properties(const Graph& graph, const NameRule& rule, NodeId state)
   return when(graph.kind(type) == Kind::kName && graph.global(type).module == rule.module &&
               graph.global(type).name.ends_with("MEM_FORMAT_ENCODING"));
 }
-Fit of_numpy_state(const Graph& graph, const NameRule& rule, NodeId state) {
+/// The parts of a dtype's state after its version: byte order, subarray, names, fields, element
+/// size, alignment, flags. For a type of its own numpy writes None three times, -1 twice and 0, or
+/// 63 for objects; text and structured types have sizes. It ignores other values for some types and
+/// refuses them for others, so a state with such values is not interpreted.
+Fit of_dtype_state(const Graph& graph, Nodes args, Nodes items) {
+  const bool fits = (items.size() == 8 || items.size() == 9) &&
+                    graph.kind(items[0]) == Kind::kInteger && graph.integer(items[0]) >= 0 &&
+                    graph.integer(items[0]) <= 4 && is_text(graph, items[1]);
+  if (!fits) return Fit::kRefused;
+  constexpr std::string_view kOrders = "<>|=";
+  const std::string_view order = graph.text(items[1]);
+  if (order.size() != 1 || kOrders.find(order[0]) == std::string_view::npos) return Fit::kUnread;
+  for (const NodeId number : items.subspan(5, 3)) {
+    if (!is_small_int(graph, number)) return Fit::kUnread;
+  }
+  const auto bytes = integer_of(graph, items[5]);
+  const auto alignment = integer_of(graph, items[6]);
+  const std::string_view code =
+      !args.empty() && is_text(graph, args[0]) ? graph.text(args[0]) : std::string_view();
+  if (code.starts_with('V')) return bytes >= 0 && alignment >= 1 ? Fit::kFits : Fit::kUnread;
+  const bool plain = std::ranges::all_of(
+      items.subspan(2, 3), [&](NodeId part) { return graph.kind(part) == Kind::kNone; });
+  const bool is_text_type = code.starts_with('U') || code.starts_with('S');
+  const bool sizes = is_text_type ? bytes >= 0 && alignment >= 1 : bytes == -1 && alignment == -1;
+  const auto flags = integer_of(graph, items[7]);
+  const bool flagged = code == "O8" ? flags == 63 : flags == (code.starts_with('U') ? 8 : 0);
+  return plain && sizes && flagged ? Fit::kFits : Fit::kUnread;
+}
+
+Fit of_numpy_state(const Graph& graph, const NameRule& rule, NodeId args, NodeId state) {
   if (graph.kind(state) != Kind::kTuple) return Fit::kUnread;
   const Nodes items = graph.tuple(state);
-  if (rule.name == "dtype") {
-    const bool fits = (items.size() == 8 || items.size() == 9) &&
-                      graph.kind(items[0]) == Kind::kInteger && graph.integer(items[0]) >= 0 &&
-                      graph.integer(items[0]) <= 4 && is_text(graph, items[1]);
-    return when(fits);
-  }
+  if (rule.name == "dtype") return of_dtype_state(graph, graph.tuple(args), items);
   if (rule.name != "_reconstruct") return Fit::kFits;
   if (items.size() != 5) return items.size() == 4 ? Fit::kUnread : Fit::kRefused;
   const Nodes extents = graph.kind(items[1]) == Kind::kTuple ? graph.tuple(items[1]) : Nodes{};
@@ -429,9 +460,9 @@ Fit fit_of(const Graph& graph, Args shape, const NameRule& rule, NodeId args) {
   return Fit::kUnread;
 }
 
-Fit fit_of(const Graph& graph, BuildState shape, const NameRule& rule, NodeId state) {
+Fit fit_of(const Graph& graph, const NameRule& rule, NodeId args, NodeId state) {
   const Kind kind = graph.kind(state);
-  switch (shape) {
+  switch (rule.state) {
     case BuildState::kNever:
       return Fit::kUnread;
     case BuildState::kDict:
@@ -445,7 +476,7 @@ Fit fit_of(const Graph& graph, BuildState shape, const NameRule& rule, NodeId st
     case BuildState::kBytesIo:
       return of_bytes_io(graph, state);
     case BuildState::kNumpy:
-      return of_numpy_state(graph, rule, state);
+      return of_numpy_state(graph, rule, args, state);
   }
   return Fit::kUnread;
 }

@@ -15,8 +15,8 @@ enum class Fit : std::uint8_t {
 
 /// Judges the arguments of a call. `args` is a tuple.
 Fit fit_of(const Graph& graph, Args shape, const NameRule& rule, NodeId args);
-/// Judges the state that BUILD sets on an instance of the rule's class.
-Fit fit_of(const Graph& graph, BuildState shape, const NameRule& rule, NodeId state);
+/// Judges the state that BUILD sets on an instance of the rule's class, made with these arguments.
+Fit fit_of(const Graph& graph, const NameRule& rule, NodeId args, NodeId state);
 
 /// True if Python can hash an instance of the rule's class that has this state (kNoNode if none).
 bool hashes(const Graph& graph, const NameRule& rule, NodeId state);

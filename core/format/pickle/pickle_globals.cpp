@@ -270,7 +270,7 @@ void Globals::build(NodeId target, NodeId state) {
   Instance& instance = graph_.instance(target);
   if (instance.state != kNoNode) not_interpreted(Code::kTornFile, "an object is built twice");
   if (const NameRule* rule = rule_of_type(target); rule != nullptr) {
-    const Fit fit = fit_of(graph_, rule->state, *rule, state);
+    const Fit fit = fit_of(graph_, *rule, instance.args, state);
     if (fit == Fit::kRefused) {
       input_.fail(Code::kTornFile,
                   full_name(graph_.global(instance.type)) +

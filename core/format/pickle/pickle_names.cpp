@@ -67,8 +67,8 @@ constexpr NameRule enumeration(std::uint8_t grammars, std::string_view module,
 constexpr NameRule path(std::string_view module, std::string_view name) {
   return {module, name, kM | kB, Args::kTexts};
 }
-constexpr NameRule numpy_type(std::string_view module, std::string_view name) {
-  return {module, name, kB, Args::kUnchecked, Args::kUnchecked, BuildState::kNumpy};
+constexpr NameRule numpy_type(std::string_view module, std::string_view name, Args args) {
+  return {module, name, kB, args, args, BuildState::kNumpy};
 }
 constexpr NameRule numpy_function(std::string_view module, std::string_view name, Args args,
                                   Hash hash = Hash::kYes) {
@@ -232,33 +232,33 @@ constexpr auto kNames = [] {
 
       // NumPy
       NameRule{"numpy", "dtype", kB, Args::kNumpyDType, Args::kNever, BuildState::kNumpy},
-      numpy_type("numpy", "ndarray"),
+      numpy_type("numpy", "ndarray", Args::kNever),
       numpy_function("numpy.core.multiarray", "_reconstruct", Args::kNumpyArray, Hash::kNo),
       numpy_function("numpy.core.multiarray", "scalar", Args::kNumpyScalar),
       numpy_function("numpy._core.multiarray", "_reconstruct", Args::kNumpyArray, Hash::kNo),
       numpy_function("numpy._core.multiarray", "scalar", Args::kNumpyScalar),
       numpy_function("numpy.core.numeric", "_frombuffer", Args::kNumpyBuffer, Hash::kNo),
       numpy_function("numpy._core.numeric", "_frombuffer", Args::kNumpyBuffer, Hash::kNo),
-      numpy_type("numpy.dtypes", "BoolDType"),
-      numpy_type("numpy.dtypes", "Int8DType"),
-      numpy_type("numpy.dtypes", "Int16DType"),
-      numpy_type("numpy.dtypes", "Int32DType"),
-      numpy_type("numpy.dtypes", "Int64DType"),
-      numpy_type("numpy.dtypes", "UInt8DType"),
-      numpy_type("numpy.dtypes", "UInt16DType"),
-      numpy_type("numpy.dtypes", "UInt32DType"),
-      numpy_type("numpy.dtypes", "UInt64DType"),
-      numpy_type("numpy.dtypes", "Float16DType"),
-      numpy_type("numpy.dtypes", "Float32DType"),
-      numpy_type("numpy.dtypes", "Float64DType"),
+      numpy_type("numpy.dtypes", "BoolDType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Int8DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Int16DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Int32DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Int64DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "UInt8DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "UInt16DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "UInt32DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "UInt64DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Float16DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Float32DType", Args::kEmpty),
+      numpy_type("numpy.dtypes", "Float64DType", Args::kEmpty),
       numpy_function("numpy.random._pickle", "__generator_ctor", Args::kNumpyGenerator),
       numpy_function("numpy.random._pickle", "__bit_generator_ctor", Args::kNumpyGenerator),
       numpy_function("numpy.random._pickle", "__randomstate_ctor", Args::kNumpyGenerator),
-      numpy_type("numpy.random._pcg64", "PCG64"),
-      numpy_type("numpy.random._mt19937", "MT19937"),
-      numpy_type("numpy.random._philox", "Philox"),
-      numpy_type("numpy.random.bit_generator", "__pyx_unpickle_SeedSequence"),
-      numpy_type("numpy.random.bit_generator", "SeedSequence"),
+      numpy_type("numpy.random._pcg64", "PCG64", Args::kUnchecked),
+      numpy_type("numpy.random._mt19937", "MT19937", Args::kUnchecked),
+      numpy_type("numpy.random._philox", "Philox", Args::kUnchecked),
+      numpy_type("numpy.random.bit_generator", "__pyx_unpickle_SeedSequence", Args::kUnchecked),
+      numpy_type("numpy.random.bit_generator", "SeedSequence", Args::kUnchecked),
 
       // Megatron
       enumeration(kB, kMegatronEnums, "ModelType"),

@@ -59,6 +59,7 @@ std::string said_of(const Row& row) {
 /// Pickles of which the reader says why it does not read them, whatever Python does.
 const std::map<std::string, std::string> kSaysWhyNot = {
     {"device that is unknown", "opaque: torch.device may not be given these arguments"},
+    {"numpy dtype of a bad order", "opaque: numpy.dtype may not be given this state"},
     {"DUP", "UNSUPPORTED: opcode DUP belongs to the text protocols"},
     {"INT", "UNSUPPORTED: opcode INT belongs to the text protocols"},
     {"UNICODE", "UNSUPPORTED: opcode UNICODE belongs to the text protocols"},
