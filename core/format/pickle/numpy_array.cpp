@@ -103,7 +103,7 @@ bool array_fits(const Tuple& state) {
   if (!code || shape == nullptr) return true;
   if (state.items[4].as<List>() != nullptr) return code->kind == 'O' || code->kind == 'V';
   const auto* elements = state.items[4].as<Bytes>();
-  if (elements == nullptr) return true;
+  if (elements == nullptr) return false;
   std::uint64_t bytes = code->bytes;
   for (const Value& extent : shape->items) {
     const auto* count = extent.as<std::int64_t>();

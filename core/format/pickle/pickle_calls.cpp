@@ -146,7 +146,11 @@ Fit of_deque(const Graph& graph, Nodes items) {
   if (items.size() > 2) return Fit::kRefused;
   const Fit first =
       of_nothing_or_iterable(graph, items.first(std::min<std::size_t>(items.size(), 1)));
-  if (items.size() < 2 || first != Fit::kFits) return first;
+  if (items.empty() || first != Fit::kFits) return first;
+  // Others iterate in ways of their own, and an empty one makes the same deque as an empty list.
+  const Kind kind = graph.kind(items[0]);
+  if (kind != Kind::kList && kind != Kind::kTuple) return Fit::kUnread;
+  if (items.size() < 2) return Fit::kFits;
   if (graph.kind(items[1]) == Kind::kNone) return Fit::kFits;
   return unless_made(graph, items[1],
                      is_small_int(graph, items[1]) && integer_of(graph, items[1]) >= 0);
@@ -245,7 +249,8 @@ Fit of_dtype_code(std::string_view code) {
   if (std::ranges::find(kSized, code) != kSized.end()) return Fit::kFits;
   if (code == "M8" || code == "m8") return Fit::kFits;
   constexpr std::string_view kLetters = "?bBhHiIlLqQpPefdgFDGSaUVOMm";
-  constexpr std::string_view kAnyLength = "SUVa";
+  constexpr std::string_view kAnyLength =
+      "SUV";  // a is another name of S, which numpy does not write
   if (code.size() == 1) {
     return kLetters.find(code[0]) != std::string_view::npos ? Fit::kUnread : Fit::kRefused;
   }
@@ -261,8 +266,9 @@ Fit of_dtype_code(std::string_view code) {
 Fit of_dtype(const Graph& graph, Nodes items) {
   if (items.empty() || items.size() > 3) return Fit::kRefused;
   if (!is_text(graph, items[0])) return Fit::kUnread;
-  for (const NodeId flag : items.subspan(1)) {  // align and copy
-    if (graph.kind(flag) != Kind::kBool) return Fit::kUnread;
+  for (std::size_t i = 1; i < items.size(); ++i) {  // align and copy, as numpy writes them
+    const bool written = graph.kind(items[i]) == Kind::kBool && graph.boolean(items[i]) == (i == 2);
+    if (!written) return Fit::kUnread;
   }
   return of_dtype_code(graph.text(items[0]));
 }
@@ -339,7 +345,9 @@ Fit of_dtype_state(const Graph& graph, Nodes args, Nodes items) {
                     graph.kind(items[0]) == Kind::kInteger && graph.integer(items[0]) >= 0 &&
                     graph.integer(items[0]) <= 4 && is_text(graph, items[1]);
   if (!fits) return Fit::kRefused;
-  constexpr std::string_view kOrders = "<>|=";
+  const bool is_time = items.size() == 9;  // they have a unit, and the version that brought it
+  if (graph.integer(items[0]) != (is_time ? 4 : 3)) return Fit::kUnread;
+  constexpr std::string_view kOrders = "<>|";
   const std::string_view order = graph.text(items[1]);
   if (order.size() != 1 || kOrders.find(order[0]) == std::string_view::npos) return Fit::kUnread;
   for (const NodeId number : items.subspan(5, 3)) {
@@ -349,6 +357,7 @@ Fit of_dtype_state(const Graph& graph, Nodes args, Nodes items) {
   const auto alignment = integer_of(graph, items[6]);
   const std::string_view code =
       !args.empty() && is_text(graph, args[0]) ? graph.text(args[0]) : std::string_view();
+  if ((code == "M8" || code == "m8") != is_time) return Fit::kUnread;
   if (code.starts_with('V')) return bytes >= 0 && alignment >= 1 ? Fit::kFits : Fit::kUnread;
   const bool plain = std::ranges::all_of(
       items.subspan(2, 3), [&](NodeId part) { return graph.kind(part) == Kind::kNone; });

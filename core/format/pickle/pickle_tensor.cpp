@@ -103,7 +103,10 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
                               to_string(tensor.strides) + ": garbled");
   }
   if (version > 1) {
-    tensor.requires_grad = graph_.kind(args[4]) == Kind::kBool && graph_.boolean(args[4]);
+    if (graph_.kind(args[4]) != Kind::kBool) {
+      fail(Code::kTornFile, "a tensor whose requires_grad is no bool: garbled");
+    }
+    tensor.requires_grad = graph_.boolean(args[4]);
     if (args.size() > least) read_flags(args[least], tensor);
   }
   check_fits(tensor);

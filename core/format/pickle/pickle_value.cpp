@@ -203,6 +203,13 @@ Value ValueReader::read_name(NodeId node) {
   return name(node);
 }
 
+/// True for classes whose instances are whole only with their state. Python may load one without
+/// it.
+bool needs_state(const pickle::GlobalName& type) {
+  return (type.module == "uuid" && type.name == "UUID") ||
+         (type.module == "numpy" && type.name == "dtype");
+}
+
 Value ValueReader::read_instance(NodeId node) {
   const std::string_view tensor = pickle::tensor_call(graph_, node);
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
@@ -212,9 +219,15 @@ Value ValueReader::read_instance(NodeId node) {
   if (parameter) pickle::describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);
+  if (instance.state == kNoNode && needs_state(graph_.global(instance.type))) {
+    throw NotInterpreted{"it holds a " + std::string(graph_.global(instance.type).name) +
+                         " without the state that Python writes; it may not be used like that"};
+  }
   Object object;
   object.type = name(instance.type);
-  object.how = instance.called ? Object::How::kCall : Object::How::kNew;
+  // An empty container is the same however it is made.
+  const bool container = graph_.global(instance.type).module == "collections";
+  object.how = instance.called || container ? Object::How::kCall : Object::How::kNew;
   object.args = read_tuple(instance.args);
   if (instance.state != kNoNode) {
     charge(value_budget_, 1);

@@ -76,13 +76,13 @@ std::vector<Row> rows() {
        "Nq\0"
        "0h\0"s,
        NoneType{}},
-      {"INST", "(icollections\nOrderedDict\n", ordered(Object::How::kNew)},
+      {"INST", "(icollections\nOrderedDict\n", ordered(Object::How::kCall)},
       {"LONG_BINGET",
        "Nq\0"
        "0j\0\0\0\0"s,
        NoneType{}},
       {"LIST", "(K\1l", {}, Code::kUnsupported},
-      {"OBJ", "(" + global("collections", "OrderedDict") + "o", ordered(Object::How::kNew)},
+      {"OBJ", "(" + global("collections", "OrderedDict") + "o", ordered(Object::How::kCall)},
       {"PUT", "Np0\n", {}, Code::kUnsupported},
       {"BINPUT", "Nq\0"s, NoneType{}},
       {"LONG_BINPUT", "Nr\0\0\0\0"s, NoneType{}},
@@ -91,7 +91,7 @@ std::vector<Row> rows() {
       {"SETITEMS", "}(K\1K\2K\3K\4u", Dict{{1, 2}, {3, 4}}},
       {"EMPTY_DICT", "}", Dict{}},
       {"PROTO", "N", NoneType{}},
-      {"NEWOBJ", global("collections", "OrderedDict") + ")\x81", ordered(Object::How::kNew)},
+      {"NEWOBJ", global("collections", "OrderedDict") + ")\x81", ordered(Object::How::kCall)},
       {"EXT1", "\x82\1", {}, Code::kRefusedName},
       {"EXT2", "\x83\1\1", {}, Code::kRefusedName},
       {"EXT4", "\x84\1\1\1\1", {}, Code::kRefusedName},
@@ -108,7 +108,7 @@ std::vector<Row> rows() {
       {"EMPTY_SET", "\x8f", Set{}},
       {"ADDITEMS", "\x8f(K\1K\2\x90", Set{{1, 2}}},
       {"FROZENSET", "(K\1\x91", Set{{1}, true}},
-      {"NEWOBJ_EX", global("collections", "OrderedDict") + ")}\x92", ordered(Object::How::kNew)},
+      {"NEWOBJ_EX", global("collections", "OrderedDict") + ")}\x92", ordered(Object::How::kCall)},
       {"STACK_GLOBAL", text("torch") + text("float32") + "\x93", Name{"torch", "float32"}},
       {"MEMOIZE",
        "N\x94"
