@@ -75,8 +75,10 @@ TEST_F(LockOwner, that_is_killed_loses_the_lock_while_a_child_of_it_runs_on) {
   const Told told;
   const pid_t owner = forked([&] {
     const auto lock = store.lock("run");
-    const pid_t worker = forked([] { ::pause(); });
-    told.tell(worker);
+    forked([&] {
+      told.tell(::getpid());  // it runs, so it has dropped what it took over
+      ::pause();
+    });
     ::pause();
   });
   const pid_t worker = told.hear();
@@ -94,8 +96,10 @@ TEST_F(LockOwner, that_is_killed_loses_every_lock_while_grandchildren_run_on) {
     PosixStore second(directory.path());  // another job of this process
     const auto other = second.lock("other");
     forked([&] {
-      const pid_t worker = forked([] { ::pause(); });
-      told.tell(worker);
+      forked([&] {
+        told.tell(::getpid());
+        ::pause();
+      });
     });
     ::pause();
   });
