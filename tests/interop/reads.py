@@ -17,7 +17,6 @@ WHOLE_OF_STRIDED = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2
 
 def save(function, ranks, folder, name="saved"):
     """Runs a save on its ranks. Returns the whole tensors that the ranks passed to torch."""
-    os.chdir(folder)
     truth = {}
     for mine in reversed(gloo_ranks.run(ranks, function, name)):  # rank 0's value counts if several ranks have a key
         truth.update(mine or {})
