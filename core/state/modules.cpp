@@ -32,6 +32,9 @@ class Reader {
     if (!key || is_rng(*key)) return;
     StoredModule& module = of(*key);
     const auto elements = checked_volume(logical_shape(tensor)).value_or(0);
+    if (key->kind == Kind::kBucket && key->module.empty() && tensor.key.ends_with(".param")) {
+      in_buckets_ += static_cast<std::uint64_t>(elements);
+    }
     ++module.tensors;
     module.elements += static_cast<std::uint64_t>(elements);
     module.bytes += static_cast<std::uint64_t>(elements) * size_of(tensor.dtype);
@@ -60,7 +63,10 @@ class Reader {
     if (!told_ && !found.claimed) return {};
     give_groups(found);
     give_roles();
-    if (common != nullptr && take_common(*common)) own_ = true;
+    if (common != nullptr && take_common(*common)) {
+      own_ = true;
+      give_buckets(*common, found);
+    }
     found.own_optimizers = own_;
     for (auto& [name, module] : modules_) {
       module.name = name;
@@ -125,7 +131,11 @@ class Reader {
       found.shared_groups = true;
       return;
     }
-    StoredModule& module = owner->second;
+    give_somebodys(owner->second);
+  }
+
+  void give_somebodys(StoredModule& module) {
+    in_buckets_ = 0;  // they have an owner now
     module.tensors += somebodys_.tensors;
     module.elements += somebodys_.elements;
     module.bytes += somebodys_.bytes;
@@ -206,8 +216,32 @@ class Reader {
     return any;
   }
 
+  /// Handles buckets whose keys name no module, where nothing but the common state tells whose they
+  /// are. It has the parts of those modules that rank 0 owned, and an empty entry for each other
+  /// module, trained or frozen. If the buckets have room for the weights of all of them, all are
+  /// trained.
+  void give_buckets(const Value& common, StoredModules& found) {
+    if (in_buckets_ == 0 || found.shared_groups) return;
+    std::vector<StoredModule*> named;
+    std::vector<StoredModule*> owned;
+    std::uint64_t elements = 0;
+    for (const auto& [name, stored] : *common.find("optimizer")->as<Dict>()) {
+      const auto* text = name.as<std::string>();
+      const auto module = text != nullptr ? modules_.find(*text) : modules_.end();
+      if (module == modules_.end() || stored.as<Dict>() == nullptr) continue;
+      named.push_back(&module->second);
+      if (!module->second.chain.empty()) owned.push_back(named.back());
+      elements += module->second.elements;
+    }
+    const auto& trained = in_buckets_ >= elements ? named : owned;
+    if (trained.size() == 1) give_somebodys(*trained.front());
+    found.shared_groups = trained.size() > 1;
+    for (StoredModule* module : trained) module->chain.try_emplace(0);
+  }
+
   ByName modules_;
-  StoredModule somebodys_;  ///< data from keys that name no module
+  StoredModule somebodys_;        ///< data from keys that name no module
+  std::uint64_t in_buckets_ = 0;  ///< elements of the parameters in such buckets
   /// Random streams whose keys do not begin with "mimo.".
   std::map<std::string, std::array<std::optional<Dims>, 2>> roles_;
   bool told_ = false;

@@ -27,9 +27,9 @@ std::shared_ptr<const LifeEvidence> ControlBook::run(const std::string& name,
 std::optional<std::string> ControlBook::why_not(const TrainerFile& trainer,
                                                 const ProgramPlace& place) {
   const std::lock_guard lock(mutex_);
-  const auto known = reasons_.find(trainer.folder);
-  if (known != reasons_.end()) return known->second;
-  return reasons_[trainer.folder] = why_no_trainer(trainer, place);
+  const auto [at, added] = reasons_.try_emplace({trainer.folder, trainer.needs});
+  if (added) at->second = why_no_trainer(trainer, place);
+  return at->second;
 }
 
 }  // namespace reprise::driver

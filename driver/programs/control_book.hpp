@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "driver/programs/program_life.hpp"
 
@@ -20,15 +21,17 @@ class ControlBook {
   /// until that run has ended.
   std::shared_ptr<const LifeEvidence> run(const std::string& name,
                                           const std::function<LifeEvidence()>& make);
-  /// Returns why the trainer can't run here; nothing if it can. Checks this only on the first call.
+  /// Returns why the trainer can't run here; nothing if it can. Checks this only on the first call
+  /// with what it needs.
   std::optional<std::string> why_not(const TrainerFile& trainer, const ProgramPlace& place);
 
  private:
   using Made = std::shared_future<std::shared_ptr<const LifeEvidence>>;
+  using TrainerNeeds = std::pair<std::string, std::map<std::string, std::string>>;
 
   std::mutex mutex_;
   std::map<std::string, Made> runs_;
-  std::map<std::string, std::optional<std::string>> reasons_;
+  std::map<TrainerNeeds, std::optional<std::string>> reasons_;  ///< by folder and needs
 };
 
 }  // namespace reprise::driver

@@ -83,7 +83,9 @@ struct ProgramExpectation {
 
 /// The lives of a trainer. Every life except the first begins with a load.
 struct ProgramPlan {
+  /// Its `needs` have those of the scenario, too: specifiers of one package are joined by commas.
   TrainerFile trainer;
+  std::map<std::string, std::string> needs = {};  ///< what the scenario alone needs, by package
   std::int64_t seed = 1;
   std::vector<ProgramLife> lives;
   ProgramExpectation expect;

@@ -264,6 +264,18 @@ TrainerFile named_trainer(YamlMap& map, const std::string& trainers) {
   }
 }
 
+/// Reads the versions that this scenario needs beyond those of its trainer.
+void read_needs_of_scenario(YamlMap& map, ProgramPlan& plan) {
+  if (!map.has("needs")) return;
+  YamlMap needs = map.map("needs");
+  for (const auto& package : needs.keys()) {
+    const std::string version = needs.required(package);
+    plan.needs[package] = version;
+    std::string& all = plan.trainer.needs[package];
+    all += (all.empty() ? "" : ",") + version;
+  }
+}
+
 /// Reads the trainer, and the first life except for its steps.
 ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   YamlMap map = top.map("trainer");
@@ -271,8 +283,9 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   plan.seed = map.integer_in("seed", 0, INT64_MAX).value_or(1);
   ProgramLife& first = plan.lives.emplace_back();
   const bool known = map.attempt([&] { plan.trainer = named_trainer(map, trainers); });
-  for (const char* key : {"layout", "options"}) map.know(key);
+  for (const char* key : {"layout", "options", "needs"}) map.know(key);
   if (known) {
+    map.attempt([&] { read_needs_of_scenario(map, plan); });
     map.attempt([&] {
       static_cast<void>(map.required_node("layout"));
       first.layout = read_program_layout(map, plan.trainer);

@@ -80,6 +80,13 @@ void put_program(YAML::Emitter& out, const ProgramPlan& plan) {
   out << YAML::Key << "trainer" << YAML::Value << YAML::Flow << YAML::BeginMap;
   out << YAML::Key << "name" << YAML::Value << plan.trainer.name;
   put_layout_of(out, plan.lives.front());
+  if (!plan.needs.empty()) {
+    out << YAML::Key << "needs" << YAML::Value << YAML::Flow << YAML::BeginMap;
+    for (const auto& [package, version] : plan.needs) {
+      out << YAML::Key << package << YAML::Value << version;
+    }
+    out << YAML::EndMap;
+  }
   out << YAML::Key << "seed" << YAML::Value << plan.seed << YAML::EndMap;
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
   for (std::size_t i = 0; i < plan.lives.size(); ++i) {

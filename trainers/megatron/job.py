@@ -1,5 +1,6 @@
 """Megatron-Core's GPT under its rerun machine, saved and loaded by dist_checkpointing as Megatron's training loop does it."""
 import argparse
+import inspect
 import logging
 import os
 import pathlib
@@ -194,7 +195,9 @@ class Job:
         objects = [own.object("rng_state", self.rng_state().data, f"{place.in_pp}.{place.in_tp}_{place.pp}.{place.tp}")]
         objects += [own.object(key, shard=shard, judged=False) for key, shard in extra_states(self.model.module, place, self.config.num_layers)]
         objects += [own.object(key, shard=shard, judged=False) for key, shard in (bucket_objects(place) if self.bucket else ())]
-        if self.machine.state != RerunState.NOT_RUNNING_YET:
+        # Releases from 0.18 on save an idle machine, too. At its end, a faulted life has what the uninterrupted one can't have.
+        idle = self.machine.state == RerunState.NOT_RUNNING_YET
+        if not idle or (when != "end" and self.machine.state_dict(batches, "torch_dist") is not None):
             objects.append(own.object("rerun_state_machine_state", self.rerun_fields(batches), f"{own.rank}_{own.world}"))
         if self.late(when == "save"):
             objects.append(own.object("dataloader_state", shard=f"{own.rank}_{own.world}", judged=False))
@@ -228,7 +231,8 @@ class Job:
                 self.tell_phases(self.strategy)
                 if self.witness.options.get("fully_parallel", "on") == "on":
                     self.strategy = FullyParallelSaveStrategyWrapper(self.strategy, parallel_state.get_data_parallel_group(with_context_parallel=True), cached)
-        request = dist_checkpointing.save(state, str(self.root / name), self.strategy, async_sharded_save=asynchronous, validate_access_integrity=not cached, content_metadata=self.metadata())
+        own_writer = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
+        request = dist_checkpointing.save(state, str(self.root / name), self.strategy, async_sharded_save=asynchronous, validate_access_integrity=not cached, content_metadata=self.metadata(), **own_writer)
         iteration = self.iteration
         if asynchronous:
             request.add_finalize_fn(lambda: self.publish(iteration))
@@ -239,8 +243,8 @@ class Job:
     def tell_phases(self, strategy):
         """The strategy's writing and its commit are phases; the writing may be in a process of its own."""
         requested = strategy._get_save_and_finalize_callbacks
-        def telling(writer, planned):
-            request, iteration = requested(writer, planned), self.iteration
+        def telling(writer, planned, *rest):  # releases from 0.17 on say who writes asynchronously, too
+            request, iteration = requested(writer, planned, *rest), self.iteration
             def write(*args, **rest):
                 with self.witness.phase("save.write", iteration):
                     return request.async_fn(*args, **rest)

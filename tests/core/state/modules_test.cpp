@@ -116,6 +116,33 @@ TEST(Modules, have_buckets_by_data_parallel_group_and_place_in_the_chain) {
   EXPECT_FALSE(module.state);
 }
 
+TEST(Modules, that_only_the_common_state_names_own_the_buckets_that_have_room_for_them) {
+  const std::string group = "optimizer.distributed.dp_group_idx_";
+  std::vector<std::string> tensors = {"language_model.w", "modality_submodules.images.w",
+                                      group + "0.gbuf_idx_0.x.param",
+                                      group + "0.gbuf_idx_0.x.exp_avg"};
+  const std::vector<std::string> objects = {group + "0.optimizer/shard_0_1"};
+  // As rank 0 writes it: its own module's part, and an empty entry for each other module.
+  const Value common(Dict{
+      {Value("optimizer"),
+       Value(Dict{{Value("images"), Value(Dict{{Value("param_state_sharding_type"),
+                                                Value("dp_reshardable")}})},
+                  {Value("language"), Value(Dict{})}})}});
+
+  const auto frozen = modules_of(catalog_of(tensors, objects), &common);
+  EXPECT_TRUE(frozen.own_optimizers);
+  EXPECT_FALSE(frozen.shared_groups);
+  EXPECT_TRUE(frozen.module("images")->chain.at(0).buckets());
+  EXPECT_THAT(frozen.module("images")->chain.at(0).groups.at(0).parts, ElementsAre(kGroups));
+  EXPECT_THAT(frozen.module("language")->chain, IsEmpty());
+
+  tensors.push_back(group + "1.gbuf_idx_0.x.param");
+  const auto both = modules_of(catalog_of(tensors, objects), &common);
+  EXPECT_TRUE(both.shared_groups);
+  EXPECT_THAT(both.module("images")->chain.at(0).common, ElementsAre(kType));
+  EXPECT_THAT(both.module("language")->chain.at(0).common, IsEmpty());
+}
+
 TEST(Modules, what_tells_no_module_is_that_of_the_only_one) {
   const std::string group = "optimizer.distributed.dp_group_idx_1.";
   const std::string type = ".param_state_sharding_type/shard_0_1";
