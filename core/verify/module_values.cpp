@@ -7,6 +7,8 @@
 
 #include "core/base/print.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/geometry/compare.hpp"
 #include "core/state/optimizer_part.hpp"
 #include "core/state/state_dict.hpp"
 
@@ -25,6 +27,31 @@ std::optional<ModuleKey> part_of(const StoredObject& object) {
 std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object) {
   try {
     return read_bytes_item(checkpoint.object_bytes(object)).value;
+  } catch (const Error&) {
+    return std::nullopt;  // verify_payload reports the error
+  }
+}
+
+/// Returns the number that an object is, as text.
+std::optional<std::string> number_in_object(Checkpoint& checkpoint, const StoredObject& object) {
+  if (object.file == kNoFile || object.range.size > kItemMax) return std::nullopt;
+  const auto value = value_of(checkpoint, object);
+  const auto* number = value ? value->as<std::int64_t>() : nullptr;
+  return number == nullptr ? std::nullopt : std::optional(std::to_string(*number));
+}
+
+/// Returns the only element of a tensor, as text.
+std::optional<std::string> number_in_tensor(Checkpoint& checkpoint, const StoredTensor& tensor) {
+  if (volume(logical_shape(tensor)) != 1 || tensor.chunks.empty()) return std::nullopt;
+  const StoredChunk& chunk = tensor.chunks.front();
+  if (chunk.file == kNoFile) return std::nullopt;
+  try {
+    const TensorItem item = checkpoint.tensor_item(tensor, chunk);
+    if (item.byteswap || !item.contiguous()) return std::nullopt;
+    const auto slice = checkpoint.slice(tensor.key, chunk.file, chunk.range);
+    const Bytes element = read_range(*slice, {item.data_offset, size_of(item.dtype)});
+    const std::string text = print_element(item.dtype, element.data());
+    return text.substr(0, text.find(" ("));
   } catch (const Error&) {
     return std::nullopt;  // verify_payload reports the error
   }
@@ -78,22 +105,20 @@ Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules) {
 }
 
 Findings check_progress_of_ranks(Checkpoint& checkpoint) {
-  std::map<std::string, std::map<std::int64_t, std::string>> by_name;  // value, then its first key
-  for (const StoredObject& object : checkpoint.catalog().objects) {
-    const std::string name(name_of(object));
-    if (!object.known_by.own || object.file == kNoFile || object.range.size > kItemMax ||
-        !tells_progress(name)) {
-      continue;
-    }
-    const auto value = value_of(checkpoint, object);
-    const auto* number = value ? value->as<std::int64_t>() : nullptr;
-    if (number != nullptr) by_name[name].emplace(*number, object.key);
-  }
+  std::map<std::string, std::map<std::string, std::string>> by_name;  // value, then its first key
+  const auto look_at = [&](const auto& item, const auto& number_of) {
+    const std::string name(name_of(item));
+    if (!item.known_by.own || !tells_progress(name)) return;
+    const auto number = number_of(checkpoint, item);
+    if (number) by_name[name].emplace(*number, item.key);
+  };
+  for (const StoredObject& object : checkpoint.catalog().objects) look_at(object, number_in_object);
+  for (const StoredTensor& tensor : checkpoint.catalog().tensors) look_at(tensor, number_in_tensor);
   Findings findings;
   for (const auto& [name, values] : by_name) {
     if (values.size() < 2) continue;
     std::vector<std::string> words;
-    for (const auto& [number, key] : values) words.push_back(key + " is " + std::to_string(number));
+    for (const auto& [number, key] : values) words.push_back(key + " is " + number);
     findings.push_back({Severity::kWarning, Code::kCommonStateDiverges,
                         "ranks disagree on how far the job is: " + join_first(words), name});
   }

@@ -14,8 +14,8 @@ namespace reprise {
 /// says where reading stopped.
 Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules);
 
-/// Warns if ranks that stored values of their own disagree on how far the job is: objects named
-/// step, iteration, epoch or global_step, alone or in train_state.
+/// Warns if ranks that stored values of their own disagree on how far the job is: objects and
+/// tensors of one element named step, iteration, epoch or global_step, alone or in train_state.
 Findings check_progress_of_ranks(Checkpoint& checkpoint);
 
 /// Returns modules_of() with all readable sharding types filled in. For display, not for checks.

@@ -57,6 +57,19 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return whole && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
+/// Returns the number of the expert that a key names, either in the part after `experts` or, as
+/// grouped layers do, in the last one: `linear_fc1.weight3`, `linear_fc1.weight3_w`.
+std::optional<std::int64_t> expert_in(const std::vector<std::string_view>& parts, std::size_t i) {
+  if (const auto number = number_in(parts[i])) return number;
+  std::string_view last = parts.back();
+  for (const std::string_view name : {"weight"sv, "bias"sv}) {
+    if (!last.starts_with(name)) continue;
+    last.remove_prefix(name.size());
+    return number_in(last.substr(0, last.find('_')));
+  }
+  return std::nullopt;
+}
+
 /// What is stored of the experts of one layer.
 struct Experts {
   std::set<std::int64_t> numbers;
@@ -77,7 +90,7 @@ std::map<std::string, Experts> experts_of(const Catalog& catalog) {
         for (++i; i + 1 < parts.size() && (parts[i] == "experts" || parts[i] == "local_experts");) {
           ++i;
         }
-        if (const auto number = number_in(parts[i])) layers[layer].numbers.insert(*number);
+        if (const auto number = expert_in(parts, i)) layers[layer].numbers.insert(*number);
         break;
       }
       const Dims& shape = logical_shape(tensor);

@@ -27,6 +27,7 @@ Findings check_moments(const Catalog& catalog);
 ///
 ///   decoder.layers.0.mlp.router.weight                  [4, hidden]
 ///   decoder.layers.0.mlp.experts.local_experts.3....    0 to 3 must be there
+///   decoder.layers.0.mlp.experts.linear_fc1.weight3     the same, as grouped layers name them
 Findings check_experts(const Catalog& catalog);
 
 }  // namespace reprise

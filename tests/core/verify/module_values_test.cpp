@@ -5,6 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
 #include "core/format/pickle/pickle_writer.hpp"
 #include "core/format/zip/archive_writer.hpp"
 #include "tests/fixtures/written_checkpoint.hpp"
@@ -97,6 +102,60 @@ TEST(ModuleValues, of_a_checkpoint_of_one_model_are_not_looked_at) {
   WrittenCheckpoint written;
   written.bytes("w", 3, 1).object("optimizer.param_groups/shard_0_1", Value(3));
   EXPECT_TRUE(read_values(written).empty());
+}
+
+/// What one rank stores under "step": an object, or a tensor of one element.
+using OwnStep = std::variant<Value, std::int64_t, float>;
+
+/// Writes a checkpoint in which each rank has metadata of its own, and returns what is said of it.
+Findings progress_of(const std::vector<OwnStep>& ranks) {
+  WrittenCheckpoint written;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::string name = "__" + std::to_string(rank);
+    Metadata metadata;
+    metadata.catalog.files = {name + "_0.distcp"};
+    Bytes payload;
+    const auto add_tensor = [&](DType dtype, ByteSpan element) {
+      const TensorItemLayout layout(dtype, {});
+      append(payload, layout.head());
+      append(payload, element);
+      append(payload, layout.tail(crc32_of(element)));
+      metadata.catalog.tensors = {{.key = "step",
+                                   .dtype = dtype,
+                                   .shape = {},
+                                   .chunks = {{Box::whole({}), 0, {0, payload.size()}}}}};
+    };
+    if (const auto* object = std::get_if<Value>(&ranks[rank])) {
+      payload = write_bytes_item(*object);
+      metadata.catalog.objects = {{"step", 0, {0, payload.size()}}};
+    } else if (const auto* integer = std::get_if<std::int64_t>(&ranks[rank])) {
+      add_tensor(DType::kInt64, std::as_bytes(std::span(integer, 1)));
+    } else {
+      add_tensor(DType::kFloat32, std::as_bytes(std::span(&std::get<float>(ranks[rank]), 1)));
+    }
+    written.write("ckpt/" + name + "_0.distcp", payload);
+    written.write("ckpt/" + name + ".metadata", write_metadata(metadata));
+  }
+  PosixStore store(written.path());
+  Checkpoint checkpoint = Checkpoint::open(store, "ckpt");
+  return check_progress_of_ranks(checkpoint);
+}
+
+TEST(ProgressOfRanks, that_differs_is_named_with_both_steps_however_it_is_stored) {
+  constexpr float kFloat = 100;
+  const auto object = [](std::int64_t step) { return OwnStep(Value(step)); };
+  for (const OwnStep& first : {object(100), OwnStep(std::int64_t{100}), OwnStep(kFloat)}) {
+    EXPECT_TRUE(progress_of({first, first, first}).empty());
+    const OwnStep other = first.index() == 0   ? object(99)
+                          : first.index() == 1 ? OwnStep(std::int64_t{99})
+                                               : OwnStep(kFloat - 1);
+    const Findings findings = progress_of({first, other});
+    ASSERT_EQ(findings.size(), 1U) << first.index();
+    EXPECT_EQ(findings[0].severity, Severity::kWarning);
+    EXPECT_EQ(findings[0].key, "step");
+    EXPECT_THAT(findings[0].message, HasSubstr("step@rank0 is 100"));
+    EXPECT_THAT(findings[0].message, HasSubstr("step@rank1 is 99"));
+  }
 }
 
 }  // namespace

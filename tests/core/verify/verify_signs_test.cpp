@@ -102,6 +102,11 @@ TEST(CheckExperts, EachThatTheRouterChoosesIsStored) {
       {"decoder.layers.0.mlp.router.weight", "decoder.layers.0.mlp.experts.experts.",
        ".linear_fc1.weight"},
       {"model.layers.0.mlp.gate.weight", "model.layers.0.mlp.experts.", ".up_proj.weight"},
+      {"decoder.layers.0.mlp.router.weight", "decoder.layers.0.mlp.experts.linear_fc1.weight", ""},
+      {"decoder.layers.0.mlp.router.weight", "decoder.layers.0.mlp.experts.linear_fc1.weight",
+       "_w"},
+      {"decoder.layers.0.mlp.router.weight", "decoder.layers.0.mlp.experts.experts.linear_fc2.bias",
+       ""},
   };
   for (const auto& [router, experts, rest] : forms) {
     EXPECT_THAT(check_experts(model(router, experts, {0, 1, 2, 3}, rest)), IsEmpty()) << experts;
