@@ -1,6 +1,7 @@
 # Runs the tree against real torch and Megatron-Core; sourced by ./dev.
 
 readonly interop_install_seconds=400
+readonly interop_earlier=(0.17.1 0.18.2)  # releases of Megatron-Core of which some cases ask
 readonly interop_not_run=3  # exit status if its requirements are not available here
 interop_why=""
 interop_env=""
@@ -16,20 +17,20 @@ interop_index_answers() {
   return "$rc"
 }
 
-# interop_install ENV REQUIREMENTS: makes a virtual environment with these packages; a copy of the
-# requirements marks it as complete. It takes 5 GB, since torch needs its GPU libraries. Returns
+# interop_install ENV REQUIREMENTS [PYTHON]: makes a virtual environment with these packages; a copy of
+# the requirements marks it as complete. It takes 5 GB, since torch needs its GPU libraries. Returns
 # $interop_not_run if the tree is not at fault, 1 if the requirements can't be installed.
 interop_install() {
-  local env="$1" wanted="$2" log=build/log/interop-install.log rc
+  local env="$1" wanted="$2" python="${3:-python3}" log=build/log/interop-install.log rc
   [[ -f "$env/complete" ]] && cmp -s "$wanted" "$env/complete" && return 0
   rm -rf "$env"
   mkdir -p "$(dirname "$env")" build/log
-  if ! python3 -c 'import ensurepip, venv' 2>/dev/null && ! install python3-venv; then
+  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null && ! install python3-venv; then
     interop_why="python3-venv could not be installed"
     return "$interop_not_run"
   fi
   step "installing $(grep -v '^#' "$wanted" | xargs) into $env"
-  python3 -m venv "$env" >"$log" 2>&1 || { interop_why="no virtual environment: $log"; return 1; }
+  "$python" -m venv "$env" >"$log" 2>&1 || { interop_why="no virtual environment: $log"; return 1; }
   if ! interop_index_answers "$env/bin/python"; then
     rm -rf "$env"
     interop_why="the package index does not answer"
@@ -125,11 +126,57 @@ interop_run() {
   return "$rc"
 }
 
+# Prints an interpreter that releases of Megatron-Core after 0.16 run on.
+interop_later_python() {
+  local python
+  for python in python3 python3.13 python3.12 "$HOME"/.pyenv/versions/3.1[23].*/bin/python3; do
+    "$python" -c 'import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 14))' 2>/dev/null || continue
+    say "$python"
+    return 0
+  done
+  return 1
+}
+
+# interop_on_release PYTHON [FOLDER]: the cases of releases.py, with the Megatron-Core of a folder.
+interop_on_release() {
+  local python="$1" folder="${2:-}"
+  checked env ${folder:+PYTHONPATH="$folder"} "$python" tests/interop/releases.py --reprise build/release/reprise
+}
+
+# Runs every case, and every scenario of the trainer megatron, with the newest releases; then those
+# cases whose verdict differs from release to release with each of them.
+interop_releases() {
+  local python env version broken=0 wanted=tests/interop/requirements-newest.txt
+  if ! python="$(interop_later_python)"; then
+    say "interop: the newest releases: not run: no Python 3.12 or 3.13 here, which Megatron-Core needs from 0.17 on"
+    record 0 0 1
+    return "$interop_not_run"
+  fi
+  env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/newest-$(sed -n 's/^megatron-core==/megatron-core-/p' "$wanted")"
+  interop_install "$env" "$wanted" "$python" || { say "interop: $interop_why"; record 0 1 0; return 1; }
+  interop_in "$env" || broken=1
+  interop_on_release "$env/bin/python" || broken=1
+  for version in "${interop_earlier[@]}"; do
+    [[ -d "$env/releases/$version" ]] ||
+      "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-cache-dir --no-deps \
+        --target "$env/releases/$version" "megatron-core==$version" || { record 0 1 0; return 1; }
+    interop_on_release "$env/bin/python" "$env/releases/$version" || broken=1
+  done
+  rm -rf build/trainers-newest
+  checked env REPRISE_PYTHON="$env/bin/python" build/release/reprise run scenarios/trainers/megatron-*.yaml \
+    --lane program --quiet --jobs "$jobs" --report build/trainers-newest || broken=1
+  ((broken == 0))
+}
+
 verb_interop() {
-  local rc
+  local rc run=interop_run
+  if [[ "${1:-}" == --releases ]]; then
+    run=interop_releases
+    shift
+  fi
   verb_setup || return 1
   begin_results
-  interop_run "$@"
+  "$run" "$@"
   rc=$?
   print_total
   return "$rc"
