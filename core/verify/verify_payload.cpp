@@ -6,6 +6,7 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/verify/verify_experts.hpp"
 
 namespace reprise {
 namespace {
@@ -82,7 +83,8 @@ class PayloadVerifier {
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       tally_.add(*slice, key);
       if (visit.tensor != nullptr) {
-        checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
+        experts_.add(*visit.tensor, *visit.chunk,
+                     checkpoint_.tensor_item(*visit.tensor, *visit.chunk));
       } else {
         look_at_object(*visit.object);
       }
@@ -108,6 +110,9 @@ class PayloadVerifier {
     }
     report_.records_checked = tally_.records();
     for (auto& finding : tally_.findings()) report_.findings.push_back(std::move(finding));
+    for (auto& finding : experts_.findings(checkpoint_)) {
+      report_.findings.push_back(std::move(finding));
+    }
   }
 
  private:
@@ -149,6 +154,7 @@ class PayloadVerifier {
   Checkpoint& checkpoint_;
   VerifyReport& report_;
   ChecksumTally tally_;
+  ExpertContents experts_;
   std::size_t errors_ = 0;
   std::uint64_t left_out_ = 0;
   std::uint64_t overlapping_ = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "core/base/print.hpp"
 #include "core/state/state_dict.hpp"
+#include "core/verify/expert_key.hpp"
 
 namespace reprise {
 namespace {
@@ -26,50 +26,6 @@ std::optional<std::int64_t> integer_at(const Value* value, std::string_view name
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
-std::vector<std::string_view> parts_of(std::string_view key) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto dot = key.find('.');
-    parts.push_back(key.substr(0, dot));
-    if (dot == std::string_view::npos) return parts;
-    key.remove_prefix(dot + 1);
-  }
-}
-
-/// If a part of the key is `moment`, returns the key without it.
-std::optional<std::string> without(std::string_view key, std::string_view moment) {
-  std::string rest;
-  bool found = false;
-  for (const std::string_view part : parts_of(key)) {
-    if (!found && part == moment) {
-      found = true;
-    } else {
-      rest += (rest.empty() ? "" : ".") + std::string(part);
-    }
-  }
-  return found ? std::optional(rest) : std::nullopt;
-}
-
-std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
-}
-
-/// Returns the number of the expert that a key names, either in the part after `experts` or, as
-/// grouped layers do, in the last one: `linear_fc1.weight3`, `linear_fc1.weight3_w`.
-std::optional<std::int64_t> expert_in(const std::vector<std::string_view>& parts, std::size_t i) {
-  if (const auto number = number_in(parts[i])) return number;
-  std::string_view last = parts.back();
-  for (const std::string_view name : {"weight"sv, "bias"sv}) {
-    if (!last.starts_with(name)) continue;
-    last.remove_prefix(name.size());
-    return number_in(last.substr(0, last.find('_')));
-  }
-  return std::nullopt;
-}
-
 /// What is stored of the experts of one layer.
 struct Experts {
   std::set<std::int64_t> numbers;
@@ -81,27 +37,20 @@ struct Experts {
 std::map<std::string, Experts> experts_of(const Catalog& catalog) {
   std::map<std::string, Experts> layers;
   for (const StoredTensor& tensor : catalog.tensors) {
-    const std::vector<std::string_view> parts = parts_of(tensor.key);
+    const std::vector<std::string_view> parts = parts_of_key(tensor.key);
     // State of the optimizer has other keys than the weights, and no router of its own.
     if (std::ranges::find(parts, "optimizer"sv) != parts.end()) continue;
-    std::string layer;
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      if (parts[i] == "experts") {
-        for (++i; i + 1 < parts.size() && (parts[i] == "experts" || parts[i] == "local_experts");) {
-          ++i;
-        }
-        if (const auto number = expert_in(parts, i)) layers[layer].numbers.insert(*number);
-        break;
-      }
-      const Dims& shape = logical_shape(tensor);
-      const bool router = parts[i] == "router" || parts[i] == "gate";
-      if (router && i + 2 == parts.size() && parts[i + 1] == "weight" && shape.size() == 2) {
-        layers[layer].routed = shape[0];
-        layers[layer].router = tensor.key;
-        break;
-      }
-      layer += std::string(parts[i]) + '.';
+    if (const auto expert = parse_expert_key(tensor.key)) {
+      if (expert->number) layers[expert->layer].numbers.insert(*expert->number);
+      continue;
     }
+    const Dims& shape = logical_shape(tensor);
+    if (parts.size() < 2 || parts.back() != "weight" || shape.size() != 2) continue;
+    if (const auto name = parts[parts.size() - 2]; name != "router" && name != "gate") continue;
+    std::string layer;
+    for (std::size_t i = 0; i + 2 < parts.size(); ++i) layer += std::string(parts[i]) + '.';
+    layers[layer].routed = shape[0];
+    layers[layer].router = tensor.key;
   }
   return layers;
 }
@@ -145,7 +94,8 @@ Findings check_moments(const Catalog& catalog) {
   std::array<std::set<std::string>, kMoments.size()> having;
   for (const StoredTensor& tensor : catalog.tensors) {
     for (std::size_t m = 0; m < kMoments.size(); ++m) {
-      if (auto rest = without(tensor.key, kMoments.at(m))) having.at(m).insert(std::move(*rest));
+      if (auto rest = without_part(tensor.key, kMoments.at(m)))
+        having.at(m).insert(std::move(*rest));
     }
   }
   const bool both = std::ranges::any_of(
