@@ -1,4 +1,6 @@
 """Cases of what Megatron-Core writes, in addition to the fixtures: functions save(path, rank) -> {key: whole tensor}. Also a job that continues elsewhere."""
+import importlib.metadata
+import inspect
 import multiprocessing
 import os
 import pathlib
@@ -16,6 +18,9 @@ from megatron.core.dist_checkpointing.strategies.fully_parallel import FullyPara
 from megatron.core.dist_checkpointing.strategies.torch import TorchDistSaveShardedStrategy
 
 CASES = {}
+COMMON_IS_AN_OBJECT = tuple(int(n) for n in importlib.metadata.version("megatron-core").split(".")[:2]) >= (0, 19)
+# Releases from 0.17 on would use the writer of another package unless they are told to use their own.
+OWN_WRITER = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
 
 
 def results_queue():
@@ -107,7 +112,7 @@ def fully_parallel_one_thread(path, rank):
 @case(ranks=3)
 def asynchronous(path, rank):
     """Saves the same state through an AsyncRequest."""
-    request = dist_checkpointing.save(state_of(rank), folder_of(path, rank), strategy_of(), async_sharded_save=True)
+    request = dist_checkpointing.save(state_of(rank), folder_of(path, rank), strategy_of(), async_sharded_save=True, **OWN_WRITER)
     request.execute_sync()
     return WHOLE
 
@@ -123,11 +128,12 @@ def cached_structure(path, rank):
 
 @case(ranks=2)
 def common_state_object(path, rank):
-    """Saves the common state as an object, where later releases store it (composed here), and one prefix in a file of its own."""
-    state = {"w": ShardedTensor.from_rank_offsets("w", patterned((4, 3), torch.float32).chunk(2)[rank], (0, rank, 2)),
-             "common": ShardedObject("common_state", {"iteration": 7, "args": fixtures.arguments({"tp": 2, "pp": 1})}, (1,), (0,), replica_id=rank)}
+    """Saves the common state as an object, where releases from 0.19 on store it (composed before), and one prefix in a file of its own."""
+    common = {"iteration": 7, "args": fixtures.arguments({"tp": 2, "pp": 1})}
+    state = {"w": ShardedTensor.from_rank_offsets("w", patterned((4, 3), torch.float32).chunk(2)[rank], (0, rank, 2))}
+    state |= common if COMMON_IS_AN_OBJECT else {"common": ShardedObject("common_state", common, (1,), (0,), replica_id=rank)}
     dist_checkpointing.save(state, folder_of(path, rank), strategy_of(separation_hint="w"))
-    if rank == 0:
+    if rank == 0 and not COMMON_IS_AN_OBJECT:
         (pathlib.Path(path) / "common.pt").unlink()
     return {"w": patterned((4, 3), torch.float32)}
 
