@@ -124,8 +124,16 @@ def model_of_megatron(path, rank):
         "config": config, "transformer_layer_spec": get_gpt_layer_local_spec(), "vocab_size": 18, "max_sequence_length": 8,
         "position_embedding_type": "rope"})
     import torch
-    images = ModuleSpec(module=VisionModalitySubmodules, submodules={
-        "encoders": {"clip": ModuleSpec(module=torch.nn.Linear, params={"in_features": 6, "out_features": 8})}})
+    from megatron.core.transformer.module import MegatronModule
+
+    class Encoder(MegatronModule):  # later releases take a plain torch module for one of tp 1
+
+        def __init__(self):
+            super().__init__(config)
+            self.tp_group = parallel_state.get_tensor_model_parallel_group()
+            self.weight, self.bias = torch.nn.Parameter(torch.empty(8, 6)), torch.nn.Parameter(torch.empty(8))
+
+    images = ModuleSpec(module=VisionModalitySubmodules, submodules={"encoders": {"clip": ModuleSpec(module=Encoder)}})
     model = MimoModel(MimoModelConfig(language_model_spec=language, modality_submodules_spec={"images": images}, special_token_ids={"images": 17}))
     model_state = model.sharded_state_dict()
     state = {"args": fixtures.arguments({"tp": 2, "pp": 1}), "checkpoint_version": 3.0, "iteration": fixtures.ITERATION, "model": model_state}
