@@ -3,9 +3,9 @@
 readonly bundle_kib_max=$((50 * 1024))
 # Libraries that a bundle takes from its machine: the C library, the driver, NCCL.
 readonly bundle_foreign='/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|cuda|nccl))\.so[.0-9]*$'
-# Open MPI's plugins that a bundle does not need: for networks, launchers, files and its own shared
-# memory.
-readonly bundle_no_plugin='((ucx|ofi|psm2?|openib|flux|romio321|jsm|gridengine|dbg_msgq)|mca_(atomic|memheap|scoll|spml|sshmem|fcoll|fbtl|fs|sharedfp|io)_.*)\.so$'
+# Open MPI's plugins that a bundle does not need: for networks, launchers, files, its own shared
+# memory, windows, topologies and monitoring.
+readonly bundle_no_plugin='((ucx|ofi|psm2?|openib|flux|romio321|jsm|gridengine|dbg_msgq)|mca_(atomic|memheap|scoll|spml|sshmem|fcoll|fbtl|fs|sharedfp|io|osc)_.*|mca_topo_treematch|mca_[a-z]+_monitoring)\.so$'
 
 # Lists the programs for the bundle that the tree has.
 bundle_programs() {

@@ -272,7 +272,7 @@ void read_needs_of_scenario(YamlMap& map, ProgramPlan& plan) {
     const std::string version = needs.required(package);
     plan.needs[package] = version;
     std::string& all = plan.trainer.needs[package];
-    all += (all.empty() ? "" : ",") + version;
+    all = all.empty() ? version : version + "," + all;
   }
 }
 

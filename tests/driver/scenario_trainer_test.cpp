@@ -31,6 +31,7 @@ phases: [save.begin, save.write, load.read]
 exits: [0, 16]
 faults: [rerun]
 keeps: 3
+needs: {torch: "<3"}
 )";
 
 /// A folder of trainers that contains the trainer above.
@@ -88,6 +89,11 @@ TEST(ScenarioOfATrainer, ReadsAllOfIt) {
   EXPECT_EQ(scenario.lanes, std::vector{LaneKind::kProgram});
 }
 
+TEST(ScenarioOfATrainer, MayNeedOtherReleasesThanItsTrainer) {
+  const std::string text = text_with("layout: {dp: 2}, needs: {torch: \">=2.4\"}", kSteps);
+  EXPECT_EQ(parsed_trainer(text).program->trainer.needs.at("torch"), ">=2.4,<3");
+}
+
 TEST(ScenarioOfATrainer, RefusesWhatWouldJudgeNothing) {
   const std::string fault = "  - fault: {rerun: {iteration: 1, kind: transient}}\n  - save\n";
   const auto with_fault = parsed_trainer(text_with("layout: dp2", fault));
@@ -113,8 +119,8 @@ TEST(ScenarioOfATrainer, IsWrittenAsItIsRead) {
       "  - kill: {rank: 1, phase: load.read}\n  - restart\n  - train: 1\n"
       "  - kill: {rank: 0, phase: save.begin}\n  - restart: {layout: {dp: 4}}\n"
       "  - fault: {rerun: {iteration: 3, kind: transient, rank: 1}}\n  - train: 3\n  - exit: 16\n";
-  const auto first =
-      parse_scenarios(text_with("layout: {dp: 2}", steps), "s.yaml", trainers.path());
+  const auto first = parse_scenarios(text_with("layout: {dp: 2}, needs: {torch: \">=2.4\"}", steps),
+                                     "s.yaml", trainers.path());
   const auto again = parse_scenarios(to_yaml(first.at(0)), "s.yaml", trainers.path());
   EXPECT_EQ(first.at(0), again.at(0)) << to_yaml(first.at(0));
 }

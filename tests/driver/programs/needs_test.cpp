@@ -52,10 +52,10 @@ TEST(Needs, AreVersionSpecifiers) {
   for (const char* here : {"2.15.0", "2.15.0+cu132"}) {
     const Installed package(here);
     for (const char* fits : {"2.15.0", "2.15", "2.15.0+cu132", "==2.15.0+cpu", ">=2.4", "~=2.15",
-                             ">=2.4,<3", "!=2.14", "==2.*"}) {
+                             ">=2.4,<3", "2.15.0,<3", "<3,2.15.0", "!=2.14", "==2.*"}) {
       EXPECT_EQ(why_not(fits), "") << fits;
     }
-    for (const char* other : {"2.14.0", ">=2.16", "<2", "~=2.14.0", "2.15.1+cu132"}) {
+    for (const char* other : {"2.14.0", ">=2.16", "<2", "~=2.14.0", "2.15.1+cu132", "2.15.0,>=3"}) {
       EXPECT_THAT(why_not(other), HasSubstr("is needed and " + std::string(here) + " is here"))
           << other;
     }
