@@ -143,15 +143,19 @@ class Planner {
       append_le(wire, mix64(hash_of_memory(memory()), hash_of(state_.common)));
       return wire;
     });
-    std::vector<std::uint64_t> structures;
-    std::optional<std::uint64_t> first;
+    std::vector<CacheClaim> claims;
     for (const Bytes& bytes : all) {
       PeerWire wire(bytes, "a claim of what is remembered");
-      structures.push_back(wire.number<std::uint64_t>());
-      const auto remembered = wire.number<std::uint64_t>();
+      CacheClaim& claim = claims.emplace_back();
+      claim.structure = wire.number<std::uint64_t>();
+      claim.remembered = wire.number<std::uint64_t>();
       wire.end();
-      if (!first) first = remembered;
-      in_step_ = in_step_ && remembered == *first;
+    }
+    claims = rules_.cache.claims(std::move(claims));
+    std::vector<std::uint64_t> structures;
+    for (const CacheClaim& claim : claims) {
+      structures.push_back(claim.structure);
+      in_step_ = in_step_ && claim.remembered == claims.front().remembered;
     }
     save_.offered.scope = {.structure = combined(structures),
                            .world_size = ports_.fabric.world_size(),
@@ -271,7 +275,7 @@ class Planner {
   GlobalPlan plan_of_offers(const std::vector<Bytes>& offers, const GlobalPlan* known) const {
     const bool remembered = save_.planned == Planned::kReused;
     try {
-      return global_plan(decode_local_plans(offers), group_.group(), known, rules_.plan.describe,
+      return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known, rules_.plan.describe,
                          rules_.plan.cover, rules_.plan.elect);
     } catch (const Error& error) {
       if (!remembered) throw;
@@ -347,6 +351,9 @@ class Planner {
 };
 
 }  // namespace
+
+std::vector<LocalPlan> as_offered(std::vector<LocalPlan> offers) { return offers; }
+std::vector<CacheClaim> as_claimed(std::vector<CacheClaim> claims) { return claims; }
 
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/plan/structure.hpp"
 
@@ -17,7 +18,18 @@ void refuse_unplanned(std::span<const std::string> keys);
 /// Throws STALE_DISTRIBUTION unless the scopes are equal.
 void require_same_scope(const SaveScope& made_for, const SaveScope& live);
 
+/// What one rank tells before it uses a kept plan.
+struct CacheClaim {
+  std::uint64_t structure = 0;   ///< signature of what it saves
+  std::uint64_t remembered = 0;  ///< hash of what it remembers and of its common state
+};
+/// Returns the claims unchanged.
+std::vector<CacheClaim> as_claimed(std::vector<CacheClaim> claims);
+
 struct CacheSeams {
+  /// Returns what is compared before a kept plan is used. `claims` are those of all ranks, in group
+  /// order.
+  std::vector<CacheClaim> (*claims)(std::vector<CacheClaim> claims) = as_claimed;
   /// True if plans made for the scope `remembered` are also valid for the scope `live`.
   bool (*fits)(const SaveScope& remembered, const SaveScope& live) = same_scope;
   /// Handles keys of the state to save that a reused plan does not contain. `keys` is not empty.

@@ -356,7 +356,9 @@ class RankProgram {
       }
       request = job_.load_request({.common = offered.common != nullptr ? &seen : nullptr,
                                    .catalog = &offered.catalog,
-                                   .release = is_release(offered.location)});
+                                   .release = is_release(offered.location)},
+                                  groups_with(plan_.lie));
+      if (lies(plan_.lie)) driver::tell(plan_.lie->about, request.wanted);
       requested = keys_of(request.wanted);
       rank_ports_.meter().set_own(job_.memory(), request.wanted);
       if (refusal_is_planned()) judge_.asks(request.wanted);
@@ -382,6 +384,17 @@ class RankProgram {
         job_, {report, request.wanted, requested,
                is_first() ? stored_keys(part_.ports.store, report.location.directory) : Inventory{},
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
+  }
+
+  bool lies(const std::optional<Lie>& lie) const {
+    return lie && ports_.fabric.rank() == GlobalRank{lie->rank};
+  }
+  /// Returns the groups that the job gives to its saves and loads. If this rank lies about them,
+  /// they are wrong.
+  sim::JobGroups groups_with(const std::optional<Lie>& lie) const {
+    sim::JobGroups groups = job_.given_groups();
+    if (lies(lie)) driver::tell(lie->about, groups);
+    return groups;
   }
 
   /// Returns how many bytes all ranks together may read. Returns 0 if there is no limit, and on
@@ -499,7 +512,7 @@ class RankProgram {
     begin_phase("save");
     StateDict saved;
     try {
-      saved = job_.state(parts_of(plan));
+      saved = job_.state(groups_with(plan.lie), parts_of(plan));
     } catch (const Error& error) {
       say({error.what()});
       return expect_code(plan.fails, error);
@@ -510,6 +523,10 @@ class RankProgram {
     keep_record();
     const bool async = plan.async.value_or(scenario_.checkpoint.async);
     SaveSettings options = save_options(plan, async);
+    if (lies(plan.lie)) {
+      driver::tell(plan.lie->about, saved);
+      if (plan.lie->about == LieAbout::kKeep) ++options.target.keep.emplace(options.target.keep.value_or(1));
+    }
     const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
     const auto after_failure = call_after_failure(saved, options.cache);
     saves_.begin(

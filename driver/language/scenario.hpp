@@ -13,6 +13,7 @@
 
 #include "core/plan/strictness.hpp"
 #include "core/save/plan_cache.hpp"
+#include "driver/language/lie.hpp"
 #include "driver/trainers/command_life.hpp"
 #include "driver/trainers/program_plan.hpp"
 #include "reprise/error.hpp"
@@ -69,6 +70,7 @@ struct SaveAction {
   CheckpointKind kind = CheckpointKind::kTraining;
   Failing fails = {};
   std::optional<bool> async = {};  ///< true to train during the save; if empty, see CheckpointPlan
+  std::optional<Lie> lie = {};
 
   friend bool operator==(const SaveAction&, const SaveAction&) = default;
 };
@@ -174,6 +176,7 @@ struct IncarnationPlan {
   bool plain_first = false;    ///< true if an optimizer's plain parameter group comes first
   sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< form of the modules' keys
   std::optional<Code> fails = {};               ///< code with which all ranks must refuse the load
+  std::optional<Lie> lie = {};                  ///< one rank asks a load for something wrong
   std::string fails_says = {};  ///< text that each rank's message must contain if a load is refused
   std::string engine = {};      ///< engine name and version to record; if empty, this program's
   std::optional<CommandLife> command = {};  ///< runs instead of the job; only damage may follow

@@ -21,15 +21,6 @@ std::int32_t read_rank(YamlMap& map) {
   return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
 }
 
-/// Refuses a fault on a rank that does nothing in this life, because the fault would never fire.
-void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
-  const bool fits = rank >= 0 && rank <= kHighestRank;
-  if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
-  map.fail(map.node(map.has(key) ? key : "kind"),
-           "plans something at rank " + std::to_string(rank) +
-               ", which is no member of this life's job; its members are " + plan.members_text());
-}
-
 std::optional<sim::FileKind> read_file_kind(YamlMap& map, const char* key) {
   const auto name = map.word(key, sim::file_kind_names());
   return name ? sim::file_kind_named(*name) : std::nullopt;
@@ -73,6 +64,15 @@ void read_bad_ranks(YamlMap& map, const IncarnationPlan& plan, BadResultAction& 
 }
 
 }  // namespace
+
+void require_member(YamlMap& map, const char* key, std::int64_t rank,
+                    const IncarnationPlan& plan) {
+  const bool fits = rank >= 0 && rank <= kHighestRank;
+  if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
+  map.fail(map.node(map.has(key) ? key : "kind"),
+           "plans something at rank " + std::to_string(rank) +
+               ", which is no member of this life's job; its members are " + plan.members_text());
+}
 
 BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
   BadResultAction bad;

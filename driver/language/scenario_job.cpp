@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_layout.hpp"
 #include "driver/language/scenario_modules.hpp"
 
@@ -198,6 +199,13 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   plan.adopts = restart.texts("adopts");
   plan.fails = restart.code("fails");
   plan.fails_says = restart.text("fails_says").value_or("");
+  restart.attempt(
+      [&] {
+        if (!restart.has("lie")) return;
+        plan.lie = read_lie(restart.map("lie"));
+        require_member(restart, "lie", plan.lie->rank, plan);
+      },
+      placed);
   restart.attempt([&] {
     if (plan.fails || plan.fails_says.empty()) return;
     restart.fail(restart.node("fails_says"), "says what a refusal says, and 'fails' names none");
@@ -212,6 +220,7 @@ IncarnationPlan like_the_last(const Scenario& scenario) {
   plan.other_device = false;
   plan.adopts.clear();
   plan.fails.reset();
+  plan.lie.reset();
   plan.fails_says.clear();
   plan.load = {};
   plan.command.reset();

@@ -46,7 +46,7 @@ TrainAction read_train(YamlMap& step) {
   return train;
 }
 
-SaveAction read_save(YamlMap map) {
+SaveAction read_save(YamlMap map, const IncarnationPlan& plan) {
   SaveAction save;
   save.optimizer = !map.flag("no_optim").value_or(false);
   save.random = !map.flag("no_rng").value_or(false);
@@ -54,6 +54,11 @@ SaveAction read_save(YamlMap map) {
       map.one_of("kind", {CheckpointKind::kTraining, CheckpointKind::kWeights}).value_or(save.kind);
   map.attempt([&] { save.fails = read_fails(map); });
   save.async = map.flag("async");
+  map.attempt([&] {
+    if (!map.has("lie")) return;
+    save.lie = read_lie(map.map("lie"));
+    require_member(map, "lie", save.lie->rank, plan);
+  });
   map.refuse_unknown();
   return save;
 }
@@ -109,7 +114,7 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   if (step.has("train")) {
     actions.emplace_back(read_train(step));
   } else if (step.has("save")) {
-    actions.emplace_back(read_save(step.map("save")));
+    actions.emplace_back(read_save(step.map("save"), plan));
   } else if (step.has("bad_result")) {
     actions.emplace_back(read_bad_result(step.map("bad_result"), plan));
   } else if (step.has("exits")) {

@@ -181,6 +181,14 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::EndMap;
 }
 
+void put_lie(YAML::Emitter& out, const std::optional<Lie>& lie) {
+  if (!lie) return;
+  out << YAML::Key << "lie" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  put(out, "rank", std::int64_t{lie->rank});
+  put(out, "about", std::string(name_of(lie->about)));
+  out << YAML::EndMap;
+}
+
 void put_restart(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put_grids(out, plan);
@@ -192,6 +200,7 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
   if (!plan.adopts.empty()) put_list(out, "adopts", plan.adopts);
   if (plan.fails) put(out, "fails", std::string(name_of(*plan.fails)));
   if (!plan.fails_says.empty()) put(out, "fails_says", plan.fails_says);
+  put_lie(out, plan.lie);
   out << YAML::EndMap << YAML::EndMap;
 }
 
@@ -224,6 +233,7 @@ struct ActionWriter {
     if (save.kind != SaveAction{}.kind) put(out, "kind", std::string(name_of(save.kind)));
     if (const auto fails = to_string(save.fails); !fails.empty()) put(out, "fails", fails);
     if (save.async) put_flag(out, "async", *save.async);
+    put_lie(out, save.lie);
     end();
   }
   void operator()(const BadResultAction& bad) const {

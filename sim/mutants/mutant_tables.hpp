@@ -8,6 +8,8 @@
 
 namespace reprise::sim {
 
+/// Returns the mutants that hear some ranks where all must agree.
+std::span<const Mutant> agreement_mutants();
 /// Returns the mutants of background saves: those that write state after the job has already
 /// changed it, and those that end a save wrongly.
 std::span<const Mutant> async_mutants();

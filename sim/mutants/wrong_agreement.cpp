@@ -1,0 +1,94 @@
+#include <span>
+#include <vector>
+
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
+
+namespace reprise::sim {
+namespace {
+
+constexpr std::size_t kHeard = 2;  ///< ranks that are heard
+
+template <class Each, class Take>
+Each of_first_ranks(Each each, Take take) {
+  for (std::size_t r = kHeard; r < each.size(); ++r) take(each[r], each.front());
+  return each;
+}
+
+std::vector<LocalPlan> one_common(std::vector<LocalPlan> offers) {
+  return of_first_ranks(std::move(offers), [](LocalPlan& plan, const LocalPlan& first) {
+    plan.common_digest = first.common_digest;
+  });
+}
+std::vector<CacheClaim> one_memory(std::vector<CacheClaim> claims) {
+  return of_first_ranks(std::move(claims), [](CacheClaim& claim, const CacheClaim& first) {
+    claim.remembered = first.remembered;
+  });
+}
+std::vector<CacheClaim> no_structure(std::vector<CacheClaim> claims) {
+  return of_first_ranks(std::move(claims),
+                        [](CacheClaim& claim, const CacheClaim&) { claim.structure = 0; });
+}
+void drop_unplanned(std::span<const std::string>) {}
+
+/// Takes what later ranks say of their groups for what it should be.
+void groups_of_first_ranks(std::span<const GroupIdeas> ideas) {
+  std::vector<GroupIdeas> taken(ideas.begin(), ideas.end());
+  for (std::size_t r = kHeard; r < taken.size(); ++r) {
+    for (GroupClaim& claim : taken[r].claims) claim.group = claim.laid_out;
+  }
+  judge_groups(taken);
+}
+
+// --- mutants -------------------------------------------------------------------------------------
+
+void compare_common_of_first_ranks(Policies& policies) {
+  policies.save.plan.heard = asked<one_common>;
+}
+void keep_plans_by_memory_of_first_ranks(Policies& policies) {
+  policies.save.cache.claims = asked<one_memory>;
+}
+void keep_plans_by_structure_of_first_ranks(Policies& policies) {
+  policies.save.cache.claims = asked<no_structure>;
+  policies.save.cache.unplanned = asked<drop_unplanned>;
+}
+void compare_groups_of_first_ranks(Policies& policies) {
+  policies.job.groups = asked<groups_of_first_ranks>;
+}
+
+}  // namespace
+
+std::span<const Mutant> agreement_mutants() {
+  static const std::vector<Mutant> all = {
+      {"agreed-by-two/common",
+       "The common states of the first two ranks are compared, those of the others are not.",
+       "PlanSeams::heard",
+       "3 ranks, a common state that differs on the last",
+       {judged::kVerdictDisagreement},
+       compare_common_of_first_ranks},
+      {"agreed-by-two/groups",
+       "What the first two ranks take for their groups is compared, what others do is not.",
+       "JobPolicy::groups",
+       "3 ranks, the last of which has a wrong group",
+       {judged::kVerdictDisagreement, Code::kNoWriter, Code::kMultiWriter},
+       compare_groups_of_first_ranks},
+      {"agreed-by-two/kept-common",
+       "A kept plan is used if the first two ranks still have one common state.",
+       "CacheSeams::claims",
+       "cached plans; 3 ranks, a common state that differs on the last",
+       {judged::kVerdictDisagreement},
+       keep_plans_by_memory_of_first_ranks},
+      {"agreed-by-two/kept-structure",
+       "A kept plan is used if the first two ranks still save what they saved, and what it has no "
+       "place for is left out.",
+       "CacheSeams::claims, unplanned",
+       "cached plans; 3 ranks, a key that changes on the last",
+       {Code::kStalePlan, judged::kVerdictDisagreement},
+       keep_plans_by_structure_of_first_ranks},
+  };
+  return all;
+}
+
+}  // namespace reprise::sim
