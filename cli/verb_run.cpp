@@ -153,6 +153,9 @@ class RunVerb final : public Verb {
     if (report.interrupted) print_what_is_left(console, request);
     if (!record_.empty()) record(scenarios, request, report);
     if (repetition_failed_) std::rethrow_exception(repetition_failed_);
+    if (std::any_of(report.scenarios.begin(), report.scenarios.end(), driver::is_crash)) {
+      return ExitCode::kInternal;
+    }
     const bool one_lane = request.lane == driver::LaneKind::kSim;
     if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
     const bool failed = report.verdict == reports::Verdict::kFail;

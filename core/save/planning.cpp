@@ -275,8 +275,8 @@ class Planner {
   GlobalPlan plan_of_offers(const std::vector<Bytes>& offers, const GlobalPlan* known) const {
     const bool remembered = save_.planned == Planned::kReused;
     try {
-      return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known, rules_.plan.describe,
-                         rules_.plan.cover, rules_.plan.elect);
+      return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known,
+                         rules_.plan.describe, rules_.plan.cover, rules_.plan.elect);
     } catch (const Error& error) {
       if (!remembered) throw;
       throw Error(

@@ -525,7 +525,8 @@ class RankProgram {
     SaveSettings options = save_options(plan, async);
     if (lies(plan.lie)) {
       driver::tell(plan.lie->about, saved);
-      if (plan.lie->about == LieAbout::kKeep) ++options.target.keep.emplace(options.target.keep.value_or(1));
+      if (plan.lie->about == LieAbout::kKeep)
+        ++options.target.keep.emplace(options.target.keep.value_or(1));
     }
     const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
     const auto after_failure = call_after_failure(saved, options.cache);

@@ -48,10 +48,10 @@ Lie read_lie(YamlMap map) {
   });
   map.attempt([&] {
     lie.about = map.needed(
-        "about", map.one_of("about", {LieAbout::kCommon, LieAbout::kKey, LieAbout::kMissing,
-                                      LieAbout::kObject, LieAbout::kShape, LieAbout::kDtype,
-                                      LieAbout::kBox, LieAbout::kReplica, LieAbout::kGroup,
-                                      LieAbout::kKeep}));
+        "about",
+        map.one_of("about", {LieAbout::kCommon, LieAbout::kKey, LieAbout::kMissing,
+                             LieAbout::kObject, LieAbout::kShape, LieAbout::kDtype, LieAbout::kBox,
+                             LieAbout::kReplica, LieAbout::kGroup, LieAbout::kKeep}));
   });
   map.refuse_unknown();
   return lie;
@@ -67,7 +67,8 @@ void tell(LieAbout about, StateDict& state) {
       if (!state.objects.empty()) state.objects.front().key += kOther;
       break;
     case LieAbout::kMissing:
-      if (leaf != nullptr) state.tensors.erase(state.tensors.begin() + (leaf - state.tensors.data()));
+      if (leaf != nullptr)
+        state.tensors.erase(state.tensors.begin() + (leaf - state.tensors.data()));
       break;
     case LieAbout::kKey:
       if (leaf != nullptr) leaf->key += kOther;

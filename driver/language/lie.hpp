@@ -36,8 +36,8 @@ struct Lie {
 /// Reads `{rank: 2, about: shape}`.
 Lie read_lie(YamlMap map);
 
-/// Makes a rank's state, or its groups, wrong. Each does nothing if the lie is about something else.
-/// The bytes of the state stay where they are.
+/// Makes a rank's state, or its groups, wrong. Each does nothing if the lie is about something
+/// else. The bytes of the state stay where they are.
 void tell(LieAbout about, StateDict& state);
 void tell(LieAbout about, sim::JobGroups& groups);
 

@@ -65,8 +65,7 @@ void read_bad_ranks(YamlMap& map, const IncarnationPlan& plan, BadResultAction& 
 
 }  // namespace
 
-void require_member(YamlMap& map, const char* key, std::int64_t rank,
-                    const IncarnationPlan& plan) {
+void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
   const bool fits = rank >= 0 && rank <= kHighestRank;
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
   map.fail(map.node(map.has(key) ? key : "kind"),

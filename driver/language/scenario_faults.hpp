@@ -12,8 +12,7 @@ namespace reprise::driver {
 
 /// Throws USAGE at the key `key` if the rank does nothing in this life: what is planned there would
 /// never happen.
-void require_member(YamlMap& map, const char* key, std::int64_t rank,
-                    const IncarnationPlan& plan);
+void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan);
 
 /// Reads the step `bad_result`. Like read_fault, throws USAGE with file and line for a rank that is
 /// not a member of this life's job, because the fault would never fire.

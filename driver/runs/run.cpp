@@ -1,7 +1,9 @@
 #include "driver/runs/run.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <sstream>
@@ -131,6 +133,19 @@ void require_free_places(const std::vector<Scenario>& scenarios, const LaneOptio
                                 ", or name another --keep");
 }
 
+constexpr std::string_view kCrashed = "the program crashed";
+
+/// Returns the result of a scenario in which this program crashed.
+ScenarioResult crashed(const Scenario& scenario, int signal, const std::string& replay) {
+  ScenarioResult result = judge(scenario, {});
+  result.verdict = Verdict::kFail;
+  result.code = name_of(Code::kInternal);
+  result.reason = std::string(kCrashed) + ": " + strsignal(signal);
+  result.replay = replay;
+  reports::restate_failure(result);
+  return result;
+}
+
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
 /// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
 /// signal.
@@ -138,7 +153,11 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
                                       const LaneOptions& options) {
   ScenarioResult result;
   if (!request.interrupted()) {
-    result = run_scenario(scenario, request.lane, options);
+    const std::string again = replay_line(scenario, request.lane, options);
+    const int crash =
+        crash_of("the program crashed in " + scenario.name + "; see it again: " + again + "\n",
+                 [&] { result = run_scenario(scenario, request.lane, options); });
+    if (crash != 0) return crashed(scenario, crash, again);
     const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
     if (counts || !request.interrupted()) return result;
   }
@@ -233,6 +252,10 @@ void note_damaged(const Past& past, IncarnationRecord& life) {
 }
 
 }  // namespace
+
+bool is_crash(const ScenarioResult& result) {
+  return result.code == name_of(Code::kInternal) && result.reason.starts_with(kCrashed);
+}
 
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options) {
@@ -349,6 +372,8 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   RunProgress progress{.total = scenarios.size()};
   const auto first_lives = first_lives_of(scenarios);
   std::mutex mutex;
+  std::atomic<bool> crashed = false;
+  request.interrupted = [&crashed, given = given.interrupted] { return crashed || given(); };
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
       const std::lock_guard lock(mutex);
@@ -356,13 +381,14 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
       watch(progress);
     }
     report.scenarios[i] = run_into_trace(scenarios[i], i, first_lives[i], request);
+    if (is_crash(report.scenarios[i])) crashed = true;
     const std::lock_guard lock(mutex);
     ++progress.done;
     const Verdict verdict = report.scenarios[i].verdict;
     if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
     watch(progress);
   });
-  if (request.timelines && request.lane == LaneKind::kSim) {
+  if (request.timelines && !crashed && request.lane == LaneKind::kSim) {
     add_timelines(scenarios, request, report);
   }
   report.interrupted = request.interrupted();

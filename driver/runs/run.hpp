@@ -75,6 +75,10 @@ struct RunProgress {
 /// once.
 using Watch = std::function<void(const RunProgress& progress)>;
 
+/// True if this program crashed while it ran the scenario. run_these() then begins no further one:
+/// what ran stays in the report, and the others are listed as not run.
+bool is_crash(const reports::ScenarioResult& result);
+
 /// Runs all selected scenarios in file order.
 reports::Report run_all(const RunRequest& request, const Watch& watch);
 /// Runs scenarios that the caller has already read. Throws USAGE before any runs if the checkpoints

@@ -41,9 +41,9 @@ using AllSeams = std::tuple<
     // saves
     InSave<&SaveSeams::plan, &PlanSeams::describe>, InSave<&SaveSeams::plan, &PlanSeams::cover>,
     InSave<&SaveSeams::plan, &PlanSeams::elect>, InSave<&SaveSeams::plan, &PlanSeams::heard>,
-    InSave<&SaveSeams::prepare>,
-    InSave<&SaveSeams::commit>, InSave<&SaveSeams::retention>,
-    InSave<&SaveSeams::cache, &CacheSeams::claims>, InSave<&SaveSeams::cache, &CacheSeams::fits>, InSave<&SaveSeams::cache, &CacheSeams::unplanned>,
+    InSave<&SaveSeams::prepare>, InSave<&SaveSeams::commit>, InSave<&SaveSeams::retention>,
+    InSave<&SaveSeams::cache, &CacheSeams::claims>, InSave<&SaveSeams::cache, &CacheSeams::fits>,
+    InSave<&SaveSeams::cache, &CacheSeams::unplanned>,
     InSave<&SaveSeams::cache, &CacheSeams::distribution_key>,
     InSave<&SaveSeams::cache, &CacheSeams::verify_distribution>, InSave<&SaveSeams::source>,
     InSave<&SaveSeams::stage, &StageSeams::order>,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -19,6 +20,7 @@
 #include "driver/runs/replay.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/world/sim_store.hpp"
+#include "tests/contracts/sanitized.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::driver {
@@ -49,6 +51,32 @@ TEST(Run, the_skeleton_passes_with_elements_compared_on_every_rank) {
     EXPECT_EQ(rank.max_delta, 0) << " rank " << rank.rank;
     EXPECT_EQ(rank.bit_mismatches, 0U) << " rank " << rank.rank;
   }
+}
+
+TEST(Run, a_crash_names_its_scenario_and_leaves_the_report_of_the_others) {
+  if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "a sanitizer handles crashes itself";
+  std::vector<Scenario> scenarios(3, read_scenario(kSkeleton));
+  scenarios[0].name = "first";
+  scenarios[1].name = "second";
+  scenarios[2].name = "third";
+  RunRequest request;
+  int lives = 0;
+  request.options.recorded = [&](std::size_t /*life*/, const sim::Recording& /*recording*/) {
+    if (++lives == 4) raise(SIGSEGV);
+  };
+  testing::internal::CaptureStderr();
+  const reports::Report report = run_these(scenarios, request, [](const RunProgress&) {});
+  alarm(0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("the program crashed in second; see it again: reprise run "),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(report.scenarios[0].verdict, Verdict::kPass);
+  EXPECT_TRUE(is_crash(report.scenarios[1])) << report.scenarios[1].reason;
+  EXPECT_EQ(report.scenarios[1].verdict, Verdict::kFail);
+  EXPECT_EQ(report.scenarios[2].verdict, Verdict::kNotRun);
+  EXPECT_EQ(report.verdict, Verdict::kFail);
+  EXPECT_TRUE(report.interrupted);
 }
 
 TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
