@@ -107,6 +107,14 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   return Leftover::kNone;  // an unreadable neighbour does not make the checkpoint bad
 }
 
+/// Returns who is writing the checkpoint to which an entry that was set aside belongs.
+std::optional<std::string> holder_at(Store& store, const std::string& path) try {
+  const auto name = aside_name(path.substr(path.rfind('/') + 1));
+  return name ? store.lock_holder(join_path(parent_path(path), name->base)) : std::nullopt;
+} catch (const Error&) {
+  return std::nullopt;  // an unreadable neighbour does not make the checkpoint bad
+}
+
 }  // namespace
 
 Findings check_stale_files(Checkpoint& checkpoint) {
@@ -219,6 +227,8 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   const std::string parent = parent_path(directory_of(checkpoint));
   std::vector<std::string> removable;
   std::vector<std::string> kept;
+  std::vector<std::string> busy;
+  std::string writer;
   Findings findings;
   std::vector<Entry> siblings;
   try {
@@ -235,6 +245,11 @@ Findings check_leftovers(Checkpoint& checkpoint) {
     const auto name = aside_name(entry.name);
     if (!name || (!checkpoint.location().tracker && name->base != own_base)) continue;
     const std::string path = join_path(parent, entry.name);
+    if (const auto holder = holder_at(store, path)) {
+      if (path != directory_of(checkpoint)) busy.push_back(entry.name);
+      writer = *holder;
+      continue;
+    }
     if (const auto base = base_without_checkpoint(store, path)) {
       if (!holds_metadata(store, path)) continue;
       findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
@@ -248,6 +263,12 @@ Findings check_leftovers(Checkpoint& checkpoint) {
     }
   }
   const std::string display = store.display(parent);
+  if (!busy.empty()) {
+    findings.push_back({Severity::kNote, Code::kLocked,
+                        "being written, not left over; keep it: " + join_first(busy) + " (" +
+                            writer + " is at work)",
+                        "", display});
+  }
   if (!removable.empty()) {
     findings.push_back({Severity::kNote, Code::kIncompleteSelected,
                         "left by a save that did not finish, safe to remove while no save runs: " +

@@ -31,7 +31,8 @@ bool manifest_lists_all(Checkpoint& checkpoint);
 
 /// Reports leftovers next to the checkpoint that unfinished saves of this checkpoint left, or any
 /// save below its root if a tracker chose it. Notes list the marked leftovers and say whether they
-/// may be removed. A warning is given for each
+/// may be removed. What a writer at work made is not judged: a note names it. A warning is given
+/// for each
 /// `*.replaced` directory that is the only copy of a checkpoint.
 Findings check_leftovers(Checkpoint& checkpoint);
 

@@ -139,6 +139,12 @@ class Store {
   /// Locks `path`, whose directory must exist. While the lock is held, no other Store object and no
   /// other process can lock the path. Throws LOCKED with the holder's name if the lock is taken.
   virtual std::unique_ptr<StoreLock> lock(const std::string& path) = 0;
+  /// Returns who holds the lock on `path`, in words for messages, without taking the lock or
+  /// keeping a writer from it. Returns nothing if nobody holds it, or if the store can't tell.
+  virtual std::optional<std::string> lock_holder(const std::string& path) {
+    static_cast<void>(path);
+    return std::nullopt;
+  }
   /// Removes what locks on paths in `directory` left whose holders have ended without giving them
   /// back. Returns the names. The caller must hold the lock that writers in `directory` take first.
   virtual std::vector<std::string> remove_dead_locks(const std::string& directory) {

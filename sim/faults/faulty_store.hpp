@@ -28,6 +28,9 @@ class FaultyStore final : public Store {
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
+  std::optional<std::string> lock_holder(const std::string& path) override {
+    return inner_.lock_holder(path);
+  }
   std::vector<std::string> remove_dead_locks(const std::string& directory) override {
     return inner_.remove_dead_locks(directory);
   }

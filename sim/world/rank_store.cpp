@@ -117,6 +117,11 @@ std::unique_ptr<StoreLock> RankStore::lock(const std::string& path) {
   return store_.lock(path);
 }
 
+std::optional<std::string> RankStore::lock_holder(const std::string& path) {
+  life_.step_in_store(resources_.read, "lock_holder", path);
+  return store_.lock_holder(path);
+}
+
 void RankStore::sync_directory(const std::string& directory) {
   life_.step_in_store(resources_.write, "sync_directory", directory);
   store_.sync_directory(directory);

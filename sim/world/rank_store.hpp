@@ -30,6 +30,7 @@ class RankStore final : public Store {
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
+  std::optional<std::string> lock_holder(const std::string& path) override;
   std::string display(const std::string& path) const override { return store_.display(path); }
 
  private:

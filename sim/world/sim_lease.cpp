@@ -45,6 +45,11 @@ std::unique_ptr<StoreLock> SimLeases::take(const Place& place,
   return std::make_unique<Holder>(lease, capabilities.locks ? "" : "this store has no locks");
 }
 
+bool SimLeases::is_held(const std::string& path) const {
+  const auto lease = leases_.find(path);
+  return lease != leases_.end() && lease->second->ends_ns > now_ns_;
+}
+
 void SimLeases::require_held(const StoreLock& lock, const std::string& display) const {
   const auto holds = [&lock](const auto& entry) { return entry.second->fence == lock.token(); };
   if (!lock.warning().empty() || std::any_of(leases_.begin(), leases_.end(), holds)) return;

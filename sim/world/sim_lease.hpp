@@ -33,6 +33,8 @@ class SimLeases {
   /// token is its fence in hexadecimal digits. Skips fences for which `is_used` returns true.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
+  /// True if a writer holds the path and its lease has not ended.
+  bool is_held(const std::string& path) const;
   /// Throws LOCKED if another writer has taken over the path since `lock` was taken.
   void require_held(const StoreLock& lock, const std::string& display) const;
   void pass_term() { now_ns_ += kTermNs; }

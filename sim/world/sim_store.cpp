@@ -272,6 +272,11 @@ std::unique_ptr<StoreLock> SimStore::lock(const std::string& path) {
   return leases_.take({path, display(path)}, capabilities_, is_used);
 }
 
+std::optional<std::string> SimStore::lock_holder(const std::string& path) {
+  check_store_entry(path);
+  return leases_.is_held(path) ? std::optional<std::string>("another writer") : std::nullopt;
+}
+
 void SimStore::sync_directory(const std::string& directory) {
   const auto node = existing_directory("fsync", directory);
   node->durable_names = node->names;

@@ -65,6 +65,7 @@ class SimStore final : public Store {
   /// A lock ends with its holder: a killed rank's stack is unwound, which releases its locks. A
   /// lease outlives its holder: see SimLeases.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
+  std::optional<std::string> lock_holder(const std::string& path) override;
   std::string display(const std::string& path) const override;
 
  private:

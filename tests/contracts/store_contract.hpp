@@ -286,6 +286,21 @@ TYPED_TEST_P(StoreContract, a_lock_is_held_by_one_until_it_is_destroyed_and_leav
   EXPECT_EQ(code_of([&] { this->store_.lock("no/a"); }), Code::kNotFound);
 }
 
+TYPED_TEST_P(StoreContract, the_holder_of_a_lock_is_told_to_who_does_not_take_it) {
+  this->store_.make_directory("d");
+  EXPECT_FALSE(this->store_.lock_holder("d/a"));
+  EXPECT_FALSE(this->store_.lock_holder("no/a"));
+  auto lock = this->store_.lock("d/a");
+  EXPECT_TRUE(this->store_.lock_holder("d/a"));
+  EXPECT_FALSE(this->store_.lock_holder("d/b"));
+  EXPECT_EQ(code_of([&] { this->store_.lock("d/a"); }), Code::kLocked);
+  lock.reset();
+  EXPECT_FALSE(this->store_.lock_holder("d/a"));
+  EXPECT_EQ(this->store_.list("d").size(), 0U) << "asking leaves nothing";
+  lock = this->store_.lock("d/a");
+  EXPECT_TRUE(this->store_.lock_holder("d/a"));
+}
+
 TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call) {
   Store& store = this->store_;
   const std::string zero("a\0b", 3);
@@ -349,6 +364,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     remove_empty_takes_a_directory_in_which_nothing_is,
     an_open_file_is_told_from_the_one_that_takes_its_name,
     a_lock_is_held_by_one_until_it_is_destroyed_and_leaves_nothing,
+    the_holder_of_a_lock_is_told_to_who_does_not_take_it,
     paths_that_leave_the_root_are_refused_by_every_call, root_is_neither_removed_nor_renamed,
     write_atomically_replaces_and_leaves_nothing_beside,
     open_file_keeps_its_content_when_its_name_goes);

@@ -71,14 +71,19 @@ bool stands_at(int fd, const std::string& file) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
+/// Returns who holds the locked file, in words.
+std::string holder_in(int fd) {
+  const std::string text = text_in(fd);
+  const bool known = text.starts_with(kHeldBy) && text.ends_with('\n');
+  return known ? text.substr(kHeldBy.size(), text.size() - kHeldBy.size() - 1)
+               : "another process, which has only just begun";
+}
+
 [[noreturn]] void refuse_held(int fd, const std::string& held) {
-  std::string holder = text_in(fd);
-  const bool known = holder.starts_with(kHeldBy) && holder.ends_with('\n');
-  holder = known ? holder.substr(kHeldBy.size(), holder.size() - kHeldBy.size() - 1)
-                 : "another process, which has only just begun";
-  throw Error(Code::kLocked,
-              holder + " is writing there; wait until it has ended, or end it, and try again",
-              {.file = held});
+  throw Error(
+      Code::kLocked,
+      holder_in(fd) + " is writing there; wait until it has ended, or end it, and try again",
+      {.file = held});
 }
 
 /// The descriptors of all locks of this process. A lock (flock) ends when the last copy of its
@@ -116,10 +121,25 @@ class OwnLocks {
   int forks_ = 0;
 };
 
+/// Locks the open file `fd` like flock(). Fails with EWOULDBLOCK only if another writer has locked
+/// the file: who only asks for the holder shares the lock, and gives it back at once.
+int lock_for_writing(int fd) {
+  constexpr timespec kPause = {0, 1'000'000};
+  constexpr int kTries = 100;  // a process that asks may have been stopped meanwhile
+  for (int tries = 0;;) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return -1;
+    if (::flock(fd, LOCK_SH | LOCK_NB) != 0 || ++tries == kTries) return -1;
+    ::flock(fd, LOCK_UN);
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
 /// Locks the open file `fd`. Returns a warning if the file system does not support locks; nothing
 /// if the file is now locked, or if its holder has just removed it.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  while (lock_for_writing(fd) != 0) {
     switch (errno) {
       case EINTR:
         continue;
@@ -188,7 +208,7 @@ void remove_foreign(const std::string& file, const std::string& held) {
   const auto fd = Descriptor::adopt(raw);
   require_of_ours(text_in(fd.get()), file);
   // Over NFS, only users with write access can lock a file. Other users get EBADF.
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (lock_for_writing(fd.get()) != 0) {
     if (errno == EWOULDBLOCK) refuse_held(fd.get(), held);
     if (errno != EINTR) refuse_foreign(file, held);
   }
@@ -258,6 +278,19 @@ std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string&
   }
 }
 
+std::optional<std::string> lock_holder(const std::string& file) {
+  const std::scoped_lock lock(OwnLocks::of_process().mutex());
+  const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (raw == -1) return std::nullopt;
+  const auto fd = Descriptor::adopt(raw);
+  while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || !stands_at(fd.get(), file)) return std::nullopt;
+    return holder_in(fd.get());
+  }
+  return std::nullopt;
+}
+
 bool remove_dead_lock(const std::string& file) {
   const std::scoped_lock lock(OwnLocks::of_process().mutex());
   const int raw = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -265,7 +298,7 @@ bool remove_dead_lock(const std::string& file) {
   const auto fd = Descriptor::adopt(raw);
   // A file without text is of a writer that is about to lock it.
   if (!text_in(fd.get()).starts_with(kHeldBy)) return false;
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  if (lock_for_writing(fd.get()) != 0) return false;
   return stands_at(fd.get(), file) && ::unlink(file.c_str()) == 0;
 }
 

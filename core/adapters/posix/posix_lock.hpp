@@ -2,6 +2,7 @@
 // Creates the locks of a PosixStore.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "reprise/store.hpp"
@@ -17,6 +18,11 @@ namespace reprise::posix {
 /// another user and this user has no permission to take it over. Throws USAGE if `file` is not a
 /// lock file.
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held);
+
+/// Returns who holds the lock on the file `file`, in words; nothing if nobody does, or if that
+/// can't be told. Shares the lock for a moment to find out: take_lock() and remove_dead_lock()
+/// wait for that moment.
+std::optional<std::string> lock_holder(const std::string& file);
 
 /// Removes the lock file `file` if a writer of ours left it and nobody holds its lock. Returns
 /// false if it stays: because it is held, is no lock file, or can't be removed.

@@ -37,9 +37,10 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 constexpr std::string_view kLockBegin = ".";
 constexpr std::string_view kLockEnd = ".lock";
 
-/// Returns the name of the lock file of an entry.
-std::string lock_name(const std::string& name) {
-  return std::string(kLockBegin) + name + std::string(kLockEnd);
+/// Returns the path of the lock file of `path`, which stands beside it.
+std::string lock_path(const std::string& path) {
+  return join_path(parent_path(path),
+                   std::string(kLockBegin) + name_in(path) + std::string(kLockEnd));
 }
 
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
@@ -224,8 +225,12 @@ void PosixStore::sync_directory(const std::string& directory) {
 std::unique_ptr<StoreLock> PosixStore::lock(const std::string& path) {
   check_store_entry(path);
   if (parent_path(path).empty()) make_directory("");  // the root may not exist yet
-  const std::string beside = join_path(parent_path(path), lock_name(name_in(path)));
-  return posix::take_lock(display(beside), display(path));
+  return posix::take_lock(display(lock_path(path)), display(path));
+}
+
+std::optional<std::string> PosixStore::lock_holder(const std::string& path) {
+  check_store_entry(path);
+  return posix::lock_holder(display(lock_path(path)));
 }
 
 std::vector<std::string> PosixStore::remove_dead_locks(const std::string& directory) {

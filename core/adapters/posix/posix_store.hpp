@@ -32,6 +32,7 @@ class PosixStore final : public Store {
   void sync_directory(const std::string& directory) override;
   /// Locks the side file `.<name>.lock`. Releasing the lock removes that file.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
+  std::optional<std::string> lock_holder(const std::string& path) override;
   std::vector<std::string> remove_dead_locks(const std::string& directory) override;
   std::optional<std::uint64_t> free_bytes(const std::string& directory) override;
   std::string display(const std::string& path) const override;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -183,6 +184,21 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
                          "left by a save that did not finish, safe to remove while no save runs: "
                          "ckpt.saving-" +
                          kToken));
+}
+
+TEST(Verify, WhatAWriterAtWorkMadeIsNoLeftover) {
+  for (const std::string suffix : {".saving-", ".replaced-"}) {
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    put(copy.path("ckpt" + suffix + kToken), mark_of(kToken));
+    auto lock = copy.store.lock("ckpt");
+    const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
+    EXPECT_THAT(words, HasSubstr("being written, not left over; keep it: ckpt" + suffix + kToken));
+    EXPECT_THAT(words, HasSubstr("process " + std::to_string(::getpid())));
+    EXPECT_THAT(words, Not(HasSubstr("safe to remove")));
+    lock.reset();
+    const std::string after = words_of(verify_at(copy.store, "ckpt").findings);
+    EXPECT_THAT(after, HasSubstr("safe to remove while no save runs: ckpt" + suffix + kToken));
+  }
 }
 
 TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {

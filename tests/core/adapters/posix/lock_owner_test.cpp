@@ -154,6 +154,35 @@ TEST_F(LockOwner, has_threads_that_take_and_give_back_locks_while_another_one_fo
   for (const pid_t worker : workers) end(worker);
 }
 
+TEST_F(LockOwner, is_named_to_who_asks_until_it_is_killed) {
+  const Told told;
+  const pid_t owner = forked([&] {
+    const auto lock = store.lock("run");
+    told.tell(0);
+    ::pause();
+  });
+  told.hear();
+  EXPECT_THAT(store.lock_holder("run").value_or(""),
+              testing::HasSubstr("process " + std::to_string(owner)));
+  EXPECT_FALSE(is_free());
+  end(owner);
+  EXPECT_TRUE(fs::exists(file()));
+  EXPECT_FALSE(store.lock_holder("run")) << "its file alone holds nothing";
+}
+
+TEST_F(LockOwner, is_not_kept_from_a_lock_by_who_asks) {
+  std::vector<pid_t> curious;
+  for (int i = 0; i < 2; ++i) {
+    curious.push_back(forked([&] {
+      for (;;) store.lock_holder("run");
+    }));
+  }
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(is_free());
+  const auto lock = store.lock("run");
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(is_free());
+  for (const pid_t process : curious) end(process);
+}
+
 TEST_F(LockOwner, that_is_killed_leaves_a_lock_file_and_the_next_writer_there_removes_it) {
   const Told told;
   const pid_t owner = forked([&] {
