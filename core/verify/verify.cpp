@@ -6,6 +6,7 @@
 
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/extents.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
@@ -226,6 +227,10 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   count(catalog, report);
   for (const auto& note : checkpoint->metadata().notes) {
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
+  }
+  if (const auto error = safetensors_in(*checkpoint)) {
+    take({finding_from(*error)}, report);
+    return report;
   }
   const auto files = stored_files(*checkpoint);
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
