@@ -105,6 +105,13 @@ class CompareReportsVerb final : public Verb {
     print_changes(comparison.changes, reports::Meaning::kWorse, console);
     print_changes(comparison.changes, reports::Meaning::kBetter, console);
     print_information(comparison.changes, console);
+    if (comparison.slowdown != 1) {
+      console.out << fmt::format(
+          "\nthe machine was slower by a factor of {:.1f}: nearly all scenarios are, so each is "
+          "held "
+          "against that (a change that slows all alike looks the same)\n",
+          comparison.slowdown);
+    }
     console.out << (comparison.same_program
                         ? "\none program and seed: digests, event hashes and counts are held\n"
                         : "\nanother commit, build or seed, or a tree with changes: other digests "

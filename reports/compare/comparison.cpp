@@ -66,6 +66,35 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
+/// Returns how much slower the machine was between the reports: the median ratio of the times of
+/// scenarios that passed in both, if nearly all ratios are near it. Returns 1 if not.
+double slowdown_of(const Report& before, const Report& now) {
+  constexpr std::size_t kFewest = 10;       // fewer show no common factor
+  constexpr double kShortest = 0.05;        // seconds; shorter times are noise
+  constexpr double kLeast = 1.2;            // a smaller factor needs no explanation
+  constexpr double kSpread = 1.5;           // how far from the median is near
+  constexpr std::size_t kNearPercent = 85;  // how many are nearly all
+  std::map<std::string, double> earlier;
+  for (const auto& was : before.scenarios) {
+    const bool counts = was.verdict == Verdict::kPass && was.seconds >= kShortest;
+    if (counts) earlier[was.name] = was.seconds;
+  }
+  std::vector<double> ratios;
+  for (const auto& is : now.scenarios) {
+    const auto at = earlier.find(is.name);
+    if (is.verdict != Verdict::kPass || at == earlier.end()) continue;
+    ratios.push_back(is.seconds / at->second);
+  }
+  if (ratios.size() < kFewest) return 1;
+  std::sort(ratios.begin(), ratios.end());
+  const double median = ratios[ratios.size() / 2];
+  const auto near = std::count_if(ratios.begin(), ratios.end(), [median](double ratio) {
+    return ratio * kSpread >= median && ratio <= median * kSpread;
+  });
+  const bool most = static_cast<std::size_t>(near) * 100 >= ratios.size() * kNearPercent;
+  return most && median >= kLeast ? median : 1;
+}
+
 /// Compares the parts of two reports, one kind of part at a time.
 class PartComparer {
  public:
@@ -113,6 +142,14 @@ class PartComparer {
       value("other event hash", is.name, was.event_hash, is.event_hash, repeats);
       slower(is.name, was.seconds, is.seconds, limits);
     }
+  }
+
+  /// Tells that all scenarios are slower alike.
+  void speed() {
+    if (comparison_.slowdown == 1) return;
+    char factor[32];
+    std::snprintf(factor, sizeof factor, "%.1f times", comparison_.slowdown);
+    add(Meaning::kInformation, "slower machine", "the machine", "", factor);
   }
 
   /// Compares evidence of which whoever runs the program chooses the amount.
@@ -267,7 +304,8 @@ class PartComparer {
   }
 
   void slower(const std::string& subject, double was, double is, const SlowerLimits& limits) {
-    if (!(is > was * limits.ratio && is - was > limits.seconds)) return;
+    const double due = was * comparison_.slowdown;
+    if (!(is > due * limits.ratio && is - due > limits.seconds)) return;
     add(comparison_.same_machine ? Meaning::kWorse : Meaning::kInformation, "slower", subject,
         seconds_text(was), seconds_text(is));
   }
@@ -335,10 +373,12 @@ ReportComparison compare_reports(const Report& before, const Report& now,
                                  const SlowerLimits& limits) {
   ReportComparison comparison{.same_program = same_program(before, now),
                               .same_machine = same_machine(before.machine, now.machine),
+                              .slowdown = slowdown_of(before, now),
                               .changes = {}};
   PartComparer comparer(before, now, comparison);
   comparer.whole();
   comparer.endings(endings_of_scenarios);
+  comparer.speed();
   comparer.content(limits);
   comparer.endings(endings_of_properties);
   comparer.endings(endings_of_mutants);
@@ -358,6 +398,7 @@ nlohmann::json to_json_value(const ReportChange& change) {
 
 std::string to_json(const ReportComparison& comparison) {
   nlohmann::json document = {{"same_machine", comparison.same_machine},
+                             {"slowdown", comparison.slowdown},
                              {"same_program", comparison.same_program},
                              {"changes", nlohmann::json::array()}};
   for (const Meaning meaning : {Meaning::kWorse, Meaning::kBetter, Meaning::kInformation}) {

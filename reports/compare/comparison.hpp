@@ -36,6 +36,10 @@ struct ReportComparison {
   bool same_program = false;
   /// True if both are from one machine. If not, a slower scenario is information.
   bool same_machine = false;
+  /// How much slower the machine was: the median of the scenarios' ratios, if nearly all scenarios
+  /// are slower by a like factor; 1 if not. A scenario is slower only if it is so beside this.
+  /// Times alone can't tell this from a change that slows every scenario alike.
+  double slowdown = 1;
   std::vector<ReportChange> changes;  ///< the worse ones first, then the better ones
 
   std::size_t count(Meaning meaning) const;
@@ -50,8 +54,8 @@ ReportComparison compare_reports(const Report& before, const Report& now,
 
 nlohmann::json to_json_value(const ReportChange& change);
 /// Returns canonical JSON: {"better", "changes": [{"before", "meaning", "now", "subject",
-/// "what"}], "information", "same_machine", "same_program", "worse"}. The three meanings are
-/// counts.
+/// "what"}], "information", "same_machine", "same_program", "slowdown", "worse"}. The three
+/// meanings are counts.
 std::string to_json(const ReportComparison& comparison);
 
 }  // namespace reprise::reports

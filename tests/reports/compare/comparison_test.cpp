@@ -123,6 +123,40 @@ TEST(CompareReports, a_scenario_is_slower_by_both_the_ratio_and_the_seconds) {
             "information: slower: one: 0.10 s -> 100.00 s\n");
 }
 
+TEST(CompareReports, a_slower_machine_is_told_once_and_each_scenario_is_held_against_it) {
+  // Returns a report of 20 scenarios that take the factor times 1, 2, ... 20 seconds.
+  const auto takes = [](double factor) {
+    Report report = sample_report();
+    report.scenarios.clear();
+    for (int i = 1; i <= 20; ++i) {
+      report.scenarios.push_back(sample_scenario("s" + std::to_string(100 + i)));
+      report.scenarios.back().seconds = factor * i;
+    }
+    return report;
+  };
+  const std::string slower = "information: slower machine: the machine:  -> 3.0 times\n";
+  EXPECT_EQ(text_of(compare_reports(takes(1), takes(3), {})), slower);
+  EXPECT_EQ(text_of(compare_reports(takes(1), takes(1), {})), "");
+  EXPECT_EQ(text_of(compare_reports(takes(3), takes(1), {})), "");
+
+  Report one_slower_still = takes(3);
+  one_slower_still.scenarios[9].seconds = 100;
+  EXPECT_EQ(text_of(compare_reports(takes(1), one_slower_still, {})),
+            "worse: slower: s110: 10.00 s -> 100.00 s\n" + slower);
+
+  Report half_slower = takes(1);  // this is the program
+  for (std::size_t i = 0; i < 10; ++i) half_slower.scenarios[i].seconds *= 4;
+  const auto comparison = compare_reports(takes(1), half_slower, {});
+  EXPECT_EQ(comparison.slowdown, 1);
+  EXPECT_EQ(comparison.count(Meaning::kWorse), 10U);
+
+  Report few = takes(3);  // too few to show what they have in common
+  few.scenarios.resize(5);
+  Report few_before = takes(1);
+  few_before.scenarios.resize(5);
+  EXPECT_EQ(compare_reports(few_before, few, {}).count(Meaning::kWorse), 5U);
+}
+
 TEST(CompareReports, what_one_program_repeats_is_held_strictly_and_told_of_others) {
   const std::vector<Row> rows = {
       {"other content digest: one: d1ge57 -> 0", [](Report& r) { one(r).content_digest = "0"; }},
