@@ -27,6 +27,7 @@
 #include "driver/record/past.hpp"
 #include "driver/runs/failure_timelines.hpp"
 #include "driver/runs/machine.hpp"
+#include "driver/runs/mutant_effect.hpp"
 #include "driver/runs/run_jobs.hpp"
 #include "driver/runs/run_plan.hpp"
 #include "driver/trace/scenario_trace.hpp"
@@ -346,7 +347,9 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
 }
 
 ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  return run_watched(scenario, lane, options).result;
+  ScenarioResult result = run_watched(scenario, lane, options).result;
+  require_effect(scenario, lane, options, result);
+  return result;
 }
 
 reports::Report run_all(const RunRequest& request, const Watch& watch) {

@@ -128,6 +128,22 @@ TEST(Run, a_mutant_of_which_nothing_is_asked_shows_nothing) {
   EXPECT_EQ(asked.result.verdict, Verdict::kFail);
 }
 
+TEST(Run, a_mutant_that_is_called_and_changes_nothing_shows_nothing) {
+  const Scenario ep2 =
+      read_scenario(std::string(REPRISE_SOURCE_DIR) + "/scenarios/placements/ep2.yaml");
+  EXPECT_EQ(run_scenario(ep2, LaneKind::kSim, {}).verdict, Verdict::kPass);
+  for (const std::string mutant : {"mimo-rng-dupkey", "schedule-counted-twice",
+                                   "found-inf-not-reduced", "bucket-padding-offset"}) {
+    const LaneOptions options{.mutant = mutant};
+    ASSERT_FALSE(run_watched(ep2, LaneKind::kSim, options).unasked) << mutant;
+    const auto result = run_scenario(ep2, LaneKind::kSim, options);
+    EXPECT_EQ(result.verdict, Verdict::kInconclusive) << mutant;
+    EXPECT_EQ(result.code, "ORACLE_VACUOUS") << mutant;
+    EXPECT_NE(result.reason.find("the mutant " + mutant + " changed nothing"), std::string::npos)
+        << result.reason;
+  }
+}
+
 TEST(Run, an_interruption_leaves_mutants_untried_and_no_verdict_on_them) {
   MutantRequest request;
   request.selection.paths = {kSkeleton};
