@@ -157,7 +157,10 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
     const std::string again = replay_line(scenario, request.lane, options);
     const int crash =
         crash_of("the program crashed in " + scenario.name + "; see it again: " + again + "\n",
-                 [&] { result = run_scenario(scenario, request.lane, options); });
+                 [&] {
+                   result = run_scenario(scenario, request.lane, options);
+                   require_effect(scenario, request.lane, options, result);
+                 });
     if (crash != 0) return crashed(scenario, crash, again);
     const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
     if (counts || !request.interrupted()) return result;
@@ -347,9 +350,7 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
 }
 
 ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  ScenarioResult result = run_watched(scenario, lane, options).result;
-  require_effect(scenario, lane, options, result);
-  return result;
+  return run_watched(scenario, lane, options).result;
 }
 
 reports::Report run_all(const RunRequest& request, const Watch& watch) {

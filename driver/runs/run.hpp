@@ -21,8 +21,7 @@ namespace reprise::driver {
 class TraceFile;
 
 /// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the verdict is
-/// not_run, with the reason. On the simulated lane, a pass with a mutant that changed nothing of
-/// how the run ends is inconclusive.
+/// not_run, with the reason.
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 

@@ -1,6 +1,7 @@
 // Tests scenarios on the simulated lane. They must pass without a mutant, fail with one, and give
 // the same run for the same seed.
 
+#include "driver/runs/mutant_effect.hpp"
 #include "driver/runs/run.hpp"
 
 #include <gtest/gtest.h>
@@ -136,7 +137,9 @@ TEST(Run, a_mutant_that_is_called_and_changes_nothing_shows_nothing) {
                                    "found-inf-not-reduced", "bucket-padding-offset"}) {
     const LaneOptions options{.mutant = mutant};
     ASSERT_FALSE(run_watched(ep2, LaneKind::kSim, options).unasked) << mutant;
-    const auto result = run_scenario(ep2, LaneKind::kSim, options);
+    auto result = run_scenario(ep2, LaneKind::kSim, options);
+    EXPECT_EQ(result.verdict, Verdict::kPass) << mutant;
+    require_effect(ep2, LaneKind::kSim, options, result);
     EXPECT_EQ(result.verdict, Verdict::kInconclusive) << mutant;
     EXPECT_EQ(result.code, "ORACLE_VACUOUS") << mutant;
     EXPECT_NE(result.reason.find("the mutant " + mutant + " changed nothing"), std::string::npos)

@@ -176,7 +176,7 @@ TEST_F(RankValues, that_disagree_on_the_step_are_told_and_others_are_not) {
   EXPECT_EQ(warnings("two_steps"), 1U);
   const auto report = verify(store_, "two_steps", PayloadCheck::kRead, progress_);
   ASSERT_FALSE(report.findings.empty());
-  EXPECT_THAT(report.findings[0].message, HasSubstr("step@rank1 is 99, step@rank0 is 100"));
+  EXPECT_THAT(report.findings[0].message, HasSubstr("step@rank0 is 100, step@rank1 is 99"));
 }
 
 TEST_F(RankValues, are_refused_by_name_when_there_is_one_metadata_for_all) {

@@ -172,15 +172,23 @@ TEST_F(NcclFailures, of_a_member_to_make_its_part_of_a_group_are_told_at_once) {
 }
 
 TEST_F(NcclFailures, of_a_member_to_find_room_leave_the_fabric_whole) {
-  const RanksEnd end = run(3, [](ModelRank& rank, Fabric& fabric) {
-    const Group world = Group::world(3);
-    if (rank.rank().value == 1) let_device_memory_run_out();
-    EXPECT_EQ(code_of([&] { fabric.communicator(world); }), Code::kNoSpace);
-    EXPECT_FALSE(dynamic_cast<NcclFabric&>(fabric).abandoned());
-    const auto later = fabric.communicator(world);
-    EXPECT_EQ(later->all_gather(Bytes(7, std::byte{1})).size(), 3U);
-  });
-  for (const auto& error : end.errors) EXPECT_FALSE(error) << error->what();
+  std::vector<std::size_t> objects;  // on the device, once all have their link
+  for (const bool without_room : {false, true}) {
+    const RanksEnd end = run(3, [&](ModelRank& rank, Fabric& fabric) {
+      const Group world = Group::world(3);
+      if (without_room) {
+        if (rank.rank().value == 1) let_device_memory_run_out();
+        EXPECT_EQ(code_of([&] { fabric.communicator(world); }), Code::kNoSpace);
+        EXPECT_FALSE(dynamic_cast<NcclFabric&>(fabric).abandoned());
+      }
+      const auto later = fabric.communicator(world);
+      EXPECT_EQ(later->all_gather(Bytes(7, std::byte{1})).size(), 3U);
+      if (rank.rank().value == 0) objects.push_back(live_objects());
+      later->barrier();
+    });
+    for (const auto& error : end.errors) EXPECT_FALSE(error) << error->what();
+  }
+  EXPECT_THAT(objects, testing::ElementsAre(objects.at(0), objects.at(0))) << "nothing is left";
 }
 
 TEST_F(NcclFailures, of_the_first_member_to_begin_a_group_are_told_by_it_as_what_they_are) {
