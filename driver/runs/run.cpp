@@ -155,12 +155,11 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   ScenarioResult result;
   if (!request.interrupted()) {
     const std::string again = replay_line(scenario, request.lane, options);
-    const int crash =
-        crash_of("the program crashed in " + scenario.name + "; see it again: " + again + "\n",
-                 [&] {
-                   result = run_scenario(scenario, request.lane, options);
-                   require_effect(scenario, request.lane, options, result);
-                 });
+    const int crash = crash_of(
+        "the program crashed in " + scenario.name + "; see it again: " + again + "\n", [&] {
+          result = run_scenario(scenario, request.lane, options);
+          require_effect(scenario, request.lane, options, result);
+        });
     if (crash != 0) return crashed(scenario, crash, again);
     const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
     if (counts || !request.interrupted()) return result;

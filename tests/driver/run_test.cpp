@@ -1,8 +1,8 @@
 // Tests scenarios on the simulated lane. They must pass without a mutant, fail with one, and give
 // the same run for the same seed.
 
-#include "driver/runs/mutant_effect.hpp"
 #include "driver/runs/run.hpp"
+#include "driver/runs/mutant_effect.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
