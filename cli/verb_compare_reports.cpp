@@ -108,8 +108,7 @@ class CompareReportsVerb final : public Verb {
     if (comparison.slowdown != 1) {
       console.out << fmt::format(
           "\nthe machine was slower by a factor of {:.1f}: nearly all scenarios are, so each is "
-          "held "
-          "against that (a change that slows all alike looks the same)\n",
+          "held against that (a change that slows all alike looks the same)\n",
           comparison.slowdown);
     }
     console.out << (comparison.same_program

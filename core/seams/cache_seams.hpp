@@ -18,7 +18,7 @@ void refuse_unplanned(std::span<const std::string> keys);
 /// Throws STALE_DISTRIBUTION unless the scopes are equal.
 void require_same_scope(const SaveScope& made_for, const SaveScope& live);
 
-/// What one rank tells before it uses a kept plan.
+/// Each rank sends this to the others before it uses a kept plan.
 struct CacheClaim {
   std::uint64_t structure = 0;   ///< signature of what it saves
   std::uint64_t remembered = 0;  ///< hash of what it remembers and of its common state

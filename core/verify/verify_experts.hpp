@@ -37,8 +37,8 @@ class ExpertContents {
     const StoredChunk* chunk = nullptr;
     ByteRange elements;  ///< within the item
   };
-  /// What parts have in common that may hold the same bits: the key without the number of the
-  /// expert, the shape, and the checksum.
+  /// Parts may hold the same bits only if these agree: the key without the number of the expert,
+  /// the shape, and the checksum.
   using Alike = std::tuple<std::string, Dims, std::uint32_t>;
 
   static Bytes head_of(Checkpoint& checkpoint, const Part& part);

@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// What the rank is wrong about.
+/// Names the fact that the rank is wrong about.
 enum class LieAbout : std::uint8_t {
   kCommon,   ///< an entry of the common state
   kKey,      ///< the key of its first tensor

@@ -19,7 +19,7 @@ constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr unsigned kSecondsToTell = 60;
 constexpr std::size_t kHandlerStack = 1U << 16U;
 
-/// Where a crash of this thread goes on, and what is said before.
+/// Says where this thread goes on after a crash, and which words it writes before that.
 struct WayOut {
   sigjmp_buf place = {};
   const char* words = nullptr;

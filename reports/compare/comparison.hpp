@@ -36,9 +36,10 @@ struct ReportComparison {
   bool same_program = false;
   /// True if both are from one machine. If not, a slower scenario is information.
   bool same_machine = false;
-  /// How much slower the machine was: the median of the scenarios' ratios, if nearly all scenarios
-  /// are slower by a like factor; 1 if not. A scenario is slower only if it is so beside this.
-  /// Times alone can't tell this from a change that slows every scenario alike.
+  /// The factor by which the machine was slower. It is the median of the scenarios' ratios if
+  /// nearly all scenarios are slower by a like factor, and 1 otherwise. A scenario is slower only
+  /// if it is so beside this. Times alone can't tell this from a change that slows every scenario
+  /// alike.
   double slowdown = 1;
   std::vector<ReportChange> changes;  ///< the worse ones first, then the better ones
 

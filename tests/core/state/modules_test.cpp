@@ -122,7 +122,7 @@ TEST(Modules, that_only_the_common_state_names_own_the_buckets_that_have_room_fo
                                       group + "0.gbuf_idx_0.x.param",
                                       group + "0.gbuf_idx_0.x.exp_avg"};
   const std::vector<std::string> objects = {group + "0.optimizer/shard_0_1"};
-  // As rank 0 writes it: its own module's part, and an empty entry for each other module.
+  // Rank 0 writes its own module's part, and an empty entry for each other module.
   const Value common(
       Dict{{Value("optimizer"),
             Value(Dict{{Value("images"),

@@ -104,7 +104,7 @@ TEST(ModuleValues, of_a_checkpoint_of_one_model_are_not_looked_at) {
   EXPECT_TRUE(read_values(written).empty());
 }
 
-/// What one rank stores under "step": an object, or a tensor of one element.
+/// A rank stores its "step" as an object, or as a tensor of one element.
 using OwnStep = std::variant<Value, std::int64_t, float>;
 
 /// Writes a checkpoint in which each rank has metadata of its own, and returns what is said of it.

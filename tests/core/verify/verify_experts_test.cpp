@@ -39,7 +39,7 @@ std::string key_of(const std::string& before, int expert, const std::string& aft
   return before + std::to_string(expert) + after;
 }
 
-/// What verify says of experts with equal bits.
+/// Returns what verify says of experts with equal bits.
 Findings alike_in(WrittenCheckpoint& written, const std::string& path = "ckpt") {
   NoProgress progress;
   Findings found = verify(written.store(), path, PayloadCheck::kRead, progress).findings;

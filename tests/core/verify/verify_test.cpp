@@ -187,8 +187,8 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
                          kToken));
 }
 
-/// As torch 2.15 writes it: objects first, then one safetensors file of all tensors, at which the
-/// range of each begins.
+// torch 2.15 writes the objects first, then one safetensors file of all tensors. The range of each
+// tensor begins where that file does.
 TEST(Verify, TensorsSavedAsSafetensorsAreOneFindingWithTheWayToReadThem) {
   for (const std::string& before : {std::string(), std::string("objects")}) {
     const std::string header = R"({"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
