@@ -18,7 +18,7 @@ from megatron.core.dist_checkpointing.strategies.fully_parallel import FullyPara
 from megatron.core.dist_checkpointing.strategies.torch import TorchDistSaveShardedStrategy
 
 CASES = {}
-COMMON_IS_AN_OBJECT = tuple(int(n) for n in importlib.metadata.version("megatron-core").split(".")[:2]) >= (0, 19)
+VERSION = tuple(int(n) for n in importlib.metadata.version("megatron-core").split(".")[:2])
 # Releases from 0.17 on would use the writer of another package unless they are told to use their own.
 OWN_WRITER = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
 
@@ -131,9 +131,9 @@ def common_state_object(path, rank):
     """Saves the common state as an object, where releases from 0.19 on store it (composed before), and one prefix in a file of its own."""
     common = {"iteration": 7, "args": fixtures.arguments({"tp": 2, "pp": 1})}
     state = {"w": ShardedTensor.from_rank_offsets("w", patterned((4, 3), torch.float32).chunk(2)[rank], (0, rank, 2))}
-    state |= common if COMMON_IS_AN_OBJECT else {"common": ShardedObject("common_state", common, (1,), (0,), replica_id=rank)}
+    state |= common if VERSION >= (0, 19) else {"common": ShardedObject("common_state", common, (1,), (0,), replica_id=rank)}
     dist_checkpointing.save(state, folder_of(path, rank), strategy_of(separation_hint="w"))
-    if rank == 0 and not COMMON_IS_AN_OBJECT:
+    if rank == 0 and VERSION < (0, 19):
         (pathlib.Path(path) / "common.pt").unlink()
     return {"w": patterned((4, 3), torch.float32)}
 

@@ -25,6 +25,7 @@ import torch
 
 import gloo_ranks
 import without_cuda
+from cases_mcore import OWN_WRITER, VERSION
 from megatron.core import dist_checkpointing, parallel_state, rerun_state_machine
 from megatron.core.dist_checkpointing.mapping import ShardedTensor
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
@@ -32,7 +33,6 @@ from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
 from megatron.core.transformer.module import MegatronModule
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-VERSION = tuple(int(n) for n in importlib.metadata.version("megatron-core").split(".")[:2])
 MODULES = {"images": "modality_submodules.images.encoders.clip.", "language": "language_model."}
 ITERATION = 10
 
@@ -77,8 +77,7 @@ def mimo_save_and_load(folder, rank):
         model = part.sharded_state_dict()
         return {"iteration": ITERATION, "model": model, "optimizer": optimizer.sharded_state_dict(model, is_loading=loading, metadata=metadata)}
 
-    writer = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
-    dist_checkpointing.save(state(False), folder, content_metadata=metadata, **writer)
+    dist_checkpointing.save(state(False), folder, content_metadata=metadata, **OWN_WRITER)
     torch.distributed.barrier()
     loaded = dist_checkpointing.load(state(True), folder)
     for group in own.param_groups:
