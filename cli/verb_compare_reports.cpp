@@ -81,7 +81,7 @@ class CompareReportsVerb final : public Verb {
     std::vector<reports::Submission> submissions;
     for (const auto& argument : named) {
       submissions.push_back(read_submission(argument, console.err));
-      const auto& [file, report, unreadable, newer] = submissions.back();
+      const auto& [file, report, unreadable, newer, sha256] = submissions.back();
       if (!report) throw unreadable_report(submissions.back());
       const auto lane = submissions.front().report->lane;
       if (report->lane == lane) continue;
@@ -144,7 +144,7 @@ class CompareReportsVerb final : public Verb {
   static void print_reports(const std::vector<reports::Submission>& submissions,
                             const Console& console) {
     Table table({{"report"}, {"started"}, {"seconds", Align::kRight}, {"commit"}, {"verdict"}});
-    for (const auto& [file, report, unreadable, newer] : submissions) {
+    for (const auto& [file, report, unreadable, newer, sha256] : submissions) {
       table.add({file, report->started, fmt::format("{:.1f}", report->seconds),
                  report->project.commit.substr(0, 12) + (report->project.dirty ? "+" : ""),
                  name_of(report->verdict)});

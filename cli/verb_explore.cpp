@@ -20,6 +20,7 @@
 #include "driver/runs/run.hpp"
 #include "driver/runs/shrink_file.hpp"
 #include "driver/yaml/text_file.hpp"
+#include "reports/cause.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"
 
@@ -241,7 +242,7 @@ class ExploreVerb final : public Verb {
     const auto shrunk = driver::shrink_file(driver::scenario_of(recipe),
                                             {.seed = recipe.seed, .mutant = mutant_}, kShrinkTries);
     const auto& first = shrunk.first;
-    if (!shrunk.small || driver::signature_of(first.code, first.reason) != finding.signature) {
+    if (!shrunk.small || reports::signature_of(first.code, first.reason) != finding.signature) {
       return "";
     }
     const std::string file = "explored-" + hex(hash_of(finding.signature)).substr(0, 8) + ".yaml";

@@ -96,6 +96,9 @@ class GateVerb final : public Verb {
               "today, in UTC")
         .text(commit_, "--commit", "SHA",
               "commit that the reports must be from; default: this program's own")
+        .texts(digests_, "--digest", "SHA256",
+               "SHA-256 of a report, from the log of the job that wrote it; may be given more than "
+               "once: each report must have one of them, and each must be that of a report")
         .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; default: all")
         .text(written_, "--write-baseline", "FILE",
               "write a new baseline from the reports if they are accepted")
@@ -113,6 +116,7 @@ class GateVerb final : public Verb {
     const reports::GateOptions options{.commit = checked_commit(),
                                        .allow_dirty = allow_dirty_,
                                        .lanes = lanes(),
+                                       .digests = digests(),
                                        .known_failures = known_failures_of(policies),
                                        .today = today(),
                                        .program = program_called(console.executable)};
@@ -146,6 +150,17 @@ class GateVerb final : public Verb {
       lanes.push_back(*lane);
     }
     return lanes;
+  }
+
+  /// Returns the digests that are demanded, as they are written in a ruling.
+  std::vector<std::string> digests() const {
+    for (const auto& digest : digests_) {
+      const bool hexadecimal = digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+      if (hexadecimal && digest.size() == 64) continue;
+      throw Error(Code::kUsage,
+                  "--digest wants the 64 hexadecimal digits of a SHA-256, not '" + digest + "'");
+    }
+    return digests_;
   }
 
   std::string checked_commit() const {
@@ -219,6 +234,7 @@ class GateVerb final : public Verb {
       console.out << known_failure_line(known) << '\n';
     }
     for (const auto& lane : ruling.lanes) console.out << summary_line(lane) << '\n';
+    if (!ruling.by_digest) console.out << "not known: " << reports::kNotKnown << '\n';
     const auto count = ruling.refusals.size();
     const auto known = ruling.accepted_failures.size();
     const std::string with =
@@ -235,6 +251,7 @@ class GateVerb final : public Verb {
   }
 
   std::vector<std::string> reports_;
+  std::vector<std::string> digests_;
   std::vector<std::string> lanes_;
   std::vector<std::string> policies_;
   std::string baseline_;

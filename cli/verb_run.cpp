@@ -157,7 +157,7 @@ class RunVerb final : public Verb {
       return ExitCode::kInternal;
     }
     const bool one_lane = request.lane == driver::LaneKind::kSim;
-    if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
+    if (one_lane && determinism_mismatches(report) > 0) return ExitCode::kNotDeterministic;
     const bool failed = report.verdict == reports::Verdict::kFail;
     if (!failed && !catalogue.unreadable.empty()) return ExitCode::kUnusable;
     return code_of(report.verdict);
@@ -314,8 +314,8 @@ class RunVerb final : public Verb {
     print_ranks(console, scenarios, report);
     if (!quiet_) console.out << defaults_text(scenarios);
     if (!report_.empty()) {
-      driver::write_report(report, report_);
-      console.out << "\nreport: " << report_ << "/report.json\n";
+      const std::string digest = driver::write_report(report, report_);
+      console.out << "\nreport: " << report_ << "/report.json\nsha256: " << digest << '\n';
     }
     console.out << fmt::format("\n{}: {} on lane {} in {:.1f} s\n",
                                reports::name_of(report.verdict),
@@ -330,8 +330,8 @@ class RunVerb final : public Verb {
     }
     if (double_ && !report.interrupted) {
       console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
-                                 with_commas(report.runs_doubled),
-                                 with_commas(report.determinism_mismatches));
+                                 with_commas(runs_doubled(report)),
+                                 with_commas(determinism_mismatches(report)));
     }
   }
 

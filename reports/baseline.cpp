@@ -1,5 +1,7 @@
 #include "reports/baseline.hpp"
 
+#include <algorithm>
+
 #include "reports/document.hpp"
 #include "reports/renamed.hpp"
 
@@ -13,6 +15,8 @@ constexpr std::int64_t kBaselineVersion = 2;
 Json to_json_value(const ScenarioFloor& floor) {
   if (!floor.skipped.empty()) return {{"skipped", floor.skipped}};
   Json json = {{"compared", floor.compared.leaves}, {"elements", floor.compared.elements}};
+  if (floor.lives > 0) json["lives"] = floor.lives;
+  if (floor.faults > 0) json["faults"] = floor.faults;
   if (!floor.course.empty()) json["course"] = floor.course;
   if (!floor.digest.empty()) json["digest"] = floor.digest;
   if (!floor.event_hash.empty()) json["event_hash"] = floor.event_hash;
@@ -49,6 +53,11 @@ std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
 
+/// Returns a count; 0 if the baseline was written before that field existed, or if there is none.
+std::uint64_t count_or_nothing(const JsonField& node, const std::string& key) {
+  return node.has(key) ? node.at(key).count() : 0;
+}
+
 ScenarioFloor scenario_at(const JsonField& node) {
   if (node.has("skipped")) {
     const JsonField why = node.at("skipped");
@@ -57,6 +66,8 @@ ScenarioFloor scenario_at(const JsonField& node) {
   }
   return {
       .compared = {.leaves = node.at("compared").count(), .elements = node.at("elements").count()},
+      .lives = count_or_nothing(node, "lives"),
+      .faults = count_or_nothing(node, "faults"),
       .course = text_or_nothing(node, "course"),
       .digest = text_or_nothing(node, "digest"),
       .event_hash = text_or_nothing(node, "event_hash")};
@@ -173,6 +184,9 @@ LaneFloor floor_of(const Report& report) {
   for (const auto& result : report.scenarios) {
     ScenarioFloor& floor = lane.scenarios[result.name];
     floor.compared = compared_of(result);
+    floor.lives = result.incarnations.size();
+    floor.faults = static_cast<std::uint64_t>(
+        std::ranges::count(result.faults, true, &FaultResult::must_fire));
     if (result.event_hash.empty()) continue;
     floor.course = course_of(result);
     floor.digest = result.content_digest;
@@ -196,7 +210,7 @@ LaneFloor floor_of(const Report& report) {
       if (mark.count > 0) lane.marks.insert(mark.name);
     }
   }
-  lane.runs_doubled = report.runs_doubled;
+  lane.runs_doubled = runs_doubled(report);
   lane.seed = report.seed;
   lane.project = report.project;
   return lane;

@@ -16,6 +16,8 @@ namespace reprise::reports {
 struct ScenarioFloor {
   Compared compared;         ///< zeros if the scenario was skipped
   std::string skipped = {};  ///< why the scenario was skipped; empty if it ran
+  std::uint64_t lives = 0;   ///< number of its lives; 0 in baselines of versions that wrote none
+  std::uint64_t faults = 0;  ///< number of the planned faults that had to fire
 
   // The next three members are set only if the lane is deterministic. Equal seeds give equal
   // values.

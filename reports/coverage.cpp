@@ -1,12 +1,31 @@
 #include "reports/coverage.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/print.hpp"
+#include "properties/ruling_code.hpp"
 #include "reports/evidence.hpp"
 
 namespace reprise::reports {
 namespace {
+
+/// Returns what is wrong with the curve of new behaviour; empty if it ends with what the search
+/// saw.
+std::string flaw_in_curve(const Coverage& coverage) {
+  CurvePoint before;
+  for (const auto& point : coverage.curve) {
+    const bool rises =
+        point.runs > before.runs && point.marks >= before.marks && point.tuples >= before.tuples;
+    if (!rises) return "its curve falls after " + with_commas(before.runs) + " timelines";
+    before = point;
+  }
+  const std::uint64_t reached = coverage.marks.size() - unreached(coverage).size();
+  if (before.runs == coverage.runs && before.marks == reached) return "";
+  return "its curve ends with " + with_commas(before.marks) + " marks after " +
+         with_commas(before.runs) + " timelines, and it reached " + with_commas(reached) + " in " +
+         with_commas(coverage.runs);
+}
 
 bool is_open(const SearchFinding& finding) { return finding.status != "resolved"; }
 
@@ -47,9 +66,17 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
   }
   if (coverage.runs == 0) flaws.emplace_back("no timeline ran");
   if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");
+  std::set<std::string> names;
   for (const auto& mark : coverage.marks) {
+    if (!names.insert(mark.name).second) flaws.push_back("the mark " + mark.name + " stands twice");
     if (mark.count > coverage.runs) flaws.push_back("more timelines than ran reached " + mark.name);
   }
+  for (const auto& finding : coverage.findings) {
+    if (ruling_code_named(finding.code)) continue;
+    flaws.push_back("a finding has the code " + finding.code + ", which is none");
+  }
+  const std::string curve = flaw_in_curve(coverage);
+  if (!curve.empty()) flaws.push_back(curve);
   return flaws;
 }
 

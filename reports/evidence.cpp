@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "core/base/print.hpp"
+#include "properties/ruling_code.hpp"
+#include "reports/contradiction.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -174,13 +176,16 @@ std::string flaw_in_words(const ScenarioResult& result) {
 }
 
 /// Returns what is wrong with the scenario's entries; empty if they support a pass.
-std::string flaw_in(const ScenarioResult& result, ReportLane lane) {
+std::string flaw_in(const ScenarioResult& result, const Report& report) {
+  const ReportLane lane = report.lane;
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
         flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result)}) {
     if (!flaw.empty()) return flaw;
   }
-  return "";
+  if (lane == ReportLane::kFiles) return "";
+  const std::string contradiction = contradiction_in(result, report.seconds);
+  return contradiction.empty() ? "" : "contradicts itself: " + contradiction;
 }
 
 void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
@@ -192,7 +197,7 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
       refusals.push_back({"", result.name, "stands in the report twice", kWriteAgain});
     }
     if (result.verdict == Verdict::kPass) {
-      const std::string flaw = flaw_in(result, report.lane);
+      const std::string flaw = flaw_in(result, report);
       if (!flaw.empty()) refusals.push_back({"", result.name, "claims pass, but " + flaw, again});
     } else if (result.verdict != Verdict::kNotRun) {
       const std::string code = result.code.empty() ? "" : ": " + result.code;
@@ -200,6 +205,13 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
       refusals.push_back({"", result.name, name_of(result.verdict) + code + reason, again});
     }
   }
+}
+
+/// True if the result holds something that only a run can show.
+bool has_evidence(const ScenarioResult& result) {
+  return result.doubled || !result.event_hash.empty() || !result.content_digest.empty() ||
+         !result.ranks.empty() || !result.incarnations.empty() || !result.layouts.empty() ||
+         !result.trajectory.empty() || !result.faults.empty() || !result.generations.empty();
 }
 
 /// Checks that the lists of scenarios and of skipped scenarios agree with each other and with the
@@ -223,6 +235,10 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
   for (const auto& name : not_run) {
     refusals.push_back({"", name, "was not run, and is not listed as skipped", kWriteAgain});
+  }
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kNotRun || !has_evidence(result)) continue;
+    refusals.push_back({"", result.name, "was not run, and yet has evidence", kWriteAgain});
   }
   if (report.planned != listed.size()) {
     refusals.push_back({"", "lanes.planned",
@@ -277,11 +293,37 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
+/// Returns the name without the cells of its row, if the scenario is a row of a table.
+std::string_view table_of(std::string_view scenario) {
+  return scenario.substr(0, scenario.find('['));
+}
+
+/// Returns what is said to have caught the mutant although the report has no such scenario, or by a
+/// code that is none; empty if there is no such thing. A report of mutants alone has no scenarios,
+/// and one of a sample may have other rows of the table.
+std::string unknown_catcher(const MutantResult& mutant, const Report& report) {
+  for (const auto& by : mutant.caught_by) {
+    const bool listed = by.scenario.empty() || report.scenarios.empty() ||
+                        std::ranges::any_of(report.scenarios, [&by](const auto& result) {
+                          return table_of(result.name) == table_of(by.scenario);
+                        });
+    if (!listed) return "is said to be caught by " + by.scenario + ", which the report has not";
+    if (ruling_code_named(by.verdict)) continue;
+    if (verdict_named(by.verdict)) continue;  // told below
+    return "is said to be caught with " + by.verdict + ", which is no code";
+  }
+  return "";
+}
+
 void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& mutant : report.mutants) {
     if (!names.insert(mutant.name).second) {
       refusals.push_back({"", "mutant " + mutant.name, "stands in the report twice", kWriteAgain});
+    }
+    const std::string unknown = unknown_catcher(mutant, report);
+    if (!unknown.empty()) {
+      refusals.push_back({"", "mutant " + mutant.name, unknown, kWriteAgain});
     }
     const bool named = !mutant.caught_by.empty();
     const bool passed =
@@ -334,18 +376,12 @@ void weigh_coverage(const Report& report, std::vector<Refusal>& refusals) {
 }
 
 void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
-  if (report.determinism_mismatches != 0) {
-    refusals.push_back({"", "determinism",
-                        std::to_string(report.determinism_mismatches) + " of " +
-                            counted(report.runs_doubled, "doubled run") + " took another course",
-                        "find the source of chance: equal seeds must give equal event hashes"});
-  }
-  if (report.runs_doubled > report.scenarios.size()) {
-    refusals.push_back({"", "determinism",
-                        counted(report.runs_doubled, "doubled run") + " of " +
-                            counted(report.scenarios.size(), "scenario"),
-                        kWriteAgain});
-  }
+  const std::uint64_t mismatches = determinism_mismatches(report);
+  if (mismatches == 0) return;
+  refusals.push_back({"", "determinism",
+                      std::to_string(mismatches) + " of " +
+                          counted(runs_doubled(report), "doubled run") + " took another course",
+                      "find the source of chance: equal seeds must give equal event hashes"});
 }
 
 Refusal refusal_of_mutant(const Report& report) {
@@ -398,6 +434,9 @@ std::vector<Refusal> weigh(const Report& report) {
                         kWriteAgain});
   }
   if (report.interrupted) refusals.push_back(refusal_of_interruption(report));
+  if (!std::isfinite(report.seconds) || report.seconds < 0) {
+    refusals.push_back({"", "seconds", "no run takes so long", kWriteAgain});
+  }
   weigh_scenarios(report, refusals);
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);

@@ -25,6 +25,7 @@ struct Submission {
   std::optional<Report> report = {};
   std::string unreadable = {};  ///< why it can't be read: absent, truncated, not a report
   bool newer = false;           ///< true if it can't be read because a newer program wrote it
+  std::string sha256 = {};      ///< of the file, as hexadecimal digits; empty if it can't be read
 };
 
 /// A field of a report.json that this program does not know.
@@ -48,6 +49,11 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 /// Larger counts are refused as impossible: no rank compares so many elements, and no run tries so
 /// many cases, pairs or timelines.
 inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
+
+/// Says what nobody can know of a report from its entries.
+inline constexpr const char* kNotKnown =
+    "whether times, machine and texts are those of the run; the entries can't contradict them, but "
+    "'reprise gate --digest' demands the very file that a job wrote";
 
 /// Subject of the reason to refuse an interrupted run.
 inline constexpr const char* kInterrupted = "interrupted";

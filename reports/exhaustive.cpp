@@ -1,6 +1,7 @@
 #include "reports/exhaustive.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/print.hpp"
 #include "reports/evidence.hpp"
@@ -33,6 +34,9 @@ std::string flaw_in(const ExhaustivePart& part) {
   const std::uint64_t refused = refused_in(part);
   if (refused > part.passed) return of_pairs(refused, part.passed) + " refused";
   if (refused < part.passed && part.elements == 0) return "no element was compared";
+  if (!part.first_wrong.empty())
+    return "no pair is wrong, and yet one is named: " + part.first_wrong;
+  if (!std::isfinite(part.seconds) || part.seconds < 0) return "no run takes so many seconds";
   return "";
 }
 

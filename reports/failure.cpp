@@ -29,13 +29,14 @@ std::string text_of(const Consequence& follows, const std::optional<std::size_t>
          follows.text;
 }
 
-constexpr std::array<std::pair<TimelineKind, std::string_view>, 7> kTimelineKinds = {
+constexpr std::array<std::pair<TimelineKind, std::string_view>, 8> kTimelineKinds = {
     {{TimelineKind::kPhase, "phase"},
      {TimelineKind::kStep, "step"},
      {TimelineKind::kStore, "store"},
      {TimelineKind::kCollective, "collective"},
      {TimelineKind::kCommit, "commit"},
      {TimelineKind::kFault, "fault"},
+     {TimelineKind::kBroken, "broken"},
      {TimelineKind::kEnd, "end"}}};
 
 }  // namespace

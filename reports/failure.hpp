@@ -61,7 +61,8 @@ struct WrongKeys {
 inline constexpr std::size_t kWrongKeysMax = 60;
 
 /// Names the kinds of events. A phase, a step of a protocol, a call to the store and a collective
-/// take a while; a commit of a checkpoint, a fault and the end of a rank do not.
+/// take a while; a commit of a checkpoint, a fault, a step that a protocol does not allow and the
+/// end of a rank do not.
 enum class TimelineKind : std::uint8_t {
   kPhase,
   kStep,
@@ -69,9 +70,10 @@ enum class TimelineKind : std::uint8_t {
   kCollective,
   kCommit,
   kFault,
+  kBroken,
   kEnd
 };
-/// Returns "phase", "step", "store", "collective", "commit", "fault" or "end".
+/// Returns "phase", "step", "store", "collective", "commit", "fault", "broken" or "end".
 std::string name_of(TimelineKind kind);
 /// Returns the kind with that name; empty if there is none.
 std::optional<TimelineKind> timeline_kind_named(std::string_view name);

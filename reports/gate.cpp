@@ -125,6 +125,12 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
     refusals.refuse(name, than(compared.leaves, "tensors and objects compared", least.leaves),
                     kShowAgain);
   }
+  if (now->second.lives < before.lives) {
+    refusals.refuse(name, than(now->second.lives, "lives", before.lives), kShowAgain);
+  }
+  if (now->second.faults < before.faults) {
+    refusals.refuse(name, than(now->second.faults, "planned faults", before.faults), kShowAgain);
+  }
 }
 
 /// Says which kinds of evidence are in the baseline but entirely missing in the report. `reprise
@@ -269,6 +275,26 @@ void check_floor(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& 
   check_others(shown, floor, lacks, refusals);
 }
 
+/// Refuses reports that have none of the digests demanded, and digests that no report has.
+void check_digests(std::span<const Submission> submissions, const GateOptions& options,
+                   GateRuling& ruling) {
+  if (options.digests.empty()) return;
+  ruling.by_digest = true;
+  const auto demanded = [&](const Submission& one) {
+    return std::ranges::find(options.digests, one.sha256) != options.digests.end();
+  };
+  for (const auto& one : submissions) {
+    if (one.sha256.empty() || demanded(one)) continue;
+    ruling.refusals.push_back({one.file, "sha256", "is " + one.sha256 + ", which was not demanded",
+                               "give the report that the job wrote; its log has the digest"});
+  }
+  for (const auto& digest : options.digests) {
+    if (std::ranges::find(submissions, digest, &Submission::sha256) != submissions.end()) continue;
+    ruling.refusals.push_back({"", "sha256 " + digest, "no report given has it",
+                               "give the report that the job wrote, as it wrote it"});
+  }
+}
+
 bool wanted(ReportLane lane, const GateOptions& options) {
   return options.lanes.empty() ||
          std::find(options.lanes.begin(), options.lanes.end(), lane) != options.lanes.end();
@@ -375,6 +401,7 @@ GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& b
     if (one.report) ruling.shown[one.report->lane] = floor_of(*one.report);
   }
   check_lanes(settled.submissions, settled.baseline, options, ruling);
+  check_digests(settled.submissions, options, ruling);
   ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
   for (const auto& [file, failure] : settled.accepted) {
     if (failure.kind == KnownFailure::Kind::kProperty) {
@@ -405,13 +432,19 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
     if (lane.demanded) summary["demanded"] = to_json_value(*lane.demanded);
     lanes.push_back(std::move(summary));
   }
+  Json reports = Json::array();
+  for (const auto& one : ruling.settled) {
+    reports.push_back({{"file", one.file}, {"sha256", one.sha256}});
+  }
   Json known_failures = Json::array();
   for (const auto& known : ruling.accepted_failures) known_failures.push_back(to_json_value(known));
   return text_of({{"accepted", ruling.accepted()},
                   {"commit", commit},
                   {"known_failures", known_failures},
                   {"lanes", lanes},
+                  {"not_known", ruling.by_digest ? Json::array() : Json::array({kNotKnown})},
                   {"refusals", refusals},
+                  {"reports", reports},
                   {"today", to_text(ruling.today)}});
 }
 

@@ -18,6 +18,10 @@ struct GateOptions {
   std::string commit;
   bool allow_dirty = false;
   std::vector<ReportLane> lanes = {};  ///< lanes of the baseline to judge; empty means all
+  /// SHA-256 of the reports, as hexadecimal digits, in any order: each report must have one of
+  /// them, and each must be that of a report. If there are none, only the entries of a report are
+  /// judged.
+  std::vector<std::string> digests = {};
   std::vector<KnownFailure> known_failures = {};
   Date today = {};                  ///< the day that decides whether a known failure has expired
   std::string program = "reprise";  ///< how to call this program in the commands of a remedy
@@ -36,8 +40,9 @@ struct GateRuling {
   std::vector<Refusal> refusals;
   std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
   std::vector<AcceptedFailure> accepted_failures = {};
-  Baseline shown = {};  ///< what the readable reports show, without the accepted failures
-  Date today = {};      ///< the day that decided which known failures have expired
+  Baseline shown = {};     ///< what the readable reports show, without the accepted failures
+  bool by_digest = false;  ///< true if digests were demanded, so that every byte was held
+  Date today = {};         ///< the day that decided which known failures have expired
   std::vector<Submission> settled = {};  ///< the reports without the accepted failures
 
   bool accepted() const { return refusals.empty(); }
@@ -56,6 +61,9 @@ struct GateRuling {
 ///
 /// Known failures are settled first (see settle), so each is either listed as accepted or refused.
 ///
+/// What the entries of a report can't contradict (times, the machine, texts: see
+/// tests/reports/tampers_test.cpp for the list) is held by GateOptions::digests alone.
+///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
                       const GateOptions& options);
@@ -66,7 +74,7 @@ std::vector<ReportLane> lanes_without_report(std::span<const Submission> submiss
                                              std::span<const ReportLane> lanes);
 
 /// Returns canonical JSON: {"accepted", "commit", "known_failures": [...], "lanes": [...],
-/// "refusals": [...], "today"}.
+/// "not_known", "refusals": [...], "reports": [{"file", "sha256"}...], "today"}.
 std::string to_json(const GateRuling& ruling, const std::string& commit);
 
 }  // namespace reprise::reports

@@ -193,13 +193,15 @@ void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
 
 /// Adds what turns a report red although each of its entries may be green.
 void add_course(const Report& report, Suite& suite) {
-  if (report.runs_doubled > 0 || report.determinism_mismatches > 0) {
+  const std::uint64_t doubled = runs_doubled(report);
+  if (doubled > 0) {
     const auto test = suite.add("determinism", "doubled runs");
-    const std::string reason = std::to_string(report.determinism_mismatches) + " of " +
-                               std::to_string(report.runs_doubled) +
-                               " doubled runs took another course";
-    if (report.determinism_mismatches > 0) {
-      suite.fail(test, std::string(reprise::name_of(judged::kNotDeterministic)), reason, "");
+    const std::uint64_t mismatches = determinism_mismatches(report);
+    if (mismatches > 0) {
+      suite.fail(test, std::string(reprise::name_of(judged::kNotDeterministic)),
+                 std::to_string(mismatches) + " of " + std::to_string(doubled) +
+                     " doubled runs took another course",
+                 "");
     }
   }
   if (report.interrupted) {

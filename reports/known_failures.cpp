@@ -99,14 +99,8 @@ std::optional<Objection> objection_to(const KnownFailure& known, const Shown& sh
 void take_out(const std::string& name, Report& report, LaneFloor* floor) {
   const auto at = std::find_if(report.scenarios.begin(), report.scenarios.end(),
                                [&name](const auto& one) { return one.name == name; });
-  const auto another_course = {reprise::name_of(judged::kNotDeterministic),
-                               reprise::name_of(judged::kLanesDisagree)};
-  const bool took_another =
-      std::find(another_course.begin(), another_course.end(), at->code) != another_course.end();
-  if (took_another && report.determinism_mismatches > 0) --report.determinism_mismatches;
   report.scenarios.erase(at);
   if (report.planned > 0) --report.planned;
-  if (report.runs_doubled > 0) --report.runs_doubled;
   if (floor == nullptr || floor->scenarios.erase(name) == 0) return;
   if (floor->runs_doubled > 0) --floor->runs_doubled;
 }

@@ -44,7 +44,7 @@ std::vector<std::string> lacks_of(const Report& report) {
   std::vector<std::string> lacks;
   // Programs of others are not run twice: nothing says that they repeat themselves.
   const bool doubles = report.lane != ReportLane::kProgram;
-  if (doubles && report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
+  if (doubles && runs_doubled(report) == 0) lacks.emplace_back(kNotDoubled);
   if (report.lane == ReportLane::kSim && report.properties.empty())
     lacks.emplace_back(kNoProperties);
   const bool mutant = !report.mutants.empty() || !report.mutant.empty();
@@ -69,7 +69,7 @@ std::string command_for_full(const Report& report, const Invocation& invocation)
   };
   const std::string catalogue = shell_word(catalogue_of(report));
   // A new run replaces the whole report.
-  const bool anew = invocation.anew || report.runs_doubled == 0;
+  const bool anew = invocation.anew || runs_doubled(report) == 0;
   if (anew) add("run " + catalogue + " --double");
   if (anew || report.properties.empty()) add("properties");
   if (anew || report.mutants.empty()) add("mutants " + catalogue);

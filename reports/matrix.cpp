@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "properties/ruling_code.hpp"
+
 namespace reprise::reports {
 namespace {
 
@@ -30,6 +32,11 @@ std::string contradiction_in(const MatrixRow& row, const std::vector<std::string
     if (!caught) continue;
     ++listed;
     if (found->second.empty()) return "is caught by " + scenarios[i] + " without a code";
+    for (const auto& code : found->second) {
+      if (!ruling_code_named(code)) {
+        return "is caught by " + scenarios[i] + " with " + code + ", which is no code";
+      }
+    }
   }
   return listed == row.caught.size() ? "" : "is caught by a scenario that is not in the matrix";
 }

@@ -137,7 +137,7 @@ void judge_lane(const Report& report, const LanePolicy& policy, const Known& kno
                        std::to_string(policy.skipped),
                    "run the lane where it can run everything");
   }
-  demands.least("determinism", "runs doubled", report.runs_doubled,
+  demands.least("determinism", "runs doubled", runs_doubled(report),
                 without(excused, policy.doubled), "run the lane again with --double");
   judge_properties(report, policy, known, excused, demands);
   demands.least("coverage", "random timelines searched",

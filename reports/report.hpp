@@ -145,6 +145,7 @@ struct ScenarioResult {
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
+  bool doubled = false;  ///< true if it ran twice and both runs were compared
   /// True if a save still ran in the background when its life ended and the next life began.
   /// Whether the checkpoint of that save exists then depends on timing.
   bool left_to_time = false;
@@ -232,13 +233,15 @@ struct Report {
   std::optional<Matrix> matrix = {};        ///< empty if no matrix of mutants was made
   std::vector<Exhaustive> exhaustive = {};  ///< one per space of layouts whose pairs were tried
   std::optional<Coverage> coverage = {};    ///< empty if no random timelines were searched
-  std::uint64_t runs_doubled = 0;
-  std::uint64_t determinism_mismatches = 0;
   std::vector<std::string> not_claimed;
 };
 
 /// True if the result stands for a file that could not be read: it was not run, and has a code.
 bool is_unreadable(const ScenarioResult& result);
+/// Returns the number of scenarios that ran twice.
+std::uint64_t runs_doubled(const Report& report);
+/// Returns the number of those whose second run took another course: their code says so.
+std::uint64_t determinism_mismatches(const Report& report);
 /// Returns fail if any scenario failed; otherwise inconclusive if any was inconclusive, not_run if
 /// none ran, and pass in all other cases.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);

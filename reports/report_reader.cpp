@@ -163,7 +163,7 @@ TimelineEvent timeline_event_at(const JsonField& node) {
   if (!kind) {
     word.refuse("'" + word.text() +
                 "' is no kind of event; there are: phase, step, store, collective, commit, fault, "
-                "end");
+                "broken, end");
   }
   TimelineEvent event{.kind = *kind,
                       .name = node.at("name").text(),
@@ -284,6 +284,7 @@ ScenarioResult scenario_at(const JsonField& node) {
           .replans = node.at("replans").count(),
           .diagnosis = node.at("diagnosis").text(),
           .content_digest = node.at("content_digest").text(),
+          .doubled = node.has("doubled") && node.at("doubled").flag(),
           .left_to_time = node.has("left_to_time") && node.at("left_to_time").flag(),
           .trajectory = all_of(node.at("trajectory"), point_at),
           .first_difference = first_difference_at(node.at("first_difference")),
@@ -500,15 +501,32 @@ void count_unknown(const nlohmann::json& found, const nlohmann::json& known,
   }
 }
 
-/// Throws unless the stated number of scenarios that ran equals their number in the list. No other
-/// count can be checked against the rest of the document.
-void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
-  const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
-    return result.verdict != Verdict::kNotRun;
-  });
-  if (run.count() == static_cast<std::uint64_t>(ran)) return;
-  run.refuse("says " + std::to_string(run.count()) + ", but " + std::to_string(ran) +
-             " of the scenarios listed ran");
+/// Throws unless the stated number of scenarios is the number of those listed.
+void check_count(const JsonField& stated, std::uint64_t listed, const std::string& what) {
+  if (stated.count() == listed) return;
+  stated.refuse("says " + std::to_string(stated.count()) + ", but " + std::to_string(listed) +
+                " of the scenarios listed " + what);
+}
+
+bool ran(const ScenarioResult& result) { return result.verdict != Verdict::kNotRun; }
+
+/// Marks the scenarios that ran twice in a report that was written before each said so itself: then
+/// all of them or none.
+void mark_doubled(const JsonField& doubled, std::vector<ScenarioResult>& scenarios) {
+  if (doubled.count() == 0) return;
+  check_count(doubled, static_cast<std::uint64_t>(std::ranges::count_if(scenarios, ran)), "ran");
+  for (auto& result : scenarios) result.doubled = ran(result);
+}
+
+/// Throws unless the counts about determinism are those of the scenarios.
+void check_doubled(const JsonField& root, Report& report) {
+  const JsonField determinism = root.at("determinism");
+  const auto entries = root.at("scenarios").items();
+  const bool older =
+      std::ranges::none_of(entries, [](const JsonField& entry) { return entry.has("doubled"); });
+  if (older) mark_doubled(determinism.at("runs_doubled"), report.scenarios);
+  check_count(determinism.at("runs_doubled"), runs_doubled(report), "ran twice");
+  check_count(determinism.at("mismatches"), determinism_mismatches(report), "took another course");
 }
 
 }  // namespace
@@ -519,7 +537,6 @@ Report parse_report(const std::string& text, const std::string& file) {
   const JsonField root(document, file, "");
   check_version(root.at("schema_version"));
   const JsonField lanes = root.at("lanes");
-  const JsonField determinism = root.at("determinism");
   Report report{.project = project_at(root.at("project")),
                 .lane = lane_at(root.at("lane")),
                 .machine = machine_at(root.at("machine")),
@@ -537,10 +554,10 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .matrix = matrix_at(root),
                 .exhaustive = exhaustive_at(root),
                 .coverage = coverage_at(root),
-                .runs_doubled = determinism.at("runs_doubled").count(),
-                .determinism_mismatches = determinism.at("mismatches").count(),
                 .not_claimed = root.at("not_claimed").texts()};
-  check_run(lanes.at("run"), report.scenarios);
+  check_count(lanes.at("run"),
+              static_cast<std::uint64_t>(std::ranges::count_if(report.scenarios, ran)), "ran");
+  check_doubled(root, report);
   return report;
 }
 

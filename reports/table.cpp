@@ -10,6 +10,7 @@
 
 #include "core/base/characters.hpp"
 #include "core/base/print.hpp"
+#include "reports/cause.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -245,6 +246,18 @@ void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   }
 }
 
+/// Prints a block for each cause, of the smallest scenario that it failed, and names the others.
+void print_causes(std::span<const ScenarioResult> results, std::ostream& out) {
+  for (const auto& cause : causes_of(results)) {
+    out << '\n' << to_block(cause.smallest());
+    std::vector<std::string> others;
+    for (const auto* result : std::span(cause.results).subspan(1)) others.push_back(result->name);
+    if (others.empty()) continue;
+    out << "  " << counted(others.size(), "more scenario")
+        << (others.size() == 1 ? " fails" : " fail") << " alike: " << join_first(others) << '\n';
+  }
+}
+
 /// Prints what the judges of trainers did not judge, one line per reason.
 void print_excused(const Report& report, std::ostream& out) {
   if (report.lane != ReportLane::kProgram) return;
@@ -321,9 +334,9 @@ std::string to_table(const Report& report, int columns) {
 
   std::ostringstream out;
   for (const auto& row : rows) print_row(row, widths, room, out);
+  print_causes(report.scenarios, out);
   for (const auto& result : report.scenarios) {
-    if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) continue;
-    out << '\n' << to_block(result);
+    if (result.verdict == Verdict::kInconclusive) out << '\n' << to_block(result);
   }
   print_skipped(report.skipped, out);
   print_excused(report, out);

@@ -7,6 +7,7 @@
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "core/base/bytes.hpp"
+#include "core/base/sha256.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "reports/read_error.hpp"
@@ -50,7 +51,9 @@ ReadReport read_report(const std::string& argument, std::ostream& err) {
 reports::Submission read_submission(const std::string& argument, std::ostream& err) {
   reports::Submission submission{.file = argument};
   try {
-    submission.report = read_report(argument, err).report;
+    auto [text, report] = read_report(argument, err);
+    submission.sha256 = hex(sha256_of(as_bytes(text)));
+    submission.report = std::move(report);
   } catch (const reports::NewerError& error) {
     submission.unreadable = without_file(error.what(), argument);
     submission.newer = true;

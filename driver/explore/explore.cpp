@@ -12,6 +12,7 @@
 #include "driver/explore/marks.hpp"
 #include "driver/random/draw.hpp"
 #include "driver/runs/run_jobs.hpp"
+#include "reports/cause.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -238,7 +239,7 @@ class Search {
   }
 
   void note_failure(const Planned& planned, const TimelineResult& seen) {
-    const std::string signature = signature_of(seen.code, seen.reason);
+    const std::string signature = reports::signature_of(seen.code, seen.reason);
     auto& findings = result_.coverage.findings;
     const auto known = std::find_if(findings.begin(), findings.end(), [&](const auto& finding) {
       return finding.signature == signature;

@@ -1,7 +1,6 @@
 #include "driver/explore/finding.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace reprise::driver {
 namespace {
@@ -16,25 +15,7 @@ const SearchFinding* with_signature(std::span<const SearchFinding> findings,
   return found == findings.end() ? nullptr : &*found;
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 }  // namespace
-
-std::string signature_of(const std::string& code, const std::string& reason) {
-  std::string plain = code + ": ";
-  for (auto at = reason.begin(); at != reason.end();) {
-    const auto end = std::find_if_not(at, reason.end(), is_word);
-    if (at == end) {
-      plain += *at++;
-      continue;
-    }
-    const bool numbered = std::any_of(at, end, is_digit);
-    plain += numbered ? "#" : std::string(at, end);
-    at = end;
-  }
-  return plain;
-}
 
 std::vector<SearchFinding> resolved_since(std::span<const SearchFinding> earlier,
                                           std::vector<SearchFinding>& findings,

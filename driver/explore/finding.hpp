@@ -1,5 +1,5 @@
 #pragma once
-// Names failures by signature, so that one defect that fails a hundred timelines is one finding.
+// Compares the findings of a search with those of an earlier one.
 
 #include <cstdint>
 #include <functional>
@@ -10,10 +10,6 @@
 #include "reports/coverage.hpp"
 
 namespace reprise::driver {
-
-/// Returns the code and the reason of a failure, with "#" for each number and each token of a name.
-/// Two failures with the same signature count as one finding.
-std::string signature_of(const std::string& code, const std::string& reason);
 
 /// True if the recipe of an earlier finding was run again, and its timeline passes now.
 using PassesNow = std::function<bool(const reports::SearchFinding&)>;

@@ -29,20 +29,15 @@ using sim::RerunDiagnosis;
 /// Returns how far a finding with this code is from the cause; the verdict names the code with the
 /// smallest distance. A finding at a save is a cause. A difference after a load or in a later step
 /// is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance,
-/// because it explains all other findings. PROTOCOL has the largest, because a step out of order
-/// does no harm by itself, and the harm that it did says more.
+/// because it explains all other findings. PROTOCOL is next: a step out of order does no harm by
+/// itself, and what else is found follows from it.
 int distance_from_cause(RulingCode code) {
   static const std::map<RulingCode, int> kDistances = {
-      {judged::kMixedGeneration, -1},
-      {judged::kFalseReplica, 0},
-      {Code::kNoWriter, 0},
-      {Code::kMultiWriter, 0},
-      {Code::kCoverageGap, 0},
-      {Code::kChunkOverlap, 0},
-      {judged::kReplicaMismatch, 2},
-      {judged::kBitMismatch, 3},
-      {judged::kTrajectoryDivergence, 4},
-      {judged::kProtocol, 5},
+      {judged::kMixedGeneration, -2}, {judged::kProtocol, -1},
+      {judged::kFalseReplica, 0},     {Code::kNoWriter, 0},
+      {Code::kMultiWriter, 0},        {Code::kCoverageGap, 0},
+      {Code::kChunkOverlap, 0},       {judged::kReplicaMismatch, 2},
+      {judged::kBitMismatch, 3},      {judged::kTrajectoryDivergence, 4},
   };
   const auto at = kDistances.find(code);
   return at == kDistances.end() ? 1 : at->second;
@@ -318,9 +313,6 @@ Judgement harmless_cut_of(const Scenario& scenario, std::span<const IncarnationR
 Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
-  // A step out of order does no harm by itself. If a later life shows the harm, that is the
-  // verdict.
-  Judgement out_of_order;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
     // effect.
@@ -329,11 +321,8 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
     Judgement found = by_end ? ended : judged;
     found.life = i;
-    if (found.verdict == Verdict::kPass) continue;
-    if (found.code != judged::kProtocol) return found;
-    if (!out_of_order.code) out_of_order = found;
+    if (found.verdict != Verdict::kPass) return found;
   }
-  if (out_of_order.code) return out_of_order;
   if (lives.size() < scenario.incarnations.size()) {
     return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
   }

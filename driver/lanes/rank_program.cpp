@@ -112,11 +112,11 @@ class ReadWatch final : public Trace {
 /// also cause the faults.
 class RankPorts {
  public:
-  RankPorts(const RankPart& part, RankRecord& record, std::vector<std::string>& broken)
+  RankPorts(const RankPart& part, RankRecord& record, std::vector<RulingText>& broken)
       : faulty_(part.ports, part.faults, part.powers),
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace, record.read_began),
-        protocol_(Protocol::kLoad, watch_, broken),
+        protocol_(Protocol::kLoad, "load", watch_, broken),
         ports_(traced(meter_.ports(), protocol_)) {}
 
   const Ports& ports() const { return ports_; }
@@ -198,7 +198,8 @@ class RankProgram {
   void follow_rerun(const std::string& event) {
     const std::string state(sim::name_of(job_.rerun().state()));
     if (auto said = rerun_.take(event == "save" ? event : event + " " + state)) {
-      broken_.push_back(std::move(*said));
+      broken_.push_back({.code = judged::kProtocol, .text = *said, .phase = record_.phase});
+      rank_ports_.ports().trace.event({.phase = sim::kBrokenProtocol, .detail = *said});
     }
   }
 
@@ -208,8 +209,8 @@ class RankProgram {
     const std::string load = rank_ports_.load().state();
     if (load != "new" && !rank_ports_.load().is_complete())
       record_.unended.push_back("load " + load);
-    for (const auto& text : broken_) record_.rulings.push_back({judged::kProtocol, text});
     date_rulings();
+    record_.rulings.insert(record_.rulings.end(), broken_.begin(), broken_.end());
   }
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
@@ -638,7 +639,7 @@ class RankProgram {
   std::size_t number_;
   const IncarnationPlan& plan_;
   LifeFaults faults_;
-  std::vector<std::string> broken_;  ///< messages on broken protocols
+  std::vector<RulingText> broken_;  ///< on broken protocols
   ProtocolWalk rerun_{Protocol::kRerun};
   RankPorts rank_ports_;
   const Ports& ports_;

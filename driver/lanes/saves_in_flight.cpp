@@ -36,10 +36,10 @@ class TraceOfSave final : public Trace {
 }  // namespace
 
 struct SavesInFlight::OneSave {
-  OneSave(const Ports& inner, SaveWatchers watchers, Step step, std::vector<std::string>& broken)
+  OneSave(const Ports& inner, SaveWatchers watchers, Step step, std::vector<RulingText>& broken)
       : meter(inner),
         trace(meter.ports(), watchers, step),
-        protocol(Protocol::kSave, trace, broken),
+        protocol(Protocol::kSave, "save", trace, broken),
         ports(traced(meter.ports(), protocol)) {}
 
   sim::MemoryMeter meter;
@@ -49,7 +49,7 @@ struct SavesInFlight::OneSave {
 };
 
 SavesInFlight::SavesInFlight(const Ports& inner, SaveWatchers watchers,
-                             std::vector<std::string>& broken)
+                             std::vector<RulingText>& broken)
     : inner_(inner), watchers_(watchers), broken_(broken) {}
 SavesInFlight::~SavesInFlight() = default;
 

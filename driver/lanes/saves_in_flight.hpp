@@ -11,6 +11,7 @@
 
 #include "core/state/state_dict.hpp"
 #include "driver/record/phase_log.hpp"
+#include "driver/record/record.hpp"
 #include "reprise/ports.hpp"
 #include "reprise/types.hpp"
 #include "sim/faults/memory_meter.hpp"
@@ -26,9 +27,9 @@ struct SaveWatchers {
 
 class SavesInFlight {
  public:
-  /// `inner`, `broken` and what the watchers point to must outlive this object. Adds a message to
+  /// `inner`, `broken` and what the watchers point to must outlive this object. Adds a ruling to
   /// `broken` for each save that breaks the protocol.
-  SavesInFlight(const Ports& inner, SaveWatchers watchers, std::vector<std::string>& broken);
+  SavesInFlight(const Ports& inner, SaveWatchers watchers, std::vector<RulingText>& broken);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
@@ -53,7 +54,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   SaveWatchers watchers_;
-  std::vector<std::string>& broken_;
+  std::vector<RulingText>& broken_;
   std::map<std::size_t, OneSave> saves_;  ///< keyed by the save's number
 };
 

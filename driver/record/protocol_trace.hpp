@@ -2,41 +2,58 @@
 // Holds the trace of a save or load of one rank against the table of allowed moves.
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "driver/record/record.hpp"
 #include "properties/protocol.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/ports.hpp"
+#include "sim/world/recording.hpp"
 
 namespace reprise::driver {
 
-/// A trace that follows a ProtocolWalk and forwards each event to another trace.
+/// A trace that follows a ProtocolWalk and forwards each event to another trace. A move that is not
+/// allowed becomes a ruling, and the other trace gets an event of sim::kBrokenProtocol after it.
 class ProtocolTrace final : public Trace {
  public:
-  /// Borrows `inner` and `broken`. Adds a message to `broken` for a move that is not allowed.
-  ProtocolTrace(Protocol protocol, Trace& inner, std::vector<std::string>& broken)
-      : protocol_(protocol), walk_(protocol), inner_(inner), broken_(broken) {}
+  /// Borrows `inner` and `rulings`. `phase` is what the rank does meanwhile, for the rulings.
+  ProtocolTrace(Protocol protocol, std::string phase, Trace& inner,
+                std::vector<RulingText>& rulings)
+      : protocol_(protocol),
+        phase_(std::move(phase)),
+        walk_(protocol),
+        inner_(inner),
+        rulings_(rulings) {}
 
   void event(const TraceEvent& event) override {
-    if (auto said = walk_.take(event)) broken_.push_back(std::move(*said));
+    const auto said = walk_.take(event);
     inner_.event(event);
+    if (said) rule(*said);
   }
 
   /// Begins a new walk.
   void begin() { walk_ = ProtocolWalk(protocol_); }
-  /// Called when the save or load has returned without an error. Adds a message to `broken` if the
-  /// walk is not complete.
+  /// Called when the save or load has returned without an error. Rules that the walk must be
+  /// complete.
   void returned() {
     if (walk_.is_broken() || walk_.is_complete()) return;
-    broken_.push_back("it has returned in the state '" + state() + "'");
+    rule("it has returned in the state '" + state() + "'");
   }
   const std::string& state() const { return walk_.state(); }
   bool is_complete() const { return walk_.is_complete(); }
 
  private:
+  void rule(const std::string& said) {
+    rulings_.push_back({.code = judged::kProtocol, .text = said, .phase = phase_});
+    inner_.event({.phase = sim::kBrokenProtocol, .detail = said});
+  }
+
   Protocol protocol_;
+  std::string phase_;
   ProtocolWalk walk_;
   Trace& inner_;
-  std::vector<std::string>& broken_;
+  std::vector<RulingText>& rulings_;
 };
 
 }  // namespace reprise::driver

@@ -100,11 +100,9 @@ std::vector<Course> courses_elsewhere(const RunRequest& request) {
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report) {
   const bool same_lane = report.lane == reports::ReportLane::kSim;
   const std::string where = same_lane ? " in a second process" : " on the lane sim";
-  report.runs_doubled = 0;
-  report.determinism_mismatches = 0;
   for (auto& result : report.scenarios) {
     if (result.verdict == reports::Verdict::kNotRun) continue;
-    ++report.runs_doubled;
+    result.doubled = true;
     const auto there = std::find_if(elsewhere.begin(), elsewhere.end(), [&](const Course& course) {
       return course.name == result.name;
     });
@@ -118,7 +116,6 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
       reports::restate_failure(result);
       continue;
     }
-    ++report.determinism_mismatches;
     result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
     result.reason = difference + where;
     result.verdict = reports::Verdict::kFail;

@@ -470,7 +470,7 @@ void require_writable(const std::string& directory) {
   for (const auto& path : made) fs::remove(path, ignored);
 }
 
-void write_report(const reports::Report& report, const std::string& directory) {
+std::string write_report(const reports::Report& report, const std::string& directory) {
   PosixStore store(directory);
   store.make_directory("");
   reports::Report written = report;
@@ -480,6 +480,7 @@ void write_report(const reports::Report& report, const std::string& directory) {
   const std::string digest = hex(sha256_of(as_bytes(json)));
   write_atomically(store, "junit.xml", as_bytes(to_junit(written, digest)));
   write_pages(written, digest, {}, directory);
+  return digest;
 }
 
 void write_pages(const reports::Report& report, const std::string& report_sha256,

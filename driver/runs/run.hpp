@@ -100,8 +100,9 @@ reports::Report report_to_add_to(const std::string& directory, reports::ReportLa
 /// there, it is made for the trial, and is gone afterwards.
 void require_writable(const std::string& directory);
 /// Creates the directory and writes report.json, junit.xml and the pages there. Lists in
-/// `not_claimed` the evidence that the report lacks.
-void write_report(const reports::Report& report, const std::string& directory);
+/// `not_claimed` the evidence that the report lacks. Returns the SHA-256 of report.json, as
+/// hexadecimal digits: a gate can demand it.
+std::string write_report(const reports::Report& report, const std::string& directory);
 /// Creates the directory and writes report.html and summary.md there. The SHA-256 is that of the
 /// report.json with the same content. `earlier` are the reports by which problems are new or not.
 void write_pages(const reports::Report& report, const std::string& report_sha256,

@@ -45,6 +45,19 @@ TimelineEvent event_of(const sim::Slice& slice, TimelineKind kind) {
           .cut = slice.cut};
 }
 
+TimelineKind kind_of(sim::InstantKind kind) {
+  switch (kind) {
+    case sim::InstantKind::kFault:
+      return TimelineKind::kFault;
+    case sim::InstantKind::kBroken:
+      return TimelineKind::kBroken;
+    case sim::InstantKind::kEnd:
+    case sim::InstantKind::kLost:
+      break;
+  }
+  return TimelineKind::kEnd;
+}
+
 class LifeTimeline {
  public:
   explicit LifeTimeline(const sim::Recording& recording) : recording_(recording) {
@@ -52,8 +65,7 @@ class LifeTimeline {
     for (auto& [meeting, call] : calls_) finish(call);
     for (auto& [fiber, call] : last_store_) events_.push_back(std::move(call));
     for (const auto& instant : recording.instants) {
-      const bool fault = instant.kind == sim::InstantKind::kFault;
-      events_.push_back({.kind = fault ? TimelineKind::kFault : TimelineKind::kEnd,
+      events_.push_back({.kind = kind_of(instant.kind),
                          .name = instant.name,
                          .detail = instant.detail,
                          .ranks = {{instant.rank.value, instant.at_ns}},
@@ -68,7 +80,8 @@ class LifeTimeline {
       if (shown.size() < kTimelineRanksMax) shown.insert(rank);
     };
     for (const auto& event : events_) {
-      if (event.kind == TimelineKind::kFault) show(event.ranks.front().rank);
+      const bool struck = event.kind == TimelineKind::kFault || event.kind == TimelineKind::kBroken;
+      if (struck) show(event.ranks.front().rank);
       for (const auto rank : event.missing) show(rank);
     }
     for (const auto& event : events_) {

@@ -34,6 +34,25 @@ std::string_view category_of(sim::SliceKind kind) {
   return "";
 }
 
+/// The category of an instant, what stands before its name, and what its detail is.
+struct InstantWords {
+  std::string_view category;
+  std::string prefix;
+  std::string_view note;
+};
+InstantWords words_of(sim::InstantKind kind) {
+  switch (kind) {
+    case sim::InstantKind::kFault:
+      return {"fault", "fault: ", "where"};
+    case sim::InstantKind::kBroken:
+      return {"broken", "broken: ", "how"};
+    case sim::InstantKind::kEnd:
+    case sim::InstantKind::kLost:
+      break;
+  }
+  return {"end", "", "why"};
+}
+
 /// A TrackEvent that is being written.
 class TrackEvent {
  public:
@@ -164,10 +183,9 @@ class LifeTrace {
   void add_instants(std::size_t rank, std::uint64_t track) {
     for (const auto& instant : recording_.instants) {
       if (static_cast<std::size_t>(instant.rank.value) != rank) continue;
-      const bool fault = instant.kind == sim::InstantKind::kFault;
+      const auto [category, prefix, note] = words_of(instant.kind);
       TrackEvent written(event::kInstant, track);
-      written.named(fault ? "fault" : "end", fault ? "fault: " + instant.name : instant.name)
-          .note(fault ? "where" : "why", instant.detail);
+      written.named(category, prefix + instant.name).note(note, instant.detail);
       add(instant.at_ns, written);
     }
   }

@@ -160,9 +160,9 @@ class PartComparer {
         if (counts) chosen("cases", "property " + is.name, was.cases, is.cases);
       }
     }
-    chosen("doubled runs", "determinism", before_.runs_doubled, now_.runs_doubled);
-    fewer_is_better("other courses of doubled runs", "determinism", before_.determinism_mismatches,
-                    now_.determinism_mismatches);
+    chosen("doubled runs", "determinism", runs_doubled(before_), runs_doubled(now_));
+    fewer_is_better("other courses of doubled runs", "determinism", determinism_mismatches(before_),
+                    determinism_mismatches(now_));
     const LaneFloor was = floor_of(before_);
     const LaneFloor is = floor_of(now_);
     pairs(was, is);

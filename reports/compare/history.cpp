@@ -72,7 +72,7 @@ ReportHistory history_of(std::vector<Submission> submissions, const SlowerLimits
 
 std::string to_json(const ReportHistory& history) {
   nlohmann::json reports = nlohmann::json::array();
-  for (const auto& [file, report, unreadable, newer] : history.reports) {
+  for (const auto& [file, report, unreadable, newer, sha256] : history.reports) {
     reports.push_back({{"file", file},
                        {"started", report->started},
                        {"seconds", report->seconds},

@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
 
 #include "core/base/print.hpp"
+#include "reports/cause.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/facts.hpp"
 #include "reports/pages/pages.hpp"
@@ -33,8 +37,13 @@ std::string annotation_of(const Problem& problem, const Report& report, const St
 std::vector<std::string> annotations_of(const Report& report, std::span<const PastReport> earlier) {
   const Standing standing(report, earlier);
   auto problems = problems_of(report);
-  std::stable_partition(problems.begin(), problems.end(), [&standing](const Problem& problem) {
-    return standing.status_of(problem.subject) == FindingStatus::kNew;
+  std::set<const ScenarioResult*> firsts;  // one of each cause
+  for (const auto& cause : causes_of(report.scenarios)) firsts.insert(&cause.smallest());
+  std::ranges::stable_sort(problems, std::less{}, [&](const Problem& problem) {
+    const bool repeats = problem.scenario != nullptr &&
+                         problem.scenario->verdict == Verdict::kFail &&
+                         !firsts.contains(problem.scenario);
+    return std::pair(standing.status_of(problem.subject) != FindingStatus::kNew, repeats);
   });
   std::vector<std::string> lines;
   for (const auto& problem : problems) {

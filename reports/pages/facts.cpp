@@ -75,9 +75,9 @@ std::string shown_of_scenarios(const Report& report) {
 }
 
 std::string shown_of_doubled(const Report& report) {
-  if (report.runs_doubled == 0) return "";
-  return counted(report.runs_doubled, "scenario") + " ran twice, " +
-         with_commas(report.determinism_mismatches) + " took another course";
+  if (runs_doubled(report) == 0) return "";
+  return counted(runs_doubled(report), "scenario") + " ran twice, " +
+         with_commas(determinism_mismatches(report)) + " took another course";
 }
 
 std::string shown_of_properties(const Report& report) {

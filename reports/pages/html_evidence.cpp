@@ -92,6 +92,7 @@ void put_evidence(const Report& report, bool open, std::string& out) {
            ">" + in_html(shown ? evidence.shown : evidence.absence) + "</dd>\n";
   }
   out += "</dl></details>\n";
+  if (!is_of_files(report)) out += "<p>A gate can't know " + in_html(kNotKnown) + ".</p>\n";
   if (!report.not_claimed.empty()) {
     out += "<details" + std::string(open ? " open" : "") +
            "><summary>Not claimed: " + counted(report.not_claimed.size(), "line") +

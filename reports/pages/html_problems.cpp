@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/base/print.hpp"
+#include "reports/cause.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/html_sections.hpp"
 #include "reports/pages/picture.hpp"
@@ -166,6 +167,12 @@ void put_problems(const Report& report, const std::vector<Problem>& problems,
     const bool passes = report.verdict == Verdict::kPass;
     out += std::string("<p>") + (passes ? "Nothing of what was run." : "Nothing was run.") +
            " The section above says what was not run.</p>\n";
+  }
+  const auto shared = shared_causes(report.scenarios);
+  if (!shared.empty()) {
+    out += "<ul>\n";
+    for (const auto& cause : shared) out += "<li>" + in_html(cause) + "</li>\n";
+    out += "</ul>\n";
   }
   std::vector<const Problem*> plain;
   std::vector<const Problem*> further;

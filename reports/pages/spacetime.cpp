@@ -41,6 +41,7 @@ std::string sentence_of(const TimelineEvent& event) {
   std::string text = "at " + time_text(event.end_ns) + " " + ranks_of(event) + ": " + event.name;
   if (!event.detail.empty()) text += " " + event.detail;
   if (event.kind == TimelineKind::kFault) text += " (fault)";
+  if (event.kind == TimelineKind::kBroken) text += " (not allowed)";
   if (!event.missing.empty()) text += ", without " + ranks_text(event.missing);
   return text;
 }
@@ -51,7 +52,8 @@ std::string sentence_of(const TimelineEvent& event) {
 //            # plan      # plan      |          # a phase
 //            : *---------:-*---------o          a collective: who came, and who is missing
 //  40 us     # commit    #           |
-//            #. write    #           V crash    . calls to the store; V a fault
+//            #. write    #           V crash    . calls to the store; V a fault, <> a broken
+//            protocol
 //  ========================================= commit of step 3
 //            x hung      x hung                 x the end of a rank
 class Spacetime {
@@ -72,9 +74,9 @@ class Spacetime {
   std::string svg() {
     draw_head();
     draw_times();
-    for (const auto kind :
-         {TimelineKind::kCommit, TimelineKind::kPhase, TimelineKind::kStep, TimelineKind::kStore,
-          TimelineKind::kCollective, TimelineKind::kFault, TimelineKind::kEnd}) {
+    for (const auto kind : {TimelineKind::kCommit, TimelineKind::kPhase, TimelineKind::kStep,
+                            TimelineKind::kStore, TimelineKind::kCollective, TimelineKind::kFault,
+                            TimelineKind::kBroken, TimelineKind::kEnd}) {
       for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
         if (timeline_.events[i].kind == kind) draw(timeline_.events[i], labels_[i]);
       }
@@ -94,8 +96,7 @@ class Spacetime {
   std::string description() const {
     std::vector<std::string> said;
     for (const auto& event : timeline_.events) {
-      const bool matters = event.kind == TimelineKind::kFault || event.kind == TimelineKind::kEnd ||
-                           event.kind == TimelineKind::kCommit || !event.missing.empty();
+      const bool matters = event.kind >= TimelineKind::kCommit || !event.missing.empty();
       if (matters) said.push_back(sentence_of(event));
     }
     const std::size_t cut = said.size() > kSaidMax ? said.size() - kSaidMax : 0;
@@ -240,6 +241,10 @@ class Spacetime {
         picture_.shape({{x - 8, label_y - 7}, {x + 8, label_y - 7}, {x, label_y + 7}}, "fault",
                        sentence_of(event));
         return picture_.text({x + 16, label_y + 4}, fitting(event.name), "fault strong");
+      case TimelineKind::kBroken:
+        picture_.shape({{x, label_y - 8}, {x + 8, label_y}, {x, label_y + 8}, {x - 8, label_y}},
+                       "fault", sentence_of(event));
+        return picture_.text({x + 16, label_y + 4}, fitting("not allowed"), "fault strong");
       case TimelineKind::kEnd:
         picture_.line({x - 6, label_y - 6}, {x + 6, label_y + 6}, "end-of-rank");
         picture_.line({x - 6, label_y + 6}, {x + 6, label_y - 6}, "end-of-rank");
@@ -318,9 +323,9 @@ std::string spacetime_figure(const ScenarioResult& result) {
       "a "
       "collective, with a dot for each rank that came and a ring for each that is missing; a "
       "dotted "
-      "line above it is the wait. A triangle is a fault, a cross the end of a rank, a double line "
-      "a "
-      "commit. What has a broken outline did not end by itself.";
+      "line above it is the wait. A triangle is a fault, a diamond a step that the protocol does "
+      "not allow, a cross the end of a "
+      "rank, a double line a commit. What has a broken outline did not end by itself.";
   if (timeline.events_left_out > 0) {
     caption += " " + counted(timeline.events_left_out, "earlier event") + " left out.";
   }

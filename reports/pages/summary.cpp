@@ -1,4 +1,5 @@
 #include "core/base/print.hpp"
+#include "reports/cause.hpp"
 #include "reports/evidence.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/facts.hpp"
@@ -47,7 +48,7 @@ class Bounded {
   const std::string& text() const { return text_; }
 
  private:
-  /// Room for the lines that count what was cut. A summary has at most eight.
+  /// Room for the lines that count what was cut. A summary has at most nine.
   static constexpr std::size_t kRoomForCuts = 1024;
 
   std::string text_;
@@ -76,6 +77,10 @@ void add_problems(const Report& report, const std::vector<Problem>& problems,
                   const Standing& standing, Bounded& out) {
   const auto [left, right] = side_words(report);
   std::vector<std::string> rows;
+  for (const auto& cause : shared_causes(report.scenarios))
+    rows.push_back("- " + said(cause) + "\n");
+  out.add_rows("#### What fails alike\n\n", rows, "\n");
+  rows.clear();
   for (const auto& problem : problems) {
     const auto status = standing.status_of(problem.subject);
     std::string row = "<details><summary>" + name_of(problem.verdict) +

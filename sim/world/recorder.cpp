@@ -56,6 +56,10 @@ std::uint64_t Recorder::now_ns() {
 void Recorder::phase(GlobalRank rank, const TraceEvent& event) {
   const std::lock_guard lock(mutex_);
   if (is_dead(rank)) return;
+  if (event.phase == kBrokenProtocol) {
+    keep(Instant{InstantKind::kBroken, rank, now(), std::string(event.phase), event.detail});
+    return;
+  }
   const auto save = save_of(rank);
   if (event.moment == Moment::kBegin) {
     close_stale(rank, event);

@@ -58,7 +58,7 @@ class Recorder {
 
   /// Takes an event of the engine's trace. A phase that fails has no end; its slice ends where the
   /// rank begins another phase of the same save, or of a load, at the end of that save, or at the
-  /// end of the rank's life.
+  /// end of the rank's life. An event of kBrokenProtocol is an instant.
   void phase(GlobalRank rank, const TraceEvent& event);
   /// Marks further events of the rank's trace as part of the save of this step, or of no save.
   void within(GlobalRank rank, std::optional<Step> save);

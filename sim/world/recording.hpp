@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reprise/types.hpp"
@@ -52,10 +53,14 @@ struct Slice {
 };
 
 enum class InstantKind : std::uint8_t {
-  kFault,  ///< a planned fault struck
-  kEnd,    ///< the rank's life ended, and not by returning
-  kLost,   ///< what the rank recorded from here on can't be read
+  kFault,   ///< a planned fault struck
+  kEnd,     ///< the rank's life ended, and not by returning
+  kBroken,  ///< the rank took a step that a protocol does not allow
+  kLost,    ///< what the rank recorded from here on can't be read
 };
+
+/// Phase of the event with which a trace tells that the rank broke a protocol; the detail says how.
+inline constexpr std::string_view kBrokenProtocol = "protocol";
 
 /// Something that happened to a rank.
 struct Instant {
@@ -63,7 +68,7 @@ struct Instant {
   GlobalRank rank = {};
   std::uint64_t at_ns = 0;
   std::string name = {};    ///< kind of the fault; how the rank ended: "killed", "failed", "hung"
-  std::string detail = {};  ///< where the fault struck; why the rank ended
+  std::string detail = {};  ///< where the fault struck; why the rank ended; how it broke a protocol
 };
 
 struct Recording {

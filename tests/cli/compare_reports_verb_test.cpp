@@ -25,6 +25,7 @@ class CompareReportsVerb : public testing::Test {
     real_ = Json::parse(text_of(path("real/report.json")));
     real_["project"] = {{"commit", std::string(40, 'a')}, {"dirty", false}, {"build", "b"}};
     real_["started"] = "2026-01-01T00:00:00Z";
+    real_["seconds"] = 1000;  // as long as any scenario of a test
     write("old.json", [](Json&) {});
   }
 

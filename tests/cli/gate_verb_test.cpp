@@ -12,7 +12,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
+#include "core/base/sha256.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -349,7 +351,9 @@ TEST_F(GateVerb, a_known_mutant_does_not_count_among_all_of_a_policy) {
   for (const auto& name : names) {
     const bool caught = name != names.front();
     Json by = Json::array();
-    if (caught) by.push_back({{"scenario", "s"}, {"verdict", "HANG"}, {"reason", "r"}});
+    if (caught)
+      by.push_back(
+          {{"scenario", "placements/buckets-refuse"}, {"verdict", "HANG"}, {"reason", "r"}});
     document["mutants"].push_back(
         {{"name", name}, {"defect", "d"}, {"caught", caught}, {"caught_by", by}});
   }
@@ -399,9 +403,49 @@ TEST_F(GateVerb, a_refused_report_leaves_the_baseline_as_it_was) {
   EXPECT_EQ(text_of(path("baseline.json")), before);
 }
 
+TEST_F(GateVerb, a_digest_demands_the_very_report_that_a_job_wrote) {
+  const auto digest_of = [this](const std::string& name) {
+    return hex(sha256_of(as_bytes(text_of(path(name)))));
+  };
+  Json slower = Json::parse(report());
+  slower["machine"]["cpu"] = "another";
+  write("slower.json", slower);
+  const auto plain = gate("slower.json");
+  EXPECT_EQ(plain.exit_code, 0) << plain.all();
+  EXPECT_NE(plain.out.find("not known: whether times, machine and texts are"), std::string::npos);
+  const std::string digest = digest_of("report.json");
+  const auto demanded = gate("report.json", {"--digest", digest});
+  EXPECT_EQ(demanded.exit_code, 0) << demanded.all();
+  EXPECT_EQ(demanded.out.find("not known"), std::string::npos) << demanded.out;
+  const auto refused = gate("slower.json", {"--digest", digest});
+  EXPECT_EQ(refused.exit_code, 1) << refused.all();
+  EXPECT_NE(refused.out.find("slower.json: sha256: is " + digest_of("slower.json") +
+                             ", which was not demanded"),
+            std::string::npos)
+      << refused.out;
+  EXPECT_NE(refused.out.find("sha256 " + digest + ": no report given has it"), std::string::npos);
+  EXPECT_EQ(gate("report.json", {"--digest", digest.substr(1)}).exit_code, 2);
+  const Json ruling = Json::parse(gate("report.json", {"--json", "--digest", digest}).out);
+  EXPECT_EQ(ruling["reports"][0]["sha256"], digest);
+  EXPECT_TRUE(ruling["not_known"].empty());
+  EXPECT_EQ(Json::parse(gate("report.json", {"--json"}).out)["not_known"].size(), 1U);
+}
+
+TEST_F(GateVerb, a_baseline_is_shown_by_the_verb_that_shows_reports) {
+  const auto shown = run_program({"report", path("baseline.json")});
+  EXPECT_EQ(shown.exit_code, 0) << shown.all();
+  EXPECT_NE(shown.out.find("lane sim: commit " + kCommit), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("  4 scenarios, 0 skipped, "), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("placements/buckets-refuse"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("refused by "), std::string::npos) << shown.out;
+  EXPECT_EQ(run_program({"report", path("report.json")}).exit_code, 2) << "a report has a folder";
+  EXPECT_EQ(run_program({"report", path("baseline.json"), "--annotate"}).exit_code, 2);
+}
+
 TEST_F(GateVerb, its_remedy_calls_a_program_in_the_working_directory_by_a_path) {
   Json doubled = Json::parse(report());
-  doubled["determinism"]["runs_doubled"] = 4;
+  for (auto& result : doubled["scenarios"]) result["doubled"] = true;
+  doubled["determinism"]["runs_doubled"] = doubled["scenarios"].size();
   write("doubled.json", doubled);
   fs::copy_file(REPRISE_EXE, path("reprise"));
   const std::string command = "cd '" + directory_.path() +

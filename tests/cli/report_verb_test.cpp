@@ -226,7 +226,7 @@ TEST(ReportVerb, what_is_no_report_is_exit_code_2) {
       {out.path(), "report.json"},
       {out.path() + "/nowhere", "nowhere"},
       {out.path() + "/torn", "report.json: is cut off"},
-      {out.path() + "/torn/report.json", "name the directory"}};
+      {out.path() + "/torn/report.json", "is cut off"}};
   for (const auto& [directory, says] : rows) {
     const auto result = run_program({"report", directory});
     EXPECT_EQ(result.exit_code, 2) << result.all();

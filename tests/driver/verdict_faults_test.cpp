@@ -65,14 +65,19 @@ Case good_case() {
   return one;
 }
 
-TEST(Verdict, a_step_out_of_order_does_not_hide_the_harm_of_a_later_life) {
+TEST(Verdict, a_step_out_of_order_is_the_cause_and_the_harm_that_it_did_follows_from_it) {
   Case one = good_case();
   one.survivor().rulings = {{judged::kProtocol, "rank 0: a step out of order"}};
-  EXPECT_EQ(judge(one.scenario, one.lives).code, "PROTOCOL");
+  one.lives[0].rulings = {
+      {.code = Code::kTrackerDangling, .text = "no such step", .phase = "store"}};
   one.lives[1].ranks[1].rulings = {{judged::kBitMismatch, "BIT_MISMATCH: an element differs"}};
   const auto result = judge(one.scenario, one.lives);
-  EXPECT_EQ(result.code, "BIT_MISMATCH");
-  EXPECT_NE(result.reason.find("also PROTOCOL x 1"), std::string::npos) << result.reason;
+  EXPECT_EQ(result.code, "PROTOCOL");
+  EXPECT_NE(result.reason.find("also BIT_MISMATCH x 1, TRACKER_DANGLING x 1"), std::string::npos)
+      << result.reason;
+  ASSERT_EQ(result.failure->consequences.size(), 3U);
+  EXPECT_EQ(result.failure->consequences[1].code, "TRACKER_DANGLING");
+  EXPECT_EQ(result.failure->consequences[2].code, "BIT_MISMATCH");
 }
 
 TEST(Verdict, what_a_planned_fault_leaves) {

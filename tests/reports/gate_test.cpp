@@ -105,7 +105,7 @@ TEST(Gate, accepts_what_shows_more) {
       },
       [](Report& r) { r.skipped[0].reason = "another reason"; },
       [](Report& r) {
-        r.mutants.push_back({.name = "m", .caught = true, .caught_by = {{"one", "X", ""}}});
+        r.mutants.push_back({.name = "m", .caught = true, .caught_by = {{"one", "ZERO_FILL", ""}}});
       },
   };
   for (const auto& improve : rows) {
@@ -132,6 +132,7 @@ TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
   Report refused = sample_report();
   first(refused).incarnations[1].outcome = LifeOutcome::kRefused;
   first(refused).incarnations[1].code = "TORN_FILE";
+  first(refused).incarnations[1].exit_code = 1;
   first(refused).content_digest.clear();
   Report earlier = refused;
   earlier.project.commit = std::string(40, 'a');
@@ -145,6 +146,7 @@ TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
       {"one: what came of it is 'ran, fell_back', the baseline has 'ran, refused by TORN_FILE'",
        [](Report& r) {
          first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
+         first(r).incarnations[1].exit_code = 0;
          first(r).incarnations[1].code.clear();
        }},
       {"one: the content digest is '0', the baseline has ''",
@@ -200,16 +202,14 @@ TEST(Gate, one_reason_stands_for_all_that_an_interrupted_run_did_not_run) {
   Report report = sample_report();
   report.interrupted = true;
   report.verdict = Verdict::kInconclusive;
-  report.runs_doubled = 0;
+  run_nothing_twice(report);
   report.properties.clear();
-  for (std::size_t i = 0; i < 3; ++i) {
-    report.scenarios[i].verdict = Verdict::kNotRun;
-    report.scenarios[i].reason = kNotRunInterrupted;
-    report.skipped.push_back({report.scenarios[i].name, kNotRunInterrupted});
-  }
-  report.scenarios.push_back(sample_scenario("later"));
-  report.scenarios.back().verdict = Verdict::kNotRun;
-  report.skipped.push_back({"later", kNotRunInterrupted});
+  const auto not_run = [&report](const std::string& name) {
+    report.skipped.push_back({name, kNotRunInterrupted});
+    return ScenarioResult{.name = name, .verdict = Verdict::kNotRun, .reason = kNotRunInterrupted};
+  };
+  for (std::size_t i = 0; i < 3; ++i) report.scenarios[i] = not_run(report.scenarios[i].name);
+  report.scenarios.push_back(not_run("later"));
   report.planned = 5;
   const GateRuling ruling = rule({{.file = "out/report.json", .report = report}}, sample_baseline(),
                                  {.commit = kSampleCommit, .program = "reprise"});
@@ -278,7 +278,7 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
       {"its own entries make it inconclusive", [](Report& r) { r.coverage->marks[0].count = 0; }},
       {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
       {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
-      {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},
+      {"its own entries make it fail", [](Report& r) { take_another_course(first(r)); }},
       {"one: fail: ZERO_FILL: zeros",
        [](Report& r) {
          first(r).verdict = kFail;
@@ -437,7 +437,10 @@ TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_diffe
       {pass + "compared nothing on any rank",
        [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kContinued; }},
       {pass + "compared nothing on any rank",  // after a refusal the unchanged state is compared
-       [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kRefused; }},
+       [](Report& r) {
+         r.scenarios[2].incarnations[1].outcome = LifeOutcome::kRefused;
+         r.scenarios[2].incarnations[1].code = "IO";
+       }},
   });
 }
 
@@ -445,7 +448,6 @@ TEST(Gate, less_than_the_baseline) {
   const auto drop = [](Report& r, std::size_t i) {
     r.scenarios.erase(r.scenarios.begin() + static_cast<std::ptrdiff_t>(i));
     --r.planned;
-    r.runs_doubled = r.scenarios.size();
   };
   expect_all_refused({
       {"one: the baseline has it, the report does not", [&](Report& r) { drop(r, 0); }},
@@ -487,7 +489,8 @@ TEST(Gate, less_than_the_baseline) {
        [](Report& r) { --r.properties[0].cases; }},
       {"mutant floor-vs-ceil-chunk: the baseline has it",
        [](Report& r) { r.mutants.erase(r.mutants.begin()); }},
-      {"determinism: 3 runs doubled, the baseline has 4", [](Report& r) { --r.runs_doubled; }},
+      {"determinism: 2 runs doubled, the baseline has 3",
+       [](Report& r) { first(r).doubled = false; }},
       {"matrix: it does not show that stale-plan is caught, the baseline does",
        [](Report& r) {
          r.matrix->rows.pop_back();
@@ -621,22 +624,23 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
        [](Report& r) { r.properties.clear(); }},
       {"is not full: no mutant (the baseline has 2)", mutants,
        [](Report& r) { r.mutants.clear(); }},
-      {"is not full: nothing was run twice (the baseline has 4)",
-       run + " && " + properties + " && " + mutants, [](Report& r) { r.runs_doubled = 0; }},
-      {"is not full: nothing was run twice (the baseline has 4), no property (the baseline has 2), "
+      {"is not full: nothing was run twice (the baseline has 3)",
+       run + " && " + properties + " && " + mutants, run_nothing_twice},
+      {"is not full: nothing was run twice (the baseline has 3), no property (the baseline has 2), "
        "no "
        "mutant (the baseline has 2)",
        run + " && " + properties + " && " + mutants,
        [](Report& r) {
-         r.runs_doubled = 0;
+         run_nothing_twice(r);
          r.properties.clear();
          r.mutants.clear();
        }},
       {"is not full: 3 scenarios are not there (the baseline has 4), nothing was run twice (the "
-       "baseline has 4)",  // one row of each table
+       "baseline has 3)",  // one row of each table
        run + " && " + properties + " && " + mutants,
        [](Report& r) {
-         r.runs_doubled = 0;
+         run_nothing_twice(r);
+         r.mutants[0].caught_by[0].scenario = "two";
          r.scenarios = {r.scenarios[1]};
          r.planned = 1;
          r.skipped.clear();
@@ -658,7 +662,6 @@ TEST(Gate, many_scenarios_that_are_gone_are_one_reason) {
   Report before = sample_report();
   for (int i = 0; i < 30; ++i) before.scenarios.push_back(sample_scenario("s" + std::to_string(i)));
   before.planned += 30;
-  before.runs_doubled += 30;
   const auto ruling =
       rule({{.file = "out", .report = sample_report()}}, {{before.lane, floor_of(before)}});
   const auto reasons =
@@ -675,7 +678,7 @@ TEST(Gate, many_scenarios_that_are_gone_are_one_reason) {
 TEST(Gate, a_sample_that_was_run_twice_names_each_scenario_that_is_gone) {
   Report report = sample_report();
   report.scenarios = {report.scenarios[1]};
-  report.planned = report.runs_doubled = 1;
+  report.planned = 1;
   report.skipped.clear();
   const auto ruling = rule(report);
   for (const char* name : {"one", "cut-short", "skipped"}) {
@@ -713,7 +716,6 @@ TEST(Gate, a_summary_that_its_rows_do_not_support) {
        [](Report& r) { r.properties.push_back(r.properties[0]); }},
       {"mutant stale-plan: stands in the report twice",
        [](Report& r) { r.mutants.push_back(r.mutants[1]); }},
-      {"determinism: 5 doubled runs of 4 scenarios", [](Report& r) { r.runs_doubled = 5; }},
   });
 }
 
@@ -762,8 +764,8 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
        [](Report& r) { r.mutants[0].caught_by[0].verdict = "not_run"; }},
       {mutant + "is said to survive, but something caught it",
        [](Report& r) { r.mutants[0].caught = false; }},
-      {"determinism: 1 of 4 doubled runs took another course",
-       [](Report& r) { r.determinism_mismatches = 1; }},
+      {"determinism: 1 of 3 doubled runs took another course",
+       [](Report& r) { take_another_course(first(r)); }},
   });
 }
 
@@ -772,7 +774,8 @@ TEST(Gate, objects_alone_count_in_lane_files_and_nowhere_else) {
   report.scenarios = {sample_scenario("diff a b")};
   report.planned = 1;
   report.skipped.clear();
-  report.runs_doubled = 0;
+  report.mutants.clear();
+  run_nothing_twice(report);
   for (auto& one : first(report).ranks) one.elements = 0;
   for (const ReportLane lane : {ReportLane::kFiles, ReportLane::kSim, ReportLane::kMpi}) {
     report.lane = lane;

@@ -124,11 +124,11 @@ TEST(Junit, every_case_has_a_time_and_every_failure_a_type) {
   report.matrix->rows[0] = {.mutant = "m", .cells = "pp"};
   report.exhaustive[0].parts[0].wrong = 1;
   report.coverage->findings[0].status = "new";
-  report.determinism_mismatches = 1;
+  take_another_course(report.scenarios[2]);
   report.interrupted = true;
   pugi::xml_document document;
   const auto suite = suite_of(document, to_junit(report, ""));
-  EXPECT_EQ(suite.attribute("failures").as_int(), 7);
+  EXPECT_EQ(suite.attribute("failures").as_int(), 8);
   EXPECT_EQ(suite.attribute("errors").as_int(), 1);
   int explained = 0;
   for (const auto test : suite.children("testcase")) {
@@ -143,7 +143,7 @@ TEST(Junit, every_case_has_a_time_and_every_failure_a_type) {
       EXPECT_STRNE(child.attribute("type").as_string(), "") << test.attribute("name").as_string();
     }
   }
-  EXPECT_EQ(explained, 8);
+  EXPECT_EQ(explained, 9);
 }
 
 /// Says what the schema of Jenkins' JUnit files allows of an element, as far as reports use it.
@@ -224,7 +224,7 @@ TEST(Junit, keeps_the_rules_of_jenkins) {
   red.matrix->rows[0] = {.mutant = "m", .cells = "pp"};
   red.exhaustive[0].parts[0].wrong = 1;
   red.coverage->findings[0].status = "new";
-  red.determinism_mismatches = 1;
+  take_another_course(red.scenarios[1]);
   red.interrupted = true;
   for (const auto& report : {Report{}, sample_report(), red}) {
     pugi::xml_document document;
@@ -285,14 +285,14 @@ TEST(Junit, is_cut_between_characters_and_only_as_far_as_it_must) {
 TEST(Junit, a_report_that_is_red_for_chance_or_a_signal_alone_is_red) {
   Report report{.lane = ReportLane::kSim};
   report.scenarios = {scenario("a", Verdict::kPass)};
-  report.runs_doubled = 1;
+  report.scenarios[0].doubled = true;
   pugi::xml_document document;
   const auto green = suite_of(document, to_junit(report, ""));
   EXPECT_EQ(green.attribute("tests").as_int(), 2);
   EXPECT_EQ(green.attribute("failures").as_int() + green.attribute("errors").as_int(), 0);
-  report.determinism_mismatches = 1;
-  EXPECT_EQ(suite_of(document, to_junit(report, "")).attribute("failures").as_int(), 1);
-  report.determinism_mismatches = 0;
+  take_another_course(report.scenarios[0]);
+  EXPECT_EQ(suite_of(document, to_junit(report, "")).attribute("failures").as_int(), 2)
+      << "the scenario and the count";
   report.interrupted = true;
   EXPECT_EQ(suite_of(document, to_junit(report, "")).attribute("errors").as_int(), 1);
 }

@@ -19,7 +19,7 @@ Report plain_run() {
   Report report = sample_report();
   report.properties.clear();
   report.mutants.clear();
-  report.runs_doubled = 0;
+  run_nothing_twice(report);
   return report;
 }
 
@@ -52,7 +52,7 @@ TEST(Lacks, what_is_the_simulated_lane_s_is_not_asked_of_others) {
   report.lane = ReportLane::kMpi;
   EXPECT_THAT(lacks_of(report),
               ElementsAre(HasSubstr("good for"), StartsWith("determinism: nothing")));
-  report.runs_doubled = 4;
+  report.scenarios[0].doubled = true;
   EXPECT_THAT(lacks_of(report), IsEmpty());
   report = plain_run();
   report.lane = ReportLane::kFiles;
@@ -72,7 +72,7 @@ TEST(Lacks, what_is_added_is_no_longer_said_to_lack_and_all_else_stays) {
   restate_lacks(report);
   EXPECT_EQ(report.not_claimed.size(), 4U);
   report.mutants = sample_report().mutants;
-  report.runs_doubled = 4;
+  report.scenarios[0].doubled = true;
   restate_lacks(report);
   EXPECT_THAT(report.not_claimed, ElementsAre("lane gpu: not run here"));
 }

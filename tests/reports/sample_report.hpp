@@ -29,6 +29,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
                         .replans = 4,
                         .diagnosis = "persistent_error",
                         .content_digest = "d1ge57",
+                        .doubled = true,
                         .trajectory = {},
                         .first_difference = {},
                         .faults = {},
@@ -61,9 +62,22 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
                         .lr = 0.1,
                         .loss_scale = 1,
                         .uninterrupted_loss = {},
-                        .uninterrupted_lr = {}}};
+                        .uninterrupted_lr = {}},
+                       {.step = 3, .loss = 0.5, .lr = 0.1, .loss_scale = 1},
+                       {.step = 4, .loss = 0.25, .lr = 0.1, .loss_scale = 1}};
   result.faults = {{.kind = "crash", .rank = 1, .armed = true, .reached = true, .fired = true}};
   return result;
+}
+
+inline void run_nothing_twice(Report& report) {
+  for (auto& result : report.scenarios) result.doubled = false;
+}
+
+/// Makes the second run of a scenario take another course than the first.
+inline void take_another_course(ScenarioResult& result) {
+  result.doubled = true;
+  result.verdict = Verdict::kFail;
+  result.code = "NOT_DETERMINISTIC";
 }
 
 /// Returns the placement of a tensor of 6 x 4 that two ranks saved as rows and that four load as
@@ -85,10 +99,11 @@ inline TensorPlacement sample_placement(const std::string& key = "w",
 /// Returns a report of four scenarios, two properties and two mutants. One scenario was skipped.
 /// Everything else was run twice.
 inline Report sample_report() {
-  ScenarioResult skipped = sample_scenario("skipped");
-  skipped.verdict = Verdict::kNotRun;
-  skipped.reason = "needs a GPU";
-  skipped.ranks.clear();
+  const ScenarioResult skipped{.name = "skipped",
+                               .file = "scenarios/skipped.yaml",
+                               .proves = "It proves something elsewhere.",
+                               .verdict = Verdict::kNotRun,
+                               .reason = "needs a GPU"};
   return {
       .project = {.commit = kSampleCommit, .dirty = false, .build = "Release GNU 12.2.0"},
       .lane = ReportLane::kSim,
@@ -179,8 +194,6 @@ inline Report sample_report() {
                                          .recipe = "17/2:0:941",
                                          .file = "out/explored-1.yaml",
                                          .status = "resolved"}}},
-      .runs_doubled = 4,
-      .determinism_mismatches = 0,
       .not_claimed = {"lane gpu: not run here"}};
 }
 

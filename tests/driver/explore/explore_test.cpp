@@ -172,11 +172,6 @@ TEST(Explore, every_timeline_is_about_the_subject) {
   }
 }
 
-TEST(Finding, a_signature_has_no_numbers_and_no_tokens) {
-  EXPECT_EQ(signature_of("TORN_FILE", "rank 3: iter_0000010.saving-0123ab/__0_1.distcp is cut"),
-            "TORN_FILE: rank #: iter_#.saving-#/__#_#.distcp is cut");
-}
-
 TEST(Finding, is_new_ongoing_or_resolved) {
   const auto finding = [](const std::string& signature, const std::string& status) {
     reports::SearchFinding one;

@@ -154,8 +154,6 @@ inline Report failing_report(const std::string& text) {
                                          .recipe = text,
                                          .file = text,
                                          .status = text}}},
-      .runs_doubled = 2,
-      .determinism_mismatches = 1,
       .not_claimed = {text}};
 }
 

@@ -112,11 +112,30 @@ TEST(Annotations, a_file_that_could_not_be_read_is_named_with_the_line_of_its_fi
   EXPECT_THAT(to_summary(report, "", {}, 10'000), HasSubstr("What speaks against it"));
 }
 
+TEST(Annotations, have_one_of_each_cause_before_the_others) {
+  Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
+  for (int i = 0; i < 20; ++i) {
+    report.scenarios.push_back({.name = "s" + std::to_string(i),
+                                .verdict = Verdict::kFail,
+                                .code = i == 15 ? "HANG" : "ZERO_FILL",
+                                .reason = "rank " + std::to_string(i)});
+  }
+  report.planned = 20;
+  const auto lines = annotations_of(report);
+  EXPECT_THAT(lines[0], HasSubstr("fail%3A s0::"));
+  EXPECT_THAT(lines[1], HasSubstr("fail%3A s15::"));
+  EXPECT_THAT(to_summary(report, "", {}, 100'000),
+              HasSubstr("19 scenarios fail alike&#58; ZERO&#95;FILL&#58; rank"));
+  EXPECT_THAT(to_html(report, ""), HasSubstr("<li>19 scenarios fail alike: ZERO_FILL: rank #; "
+                                             "the smallest: s0</li>"));
+}
+
 TEST(Annotations, nine_are_shown_and_the_rest_is_counted) {
   Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
   for (int i = 0; i < 30; ++i) {
     report.scenarios.push_back({.name = "s" + std::to_string(i),
-                                .verdict = i < 25 ? Verdict::kInconclusive : Verdict::kFail});
+                                .verdict = i < 25 ? Verdict::kInconclusive : Verdict::kFail,
+                                .reason = std::string(1, static_cast<char>('a' + i % 26))});
   }
   report.planned = 30;
   const auto lines = annotations_of(report);
@@ -131,7 +150,7 @@ TEST(Annotations, a_pass_has_none_and_whatever_is_no_pass_has_one) {
   Report empty;
   EXPECT_EQ(annotations_of(empty).size(), 1U);
   Report doubled = sample_report();
-  doubled.determinism_mismatches = 1;
+  take_another_course(doubled.scenarios[0]);
   EXPECT_THAT(annotations_of(doubled), Not(testing::IsEmpty()));
   for (const auto& line : annotations_of(failing_report(kAwkward))) {
     EXPECT_TRUE(line.starts_with("::error ")) << line;
