@@ -124,8 +124,8 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
 [[noreturn]] void fail_at_file(Store& store, const std::string& path) {
   const ErrorPlace place{.file = store.display(path)};
   const std::string name = path.substr(path.rfind('/') + 1);
+  const auto parent = path.substr(0, path.size() - name.size());
   if (is_part_of_checkpoint(name)) {
-    const auto parent = path.substr(0, path.size() - name.size());
     throw Error(Code::kNotFound,
                 "a checkpoint is a directory, and this is a file of one; name the directory: " +
                     store.display(parent),
@@ -134,7 +134,9 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   const auto file = store.open(path);
   Bytes first(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kForeignFileBytes)));
   file->read_at(0, first);
-  if (const auto foreign = foreign_file_of(name, first)) {
+  std::vector<std::string> beside;
+  for (const Entry& entry : entries_of(store, parent)) beside.push_back(entry.name);
+  if (const auto foreign = foreign_file_of(name, first, beside)) {
     throw Error(Code::kUnsupported, foreign->message(), place);
   }
   throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file", place);

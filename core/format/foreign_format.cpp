@@ -53,6 +53,8 @@ struct Format {
   /// for a number.
   std::vector<std::string_view> signs;
   Proof proof = Proof::kNearest;
+  /// If not empty, a sign counts only if a file of this pattern is in the same directory.
+  std::string_view beside = {};
 };
 
 /// The formats. If the same files fit several of them, the first one counts.
@@ -78,6 +80,12 @@ const std::vector<Format>& formats() {
       {"a checkpoint of Megatron-LM's older format, with a file for each model-parallel rank",
        kByMegatron,
        {"mp_rank_*/model_optim_rng.pt", "mp_rank_*/model_rng.pt", "mp_rank_*/distrib_optim.pt"}},
+      {"a checkpoint of torch_checkpointing, with a file for each item and rank",
+       "each file is one rank's part of an item, and torch_to_dcp would take a part for the whole: "
+       "load them with torch_checkpointing, and save with torch.distributed.checkpoint.save",
+       {"metadata.pkl"},
+       Proof::kNearest,
+       "*_#.pt"},
       {"a local checkpoint of NVRx, with a file for each rank", kByItsJob, {"iter_#_#_local.pt"}},
       {"an Orbax checkpoint",
        "restore it with Orbax, and save the arrays as torch tensors with "
@@ -146,6 +154,21 @@ bool shows(const Format& format, std::string_view path) {
       format.signs, [path](std::string_view sign) { return fits(last_parts(path, sign), sign); });
 }
 
+std::string_view directory_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+/// True if the path is a sign of the format, and has the file beside it that the format wants.
+bool is_sign_among(const Format& format, std::string_view path,
+                   std::span<const std::string> paths) {
+  if (!shows(format, path)) return false;
+  return format.beside.empty() || std::ranges::any_of(paths, [&](std::string_view other) {
+           return directory_of(other) == directory_of(path) &&
+                  fits(last_parts(other, format.beside), format.beside);
+         });
+}
+
 bool begins_with(ByteSpan bytes, std::string_view what) {
   return bytes.size() >= what.size() && std::memcmp(bytes.data(), what.data(), what.size()) == 0;
 }
@@ -181,7 +204,7 @@ std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> path
       for (const Format& format : formats()) {
         if (format.proof != proof) continue;
         const auto sign = std::find_if(
-            first, last, [&format](std::string_view path) { return shows(format, path); });
+            first, last, [&](std::string_view path) { return is_sign_among(format, path, paths); });
         if (sign == last) continue;
         return ForeignFormat{format.name, format.advice, std::string(*sign), proof != Proof::kWeak};
       }
@@ -191,7 +214,8 @@ std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> path
   return std::nullopt;
 }
 
-std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first) {
+std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first,
+                                             std::span<const std::string> beside) {
   const auto named = [name](std::string_view part) {
     return std::ranges::any_of(formats(), [&](const Format& format) {
       return format.name.find(part) != std::string_view::npos && shows(format, name);
@@ -220,7 +244,10 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
   if (archive || legacy) {
     for (const Format& format : formats()) {
       const bool of_ranks = format.advice.starts_with("each file is one rank's part");
-      if (of_ranks && shows(format, name)) {
+      const bool named_beside =
+          !format.beside.empty() && fits(name, format.beside) &&
+          std::ranges::any_of(beside, [&](const auto& other) { return shows(format, other); });
+      if (of_ranks && (named_beside || shows(format, name))) {
         return ForeignFormat{"one rank's part of a checkpoint", format.advice, {}};
       }
     }

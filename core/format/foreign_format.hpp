@@ -31,9 +31,10 @@ std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> path
 
 /// Number of bytes at the start of a file that foreign_file_of() reads.
 inline constexpr std::size_t kForeignFileBytes = 64;
-/// Recognizes the format of a single file by its name and first bytes. Returns nothing if the file
-/// has no known format.
-std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first);
+/// Recognizes the format of a single file by its name and first bytes, and by the names of the
+/// files `beside` it. Returns nothing if the file has no known format.
+std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first,
+                                             std::span<const std::string> beside = {});
 
 /// True if a file with this name is usually part of a torch_dist checkpoint: the checkpoint is then
 /// the directory around it.

@@ -12,6 +12,7 @@
 namespace reprise {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -72,6 +73,19 @@ std::vector<DirectoryRow> directories() {
        {"extra_state_world_size_4_rank_1.pt", "huggingface/config.json", "fsdp_config.json"},
        "verl",
        "extra_state_world_size_4_rank_1.pt"},
+      {"torch_checkpointing",
+       {"metadata.pkl", "model_0.pt", "model_1.pt", "optimizer_0.pt"},
+       "torch_checkpointing",
+       "metadata.pkl"},
+      {"torch_checkpointing, its root",
+       {"step_10/metadata.pkl", "step_10/model_0.pt", "step_20/metadata.pkl", "notes.txt"},
+       "torch_checkpointing",
+       "step_10/metadata.pkl"},
+      {"metadata.pkl of something else",
+       {"metadata.pkl", "epoch_3/model_0.pt"},
+       "files of torch.save",
+       "epoch_3/model_0.pt",
+       false},
       {"NVRx", {"iter_0000010_3_local.pt"}, "NVRx", "iter_0000010_3_local.pt"},
       {"FSDP", {"shard_rank0.pth", "shard_rank1.pth"}, "single ranks", "shard_rank0.pth", false},
       {"DeepSpeed universal",
@@ -147,6 +161,12 @@ TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
   EXPECT_THAT(foreign_file_of("model_world_size_4_rank_0.pt", as_bytes(zip))->message(),
               HasSubstr("verl.model_merger"));
   EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip))->message(),
+              HasSubstr("if FILE has the whole model"));
+  const std::vector<std::string> beside = {"metadata.pkl", "model_0.pt"};
+  EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip), beside)->message(),
+              AllOf(HasSubstr("one rank's part"), HasSubstr("torch_checkpointing"),
+                    Not(HasSubstr("format_utils"))));
+  EXPECT_THAT(foreign_file_of("epoch.pt", as_bytes(zip), beside)->message(),
               HasSubstr("if FILE has the whole model"));
   const std::string safetensors("\x40\0\0\0\0\0\0\0{\"a\":", 13);
   EXPECT_THAT(foreign_file_of("shard-00001-model-00001-of-00002.safetensors", as_bytes(safetensors))
