@@ -73,8 +73,12 @@ class RunVerb final : public Verb {
                 "lane gpu: how many ranks of a scenario may share a device; default: 1")
         .text(python_, "--python", "PATH",
               "lane program: the Python that runs trainers; default: $REPRISE_PYTHON, or python3")
-        .text(trainers_, "--trainers", "DIR",
-              "lane program: folder of the trainers; default: trainers beside the scenarios")
+        .text(
+            trainers_, "--trainers", "DIR",
+            "lane program: folder of the trainers; default: trainers beside the scenarios. A life "
+            "is ended if it reports nothing for the `seconds` of its trainer.yaml, or for 4 times "
+            "the longest silence of the first life; the scenario then runs once more, and the "
+            "report shows both tries")
         .text(report_, "--report", "DIR",
               "write report.json, junit.xml, report.html and summary.md there")
         .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
@@ -153,7 +157,7 @@ class RunVerb final : public Verb {
     if (report.interrupted) print_what_is_left(console, request);
     if (!record_.empty()) record(scenarios, request, report);
     if (repetition_failed_) std::rethrow_exception(repetition_failed_);
-    if (std::any_of(report.scenarios.begin(), report.scenarios.end(), driver::is_crash)) {
+    if (std::ranges::any_of(report.scenarios, &reports::ScenarioResult::crashed)) {
       return ExitCode::kInternal;
     }
     const bool one_lane = request.lane == driver::LaneKind::kSim;

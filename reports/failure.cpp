@@ -91,13 +91,24 @@ std::vector<FailureField> fields_of(const Failure& failure) {
   return fields;
 }
 
+std::string ending_of(const EarlierTry& earlier) {
+  return earlier.code + (earlier.code.empty() ? "" : ": ") + earlier.reason;
+}
+
+std::vector<FailureField> fields_of(const ScenarioResult& result) {
+  auto fields = result.failure ? fields_of(*result.failure) : std::vector<FailureField>();
+  for (const auto& earlier : result.earlier_tries)
+    fields.push_back({"earlier try", ending_of(earlier)});
+  return fields;
+}
+
 std::string to_block(const ScenarioResult& result) {
   std::ostringstream out;
   const std::string code = result.code.empty() ? name_of(result.verdict) : result.code;
   const Failure failure = result.failure.value_or(Failure{.cause = result.reason});
   out << result.name << ": " << code << (failure.cause.empty() ? "" : ": ") << failure.cause
       << '\n';
-  for (const auto& [name, text] : fields_of(failure)) {
+  for (const auto& [name, text] : fields_of(result)) {
     out << "  " << name << ':' << std::string(kLabelWidth - name.size() - 1, ' ') << text << '\n';
   }
   if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';

@@ -85,11 +85,18 @@ class Suite {
     ++errors_;
     explain(test.append_child("error"), type, reason, "");
   }
-  void skip(pugi::xml_node test, Verdict verdict, const std::string& reason) {
+  void skip(pugi::xml_node test, Verdict verdict, const std::string& reason,
+            const std::string& text = {}) {
     ++skipped_;
+    texts_ += text.empty() ? 1 : 2;
+    auto skipped = test.append_child("skipped");
+    set(skipped, "message", cut_for_xml(name_of(verdict) + ": " + reason, text_max_));
+    if (!text.empty()) write(skipped, text);
+  }
+  /// Adds a text to a test that passed.
+  void note(pugi::xml_node test, const std::string& text) {
     ++texts_;
-    set(test.append_child("skipped"), "message",
-        cut_for_xml(name_of(verdict) + ": " + reason, text_max_));
+    write(test.append_child("system-out"), text);
   }
   void write_counts() {
     node_.append_attribute("tests") = tests_;
@@ -107,6 +114,9 @@ class Suite {
     texts_ += 2;
     set(node, "type", type);
     set(node, "message", cut_for_xml(reason, text_max_));
+    write(node, text);
+  }
+  void write(pugi::xml_node node, const std::string& text) const {
     node.append_child(pugi::node_pcdata).set_value(cut_for_xml(text, text_max_).c_str());
   }
 
@@ -124,14 +134,26 @@ std::string type_of(const ScenarioResult& result, ReportLane lane) {
   return result.code.empty() && lane == ReportLane::kFiles ? "different" : result.code;
 }
 
+/// Returns what is known of a scenario beside its reason: a line for each field, for each further
+/// finding and for each earlier try, and last the command line that shows it again.
+std::string details_of(const ScenarioResult& result) {
+  std::string text;
+  for (const auto& [name, value] : fields_of(result)) text += name + ": " + value + "\n";
+  return text + result.replay;
+}
+
 void add_scenario(const ScenarioResult& result, ReportLane lane, Suite& suite) {
   const auto test = suite.add(result.file, result.name, result.seconds);
   if (is_unreadable(result)) {
     suite.error(test, result.code, result.reason);
   } else if (result.verdict == Verdict::kFail) {
-    suite.fail(test, type_of(result, lane), result.reason, result.replay);
+    suite.fail(test, type_of(result, lane), result.reason, details_of(result));
+  } else if (result.verdict == Verdict::kInconclusive) {
+    suite.skip(test, result.verdict, result.reason, details_of(result));
   } else if (result.verdict != Verdict::kPass) {
     suite.skip(test, result.verdict, result.reason);
+  } else if (!result.earlier_tries.empty()) {
+    suite.note(test, details_of(result));
   }
 }
 

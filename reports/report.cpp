@@ -170,6 +170,10 @@ Json to_json_value(const Generation& generation) {
           {"skipped_by", generation.skipped_by}};
 }
 
+Json to_json_value(const EarlierTry& earlier) {
+  return {{"code", earlier.code}, {"reason", earlier.reason}, {"seconds", earlier.seconds}};
+}
+
 Json to_json_value(const ScenarioResult& result) {
   Json json = {{"name", result.name},
                {"file", result.file},
@@ -201,6 +205,10 @@ Json to_json_value(const ScenarioResult& result) {
                {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
     json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}, {"empty", bound->empty}};
+  }
+  if (result.crashed) json["crashed"] = true;
+  if (!result.earlier_tries.empty()) {
+    json["earlier_tries"] = array_of(result.earlier_tries, to_json_value);
   }
   if (!result.generations.empty()) {
     json["generations"] = array_of(result.generations, to_json_value);

@@ -126,6 +126,13 @@ struct FaultResult {
   bool must_fire = true;  ///< false if the scenario can pass even if the fault does not fire
 };
 
+/// A try of a scenario that a deadline ended, so that the scenario was run once more.
+struct EarlierTry {
+  std::string code;
+  std::string reason;
+  double seconds = 0;
+};
+
 struct ScenarioResult {
   std::string name;
   std::string file;
@@ -158,7 +165,10 @@ struct ScenarioResult {
   /// write them.
   std::vector<Generation> generations = {};
   std::vector<FaultResult> faults;
-  std::string replay;  ///< command line that repeats the scenario
+  std::string replay;    ///< command line that repeats the scenario
+  bool crashed = false;  ///< true if this program crashed while it ran the scenario
+  /// Tries before the one that the result describes; empty unless a deadline ended one.
+  std::vector<EarlierTry> earlier_tries = {};
 };
 
 /// The random cases of one property.
@@ -276,6 +286,11 @@ inline constexpr std::size_t kJunitBytesMax = 29'000'000;
 /// same length; each says so. Names are never cut.
 std::string to_junit(const Report& report, const std::string& report_sha256,
                      std::size_t bytes_max = kJunitBytesMax);
+/// Returns how an earlier try ended, such as "HANG: rank 1 was not finished".
+std::string ending_of(const EarlierTry& earlier);
+/// Returns the fields of the scenario's failure, if it has one, and then how its earlier tries
+/// ended.
+std::vector<FailureField> fields_of(const ScenarioResult& result);
 /// Returns the failure of a scenario as lines of text with one field each: first the cause, last
 /// the command line that shows it again.
 std::string to_block(const ScenarioResult& result);

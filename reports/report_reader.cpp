@@ -262,6 +262,18 @@ std::optional<BoundBytes> bound_bytes_at(const JsonField& node) {
                     .empty = empty_at(bound)};
 }
 
+EarlierTry earlier_try_at(const JsonField& node) {
+  return {.code = node.at("code").text(),
+          .reason = node.at("reason").text(),
+          .seconds = node.at("seconds").number()};
+}
+
+/// Reads the field `earlier_tries`; nothing if there was only one try.
+std::vector<EarlierTry> earlier_tries_at(const JsonField& scenario) {
+  if (!scenario.has("earlier_tries")) return {};
+  return all_of(scenario.at("earlier_tries"), earlier_try_at);
+}
+
 ScenarioResult scenario_at(const JsonField& node) {
   const JsonField peak = node.at("peak_bytes");
   return {.name = node.at("name").text(),
@@ -291,7 +303,9 @@ ScenarioResult scenario_at(const JsonField& node) {
           .failure = failure_at(node),
           .generations = generations_at(node),
           .faults = all_of(node.at("faults"), fault_at),
-          .replay = node.at("replay").text()};
+          .replay = node.at("replay").text(),
+          .crashed = node.has("crashed") && node.at("crashed").flag(),
+          .earlier_tries = earlier_tries_at(node)};
 }
 
 Skipped skipped_at(const JsonField& node) {

@@ -258,6 +258,17 @@ void print_causes(std::span<const ScenarioResult> results, std::ostream& out) {
   }
 }
 
+/// Prints which scenarios passed only after a deadline had ended them once.
+void print_second_tries(const Report& report, std::ostream& out) {
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kPass) continue;
+    for (const auto& earlier : result.earlier_tries) {
+      out << '\n' << result.name << ": passed at its second try; the first: " << ending_of(earlier);
+      out << '\n';
+    }
+  }
+}
+
 /// Prints what the judges of trainers did not judge, one line per reason.
 void print_excused(const Report& report, std::ostream& out) {
   if (report.lane != ReportLane::kProgram) return;
@@ -338,6 +349,7 @@ std::string to_table(const Report& report, int columns) {
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kInconclusive) out << '\n' << to_block(result);
   }
+  print_second_tries(report, out);
   print_skipped(report.skipped, out);
   print_excused(report, out);
   print_properties(report.properties, out);

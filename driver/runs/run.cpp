@@ -38,6 +38,7 @@
 #include "reports/pages/pages.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
+#include "sim/fibers/crash.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -134,14 +135,13 @@ void require_free_places(const std::vector<Scenario>& scenarios, const LaneOptio
                                 ", or name another --keep");
 }
 
-constexpr std::string_view kCrashed = "the program crashed";
-
 /// Returns the result of a scenario in which this program crashed.
 ScenarioResult crashed(const Scenario& scenario, int signal, const std::string& replay) {
   ScenarioResult result = judge(scenario, {});
   result.verdict = Verdict::kFail;
   result.code = name_of(Code::kInternal);
-  result.reason = std::string(kCrashed) + ": " + strsignal(signal);
+  result.reason = std::string("the program crashed: ") + strsignal(signal);
+  result.crashed = true;
   result.replay = replay;
   reports::restate_failure(result);
   return result;
@@ -155,7 +155,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   ScenarioResult result;
   if (!request.interrupted()) {
     const std::string again = replay_line(scenario, request.lane, options);
-    const int crash = crash_of(
+    const int crash = sim::crash_of(
         "the program crashed in " + scenario.name + "; see it again: " + again + "\n", [&] {
           result = run_scenario(scenario, request.lane, options);
           require_effect(scenario, request.lane, options, result);
@@ -255,10 +255,6 @@ void note_damaged(const Past& past, IncarnationRecord& life) {
 }
 
 }  // namespace
-
-bool is_crash(const ScenarioResult& result) {
-  return result.code == name_of(Code::kInternal) && result.reason.starts_with(kCrashed);
-}
 
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options) {
@@ -375,8 +371,8 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   RunProgress progress{.total = scenarios.size()};
   const auto first_lives = first_lives_of(scenarios);
   std::mutex mutex;
-  std::atomic<bool> crashed = false;
-  request.interrupted = [&crashed, given = given.interrupted] { return crashed || given(); };
+  std::atomic<bool> crash = false;
+  request.interrupted = [&crash, given = given.interrupted] { return crash || given(); };
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
       const std::lock_guard lock(mutex);
@@ -384,14 +380,14 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
       watch(progress);
     }
     report.scenarios[i] = run_into_trace(scenarios[i], i, first_lives[i], request);
-    if (is_crash(report.scenarios[i])) crashed = true;
+    if (report.scenarios[i].crashed) crash = true;
     const std::lock_guard lock(mutex);
     ++progress.done;
     const Verdict verdict = report.scenarios[i].verdict;
     if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
     watch(progress);
   });
-  if (request.timelines && !crashed && request.lane == LaneKind::kSim) {
+  if (request.timelines && !crash && request.lane == LaneKind::kSim) {
     add_timelines(scenarios, request, report);
   }
   report.interrupted = request.interrupted();

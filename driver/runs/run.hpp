@@ -75,14 +75,11 @@ struct RunProgress {
 /// once.
 using Watch = std::function<void(const RunProgress& progress)>;
 
-/// True if this program crashed while it ran the scenario. run_these() then begins no further one:
-/// what ran stays in the report, and the others are listed as not run.
-bool is_crash(const reports::ScenarioResult& result);
-
 /// Runs all selected scenarios in file order.
 reports::Report run_all(const RunRequest& request, const Watch& watch);
 /// Runs scenarios that the caller has already read. Throws USAGE before any runs if the checkpoints
-/// of one have no free place where they are kept.
+/// of one have no free place where they are kept. If this program crashes in one, no further one
+/// begins: what ran stays in the report, and the others are listed as not run.
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Watch& watch);
 /// Adds files that could not be read to the report, as scenarios that were not run. Its verdict is

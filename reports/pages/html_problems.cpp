@@ -20,8 +20,8 @@ std::string fact(std::string_view name, std::string_view value) {
 }
 
 /// Writes where it failed, the values, and what follows from it.
-void put_failure(const Failure& failure, SideWords words, std::string& out) {
-  const auto fields = fields_of(failure);
+void put_failure(const ScenarioResult& result, SideWords words, std::string& out) {
+  const auto fields = fields_of(result);
   if (fields.empty()) return;
   out += "<h4>Where</h4><dl>";
   for (const auto& [name, text] : fields) {
@@ -110,10 +110,8 @@ void put_block(const Problem& problem, const Report& report, const Standing& sta
   out += "<span class=\"reason\">" + in_html(reason_of(result)) + "</span></p>\n";
   put_replay(problem.fix, out);
   put_strip(standing, problem.subject, out);
-  if (result.failure) {
-    put_failure(*result.failure, side_words(report), out);
-    out += placement_figures(*result.failure);
-  }
+  put_failure(result, side_words(report), out);
+  if (result.failure) out += placement_figures(*result.failure);
   if (is_of_files(report)) {
     put_keys(result, false, out);
   } else {
@@ -158,6 +156,20 @@ void put_further(const std::vector<const Problem*>& problems, const Standing& st
   out += kTableEnd;
 }
 
+/// Lists the scenarios that passed only after a deadline had ended them once.
+void put_second_tries(const Report& report, std::string& out) {
+  std::string rows;
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kPass) continue;
+    for (const auto& earlier : result.earlier_tries) {
+      rows += "<tr>" + cell_html(result.name) + cell_html(ending_of(earlier)) + "</tr>\n";
+    }
+  }
+  if (rows.empty()) return;
+  out += "<h3>Passed at a second try</h3>\n" + table_head({"scenario", "how the first ended"}) +
+         rows + kTableEnd;
+}
+
 }  // namespace
 
 void put_problems(const Report& report, const std::vector<Problem>& problems,
@@ -191,6 +203,7 @@ void put_problems(const Report& report, const std::vector<Problem>& problems,
     }
   }
   put_further(further, standing, out);
+  put_second_tries(report, out);
   out += "</section>\n";
 }
 

@@ -73,6 +73,44 @@ void add_head(const Report& report, const std::vector<Problem>& problems, const 
   out.add(text + "\n");
 }
 
+/// Findings of one scenario that are listed; report.json has all of them.
+constexpr std::size_t kFindingsMax = 20;
+
+/// Returns the fields of the scenario's failure as a list, without those of the first difference,
+/// which has a sentence of its own.
+std::string where_of(const ScenarioResult& result, SideWords words) {
+  std::string list;
+  std::size_t findings = 0;
+  for (const auto& [name, text] : fields_of(result)) {
+    const bool of_element = name == "rank" || name == "key" || name == "saved" ||
+                            name == "loaded" || name == "comes from";
+    if (of_element && result.first_difference) continue;
+    if (name == "then" && ++findings > kFindingsMax) continue;
+    list += "- " +
+            std::string(name == "saved"    ? words.left
+                        : name == "loaded" ? words.right
+                                           : std::string_view(name)) +
+            ": " + said(text) + "\n";
+  }
+  if (findings > kFindingsMax) {
+    list += "- then: " + counted(findings - kFindingsMax, "more finding") + ", in report.json\n";
+  }
+  return list.empty() ? "" : list + "\n";
+}
+
+/// Lists the scenarios that passed only after a deadline had ended them once.
+void add_second_tries(const Report& report, Bounded& out) {
+  std::vector<std::string> rows;
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kPass) continue;
+    for (const auto& earlier : result.earlier_tries) {
+      rows.push_back("| " + said(result.name) + " | " + said(ending_of(earlier)) + " |\n");
+    }
+  }
+  out.add_rows("#### Passed at a second try\n\n| scenario | how the first ended |\n|---|---|\n",
+               rows, "\n");
+}
+
 void add_problems(const Report& report, const std::vector<Problem>& problems,
                   const Standing& standing, Bounded& out) {
   const auto [left, right] = side_words(report);
@@ -98,6 +136,7 @@ void add_problems(const Report& report, const std::vector<Problem>& problems,
              left + " " + monospaced(first.saved) + ", " + right + " " + monospaced(first.loaded) +
              ". " + said(first.comes_from) + "\n\n";
     }
+    if (problem.scenario != nullptr) row += where_of(*problem.scenario, side_words(report));
     if (!problem.fix.empty()) {
       row += (problem.scenario == nullptr ? "Fix: " + said(problem.fix)
                                           : "See it again: " + monospaced(problem.fix)) +
@@ -187,6 +226,7 @@ std::string to_summary(const Report& report, const std::string& report_sha256,
   Bounded out(bytes_max);
   add_head(report, problems, report_sha256, out);
   add_problems(report, problems, standing, out);
+  add_second_tries(report, out);
   add_resolved(standing, out);
   add_evidence(report, out);
   add_parts(report, out);

@@ -43,6 +43,8 @@ reports::Report whole_report() {
       .rank = 1,
       .consequences = {{.life = 1, .ranks = {0}, .code = "PEER_FAILED", .text = "rank 1 failed"}},
       .placement = reports::sample_placement()};
+  report.scenarios[1].crashed = true;
+  report.scenarios[0].earlier_tries = {{.code = "HANG", .reason = "late", .seconds = 2.5}};
   report.properties[0].code = "HANG";
   report.scenarios[1].generations = {
       {.step = 2, .life = 0, .state = "pruned", .loaded_by = {1}, .skipped_by = {2}}};

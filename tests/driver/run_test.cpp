@@ -73,7 +73,8 @@ TEST(Run, a_crash_names_its_scenario_and_leaves_the_report_of_the_others) {
             std::string::npos)
       << said;
   EXPECT_EQ(report.scenarios[0].verdict, Verdict::kPass);
-  EXPECT_TRUE(is_crash(report.scenarios[1])) << report.scenarios[1].reason;
+  EXPECT_FALSE(report.scenarios[0].crashed);
+  EXPECT_TRUE(report.scenarios[1].crashed) << report.scenarios[1].reason;
   EXPECT_EQ(report.scenarios[1].verdict, Verdict::kFail);
   EXPECT_EQ(report.scenarios[2].verdict, Verdict::kNotRun);
   EXPECT_EQ(report.verdict, Verdict::kFail);

@@ -15,7 +15,7 @@ import jsonschema
 # Objects whose keys are names of scenarios, codes, axes or values.
 MAPS = re.compile(r"\.(distribution|distribution\.[^.]*|left_out|rows\[\]\.caught|refused)$")
 # Fields that a report may lack.
-OPTIONAL = {".scenarios[].bound_bytes", ".scenarios[].generations", ".scenarios[].failure.placement", ".properties[].code"}
+OPTIONAL = {".scenarios[].bound_bytes", ".scenarios[].crashed", ".scenarios[].earlier_tries", ".scenarios[].generations", ".scenarios[].failure.placement", ".properties[].code"}
 
 
 def objects(value, path=""):

@@ -97,6 +97,33 @@ TEST(Junit, awkward_text_comes_back_as_it_was) {
   EXPECT_EQ(test.child("failure").text().as_string(), report.scenarios[0].replay);
 }
 
+TEST(Junit, has_each_finding_and_each_field_of_a_failure) {
+  Report report;
+  report.scenarios = {scenario("a", Verdict::kFail), scenario("b", Verdict::kInconclusive)};
+  for (auto& result : report.scenarios) {
+    result.code = "LOST_OBJECT";
+    result.replay = "reprise run f.yaml";
+    Failure& failure = result.failure.emplace();
+    failure.key = "sched.last_epoch";
+    failure.saved = "3";
+    failure.loaded = "0";
+    for (int i = 0; i < 16; ++i) {
+      failure.consequences.push_back({.code = "LOST_OBJECT", .text = "key " + std::to_string(i)});
+    }
+  }
+  pugi::xml_document document;
+  const auto suite = suite_of(document, to_junit(report, ""));
+  for (const auto test : suite.children("testcase")) {
+    const auto said = test.first_child();
+    const std::string text = said.text().as_string();
+    EXPECT_NE(text.find("key: sched.last_epoch\nsaved: 3\nloaded: 0\n"), std::string::npos) << text;
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_NE(text.find("LOST_OBJECT: key " + std::to_string(i) + "\n"), std::string::npos) << i;
+    }
+    EXPECT_TRUE(text.ends_with("\nreprise run f.yaml")) << text;
+  }
+}
+
 TEST(Junit, holds_no_letter_that_xml_does_not_have) {
   Report report{.lane = ReportLane::kFiles};
   report.scenarios.push_back({.name = "diff a\x1b[2K",
@@ -233,6 +260,19 @@ TEST(Junit, keeps_the_rules_of_jenkins) {
     const auto properties = suite.child("properties").children("property");
     EXPECT_LE(std::distance(properties.begin(), properties.end()), 10);
   }
+}
+
+TEST(Junit, says_that_a_scenario_passed_at_its_second_try) {
+  Report report;
+  report.scenarios = {scenario("a", Verdict::kPass), scenario("b", Verdict::kPass)};
+  report.scenarios[1].earlier_tries = {{.code = "HANG", .reason = "late"}};
+  pugi::xml_document document;
+  const auto suite = suite_of(document, to_junit(report, ""));
+  EXPECT_FALSE(suite.find_child_by_attribute("testcase", "name", "a").child("system-out"));
+  const auto note = suite.find_child_by_attribute("testcase", "name", "b").child("system-out");
+  EXPECT_STREQ(note.text().as_string(), "earlier try: HANG: late\n");
+  EXPECT_EQ(suite.attribute("failures").as_int(), 0);
+  expect_rules_hold(document.child("testsuites"));
 }
 
 TEST(Junit, of_two_checkpoints_that_differ_has_a_type_that_says_so) {

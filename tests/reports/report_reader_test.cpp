@@ -136,7 +136,8 @@ std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional :
        {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive_more", "hsdp",
-        "matrix", "coverage", "failure", "placement", "timeline", "generations"}) {
+        "matrix", "coverage", "failure", "placement", "timeline", "generations", "crashed",
+        "earlier_tries"}) {
     if (key == optional) return "";
   }
   if (key == "code" && at.starts_with("properties[")) return "";

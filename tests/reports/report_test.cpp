@@ -93,6 +93,20 @@ TEST(Json, is_canonical) {
   EXPECT_EQ(Json::parse(text).at("schema_version"), 2);
 }
 
+TEST(Json, a_crash_and_earlier_tries_stand_there_only_if_there_are_any) {
+  auto result = scenario("s", Verdict::kPass);
+  EXPECT_FALSE(Json::parse(to_json(report_of({result})))["scenarios"][0].contains("crashed"));
+  EXPECT_FALSE(Json::parse(to_json(report_of({result})))["scenarios"][0].contains("earlier_tries"));
+  result.crashed = true;
+  result.earlier_tries = {{.code = "HANG", .reason = "late", .seconds = 2.5}};
+  const std::string text = to_json(report_of({result}));
+  const Report again = parse_report(text, "r.json");
+  EXPECT_EQ(to_json(again), text);
+  EXPECT_TRUE(again.scenarios[0].crashed);
+  ASSERT_EQ(again.scenarios[0].earlier_tries.size(), 1U);
+  EXPECT_EQ(ending_of(again.scenarios[0].earlier_tries[0]), "HANG: late");
+}
+
 TEST(Json, deltas_that_are_no_numbers_are_words) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::pair<double, Json> rows[] = {

@@ -44,6 +44,16 @@ TEST(Table, looks_like_this) {
             "not run: gpu: no CUDA device\n");
 }
 
+TEST(Table, says_what_passed_only_at_its_second_try) {
+  Report report;
+  report.scenarios = {scenario("slow", Verdict::kPass)};
+  report.scenarios[0].earlier_tries = {{.code = "HANG", .reason = "not finished after 2 s"}};
+  EXPECT_TRUE(
+      to_table(report, 100)
+          .ends_with("\nslow: passed at its second try; the first: HANG: not finished after 2 s\n"))
+      << to_table(report, 100);
+}
+
 TEST(Table, what_was_not_run_is_told_once_for_each_reason) {
   Report report;
   for (const char* name : {"a", "b", "c"}) {

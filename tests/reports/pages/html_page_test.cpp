@@ -183,6 +183,24 @@ TEST(HtmlPage, failures_come_first_the_worst_before_the_others) {
   }
 }
 
+TEST(HtmlPage, lists_each_finding_of_a_failure_and_second_tries) {
+  Report report = sample_report();
+  report.scenarios[0].verdict = Verdict::kFail;
+  Failure& failure = report.scenarios[0].failure.emplace();
+  for (int i = 0; i < 25; ++i) {
+    failure.consequences.push_back({.code = "LOST_OBJECT", .text = "key" + std::to_string(i)});
+  }
+  report.scenarios[0].earlier_tries = {{.code = "HANG", .reason = "a first"}};
+  report.scenarios[1].earlier_tries = {{.code = "HANG", .reason = "late"}};
+  const std::string page = to_html(report, "");
+  for (int i = 0; i < 25; ++i) {
+    EXPECT_THAT(page, HasSubstr("LOST_OBJECT: key" + std::to_string(i) + "</dd>"));
+  }
+  EXPECT_THAT(page, HasSubstr("<dt>earlier try</dt><dd>HANG: a first</dd>"));
+  EXPECT_THAT(page, HasSubstr("Passed at a second try"));
+  EXPECT_THAT(page, HasSubstr(">HANG: late<"));
+}
+
 TEST(HtmlPage, many_failures_are_all_there) {
   Report report{.lane = ReportLane::kSim, .verdict = Verdict::kFail};
   for (int i = 0; i < 100; ++i) {

@@ -42,6 +42,23 @@ TEST(Summary, text_of_a_report_never_becomes_markdown_or_html) {
   EXPECT_THAT(plain, HasSubstr("First difference: rank 1"));
 }
 
+TEST(Summary, lists_fields_and_findings_of_a_failure_and_second_tries) {
+  Report report = sample_report();
+  report.scenarios[0].verdict = Verdict::kFail;
+  Failure& failure = report.scenarios[0].failure.emplace();
+  failure.key = "cursor";
+  failure.saved = "3";
+  for (int i = 0; i < 25; ++i) {
+    failure.consequences.push_back({.code = "LOST_OBJECT", .text = "key" + std::to_string(i)});
+  }
+  report.scenarios[1].earlier_tries = {{.code = "HANG", .reason = "late"}};
+  const std::string text = to_summary(report, "");
+  EXPECT_THAT(text, HasSubstr("- key: cursor\n- saved: 3\n- then: "));
+  EXPECT_THAT(text, HasSubstr("key19\n- then: 5 more findings, in report.json\n"));
+  EXPECT_THAT(text, HasSubstr("#### Passed at a second try\n\n"));
+  EXPECT_THAT(text, HasSubstr("| two | HANG&#58; late |\n"));
+}
+
 TEST(Summary, whole_rows_are_cut_and_counted) {
   Report report = sample_report();
   const ScenarioResult one = report.scenarios[0];
