@@ -34,6 +34,9 @@ class ResumeProofVerb final : public Verb {
         .text(control_, "--control", "DIR",
               "witness files of a second run of the lives that have another layout, each from the "
               "same checkpoint; those lives are compared with it in place of the uninterrupted run")
+        .text(second_, "--second", "DIR",
+              "witness files of a second uninterrupted run; where the two differ, the script is "
+              "not deterministic, and the resumed run is not blamed")
         .text(card_, "--card", "FILE",
               "write the verdict there as an item of a model verification card (YAML)")
         .text(report_, "--report", "DIR",
@@ -50,7 +53,8 @@ class ResumeProofVerb final : public Verb {
                                                      .resumed = runs_[1],
                                                      .cold = runs_.size() > 2 ? runs_[2] : "",
                                                      .control = control_,
-                                                     .checkpoints = checkpoints_}));
+                                                     .checkpoints = checkpoints_,
+                                                     .second = second_}));
     report.scenarios.back().replay = replay();
     report.planned = 1;
     if (runs_.size() < 3) {
@@ -79,6 +83,7 @@ class ResumeProofVerb final : public Verb {
     std::string line = "reprise resume-proof";
     for (const auto& run : runs_) line += " " + shell_word(run);
     if (!control_.empty()) line += " --control " + shell_word(control_);
+    if (!second_.empty()) line += " --second " + shell_word(second_);
     if (!checkpoints_.empty()) line += " --checkpoints " + shell_word(checkpoints_);
     return line;
   }
@@ -86,6 +91,7 @@ class ResumeProofVerb final : public Verb {
   std::vector<std::string> runs_;
   std::string checkpoints_;
   std::string control_;
+  std::string second_;
   std::string card_;
   std::string report_;
 };

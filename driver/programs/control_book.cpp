@@ -16,7 +16,12 @@ std::shared_ptr<const LifeEvidence> ControlBook::run(const std::string& name,
   }
   if (first) {
     try {
-      promise.set_value(std::make_shared<const LifeEvidence>(make()));
+      auto evidence = std::make_shared<const LifeEvidence>(make());
+      if (timed_out(*evidence)) {
+        const std::lock_guard lock(mutex_);
+        runs_.erase(name);
+      }
+      promise.set_value(std::move(evidence));
     } catch (...) {
       promise.set_exception(std::current_exception());
     }

@@ -18,7 +18,8 @@ namespace reprise::driver {
 class ControlBook {
  public:
   /// Returns the run called `name`. The first call with a name makes the run; other calls wait
-  /// until that run has ended.
+  /// until that run has ended. A run that a deadline ended is not kept: the next call makes it
+  /// anew.
   std::shared_ptr<const LifeEvidence> run(const std::string& name,
                                           const std::function<LifeEvidence()>& make);
   /// Returns why the trainer can't run here; nothing if it can. Checks this only on the first call

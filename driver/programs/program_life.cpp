@@ -4,11 +4,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -114,6 +118,36 @@ std::vector<std::string> environment_words(const std::string& folder) {
   return words;
 }
 
+/// Says where a deadline comes from.
+std::string limit_text(bool follows_first, bool progressing) {
+  const std::int64_t times =
+      (follows_first ? kSilenceFactor : 1) * (progressing ? kProgressFactor : 1);
+  return (times > 1 ? std::to_string(times) + " times " : "") +
+         (follows_first ? "the longest silence of the first life" : "trainer.yaml: seconds");
+}
+
+/// Measures the longest time in which a count did not change. May be told from any thread.
+class SilenceMeter {
+ public:
+  void tell(std::uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    longest_ = std::max(longest_, now - since_);
+    if (count <= count_) return;
+    count_ = count;
+    since_ = now;
+  }
+  double longest_s() const { return std::chrono::duration<double>(longest_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::mutex mutex_;
+  Clock::time_point since_ = Clock::now();
+  Clock::duration longest_ = {};
+  std::uint64_t count_ = 0;
+};
+
 /// Runs the ranks of one life as processes. Each process has a thread that waits for it to end.
 class RunningLife {
  public:
@@ -141,6 +175,7 @@ class RunningLife {
       threads.emplace_back([this, rank, &evidence] { evidence.ends[rank] = run_rank(rank); });
     }
     for (auto& thread : threads) thread.join();
+    evidence.longest_silence = silence_.longest_s();
     for (std::size_t rank = 0; rank < world_; ++rank) read_witness(rank, evidence);
     return evidence;
   }
@@ -180,29 +215,35 @@ class RunningLife {
   }
 
   /// Returns nothing until a rank has failed. After that, returns how long the other ranks may
-  /// still run, so that they can notice the failure.
+  /// still run, so that they can notice the failure. A rank that writes its witness into a pipe
+  /// would wait for a reader for ever, so no rank runs on.
   std::optional<std::chrono::seconds> grace() const {
+    if (no_file_) return std::chrono::seconds(0);
     const int failed = failed_;
     if (failed == 0) return std::nullopt;
     return failed == 128 + SIGKILL ? kAfterKill : kAfterFailure;
   }
 
   /// Returns how much the ranks have reported so far.
-  std::uint64_t told_bytes() const {
+  std::uint64_t told_bytes() {
     std::uint64_t bytes = 0;
     for (std::size_t rank = 0; rank < world_; ++rank) {
+      const std::string file = witness_file(work_.string(), request_.number, rank, ".jsonl");
       std::error_code missing;
-      const auto size =
-          fs::file_size(witness_file(work_.string(), request_.number, rank, ".jsonl"), missing);
+      const auto status = fs::status(file, missing);
+      if (fs::exists(status) && !fs::is_regular_file(status)) no_file_ = true;
+      const auto size = fs::is_regular_file(status) ? fs::file_size(file, missing) : 0;
       if (!missing) bytes += size;
     }
+    silence_.tell(bytes);
     return bytes;
   }
 
   ProgramEnd run_rank(std::size_t rank) {
     ProgramEnd end;
     try {
-      const auto seconds = static_cast<std::uint64_t>(request_.trainer.seconds);
+      const std::int64_t limit = std::max(request_.trainer.seconds, request_.silence_s_max);
+      const auto seconds = static_cast<std::uint64_t>(limit);
       const ProcessEnd ended = run_process(command(rank), log_file(rank),
                                            {.deadline_s = seconds,
                                             .progress = [this] { return told_bytes(); },
@@ -213,7 +254,8 @@ class RunningLife {
              .cut_short = ended.cut_short,
              .left_some = ended.left_some,
              .progressing = ended.progressing,
-             .seconds = request_.trainer.seconds * (ended.progressing ? kProgressFactor : 1)};
+             .seconds = limit * (ended.progressing ? kProgressFactor : 1),
+             .limit = limit_text(limit > request_.trainer.seconds, ended.progressing)};
     } catch (const Error& error) {
       end.exit_code = 127;
       std::ofstream(log_file(rank), std::ios::app) << error.what();
@@ -237,7 +279,8 @@ class RunningLife {
       return;
     }
     if (!fs::is_regular_file(file)) {
-      evidence.unread.push_back({judged::kOracleVacuous, shown + " is no regular file"});
+      evidence.unread.push_back(
+          {judged::kOracleVacuous, shown + " is no regular file, so it can't be a witness"});
       return;
     }
     try {
@@ -258,6 +301,8 @@ class RunningLife {
   fs::path work_;
   int port_;
   std::atomic<int> failed_ = 0;
+  std::atomic<bool> no_file_ = false;  ///< true if a witness file is a pipe, a folder or the like
+  SilenceMeter silence_;
 };
 
 /// Asks the interpreter for the versions of the packages that the trainer needs. Returns a message
@@ -312,6 +357,11 @@ std::string witness_file(const std::string& work, std::size_t life, std::size_t 
   return (fs::path(work) / "witness" /
           ("life" + std::to_string(life) + "-rank" + std::to_string(rank) + suffix))
       .string();
+}
+
+std::int64_t silence_limit(std::int64_t seconds, double first_silence) {
+  const double wanted = std::ceil(static_cast<double>(kSilenceFactor) * first_silence);
+  return std::max(seconds, static_cast<std::int64_t>(wanted));
 }
 
 LifeEvidence run_program_life(const LifeRequest& request) { return RunningLife(request).run(); }

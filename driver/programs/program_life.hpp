@@ -33,7 +33,18 @@ struct LifeRequest {
   std::string work;    ///< folder of the run, for checkpoints, witness files and plans
   std::string values;  ///< key of the tensor whose elements ranks must write out; empty for none
   ProgramPlace place;
+  /// The ranks may report nothing for this many seconds; see silence_limit(). If 0, for as long as
+  /// the trainer's file says.
+  std::int64_t silence_s_max = 0;
 };
+
+/// A life may be silent for this many times the longest silence of the first life.
+inline constexpr std::int64_t kSilenceFactor = 4;
+/// Returns for how many seconds the ranks of a life may report nothing: at least `seconds`, which
+/// is what the trainer's file says, and at least kSilenceFactor times `first_silence`, the longest
+/// silence in seconds of a life that began from nothing and ended as planned (0 if there is none
+/// yet). So the deadlines of a slow machine, or of a long step, are longer.
+std::int64_t silence_limit(std::int64_t seconds, double first_silence);
 
 /// Returns the folder of the checkpoints of a run.
 std::string checkpoints_in(const std::string& work);

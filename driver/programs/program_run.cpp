@@ -1,6 +1,7 @@
 #include "driver/programs/program_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/programs/element_mismatch.hpp"
 #include "driver/programs/program_failure.hpp"
+#include "driver/programs/second_try.hpp"
 #include "driver/witness/same_steps.hpp"
 #include "driver/witness/sample_judge.hpp"
 #include "driver/witness/step_table.hpp"
@@ -73,6 +75,7 @@ class ProgramRun {
       lives_.push_back(plan_.lives[i].command
                            ? run_command_life(plan_.lives[i], work_, options_.place)
                            : run_program_life(request(plan_.lives[i], i, work_, values)));
+      note_silence(lives_.back());
       lives_.back().before = stored;
       add_blanks(lives_.back().ranks, blanks_);
       stored = read_root(checkpoints_in(work_), blanks_);
@@ -91,6 +94,7 @@ class ProgramRun {
       ProgramLife life = only_training(plan_.lives.front());
       life.steps = {{ProgramDoes::kTrain, steps}};
       uninterrupted_ = run_uninterrupted("uninterrupted", life);
+      note_silence(*uninterrupted_);
       controls_.uninterrupted = uninterrupted_.get();
     }
     for (std::size_t i = 1; i < lives_.size(); ++i) {
@@ -113,16 +117,35 @@ class ProgramRun {
     settle_other_course(other_course(*uninterrupted_, *second), findings);
   }
 
-  /// Returns a message that names the control run that failed; empty if none failed.
-  std::string broken_control() const {
-    const auto broken = [](const LifeEvidence& life) { return !ended_as_planned(life); };
-    if (uninterrupted_ && broken(*uninterrupted_)) {
-      return "the uninterrupted run failed: " + uninterrupted_->ends.front().log;
-    }
+  /// Adds a finding that names the control run that failed, if one did.
+  void judge_controls(WitnessFindings& findings) const {
+    std::vector<std::pair<std::string, const LifeEvidence*>> runs;
+    if (uninterrupted_) runs.emplace_back("the uninterrupted run", uninterrupted_.get());
     for (const auto& again : again_) {
-      if (broken(*again)) return "the second run from a checkpoint failed: " + again->ends[0].log;
+      runs.emplace_back("the second run from a checkpoint", again.get());
     }
-    return "";
+    for (const auto& [called, run] : runs) {
+      if (ended_as_planned(*run)) continue;
+      const bool late = timed_out(*run);
+      findings.insert(findings.begin(),
+                      {.code = late ? RulingCode(passed_on::kHang) : RulingCode(Code::kIo),
+                       .text = called + " failed: " + why_ended(*run),
+                       .inconclusive = true,
+                       .at_deadline = late});
+      return;
+    }
+  }
+
+  /// True if each process that was ended at its deadline still reported something.
+  bool progressing() const {
+    std::vector<const LifeEvidence*> runs = {uninterrupted_.get(), cold_.get()};
+    for (const auto& life : lives_) runs.push_back(&life);
+    for (const auto& again : again_) runs.push_back(again.get());
+    return std::all_of(runs.begin(), runs.end(), [](const LifeEvidence* run) {
+      return run == nullptr || std::all_of(run->ends.begin(), run->ends.end(), [](const auto& end) {
+               return !end.timed_out || end.progressing;
+             });
+    });
   }
 
   /// Repeats the last life that loaded a checkpoint, but the new run only pretends to load. Adds a
@@ -133,7 +156,7 @@ class ProgramRun {
     if (last-- <= 1) return;
     const std::int64_t step = *loaded_by(lives_[last]);
     const ProgramLife life = only_training(plan_.lives[last]);
-    const auto cold =
+    cold_ =
         options_.controls->run(control_name("cold", plan_, life, step, trained_steps(life)), [&] {
           const ScratchDirectory scratch;
           LifeRequest wanted = request(life, last, scratch.path(), "");
@@ -142,10 +165,17 @@ class ProgramRun {
           return run_program_life(wanted);
         });
     const auto end = lives_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
-    judge_cold_life(plan_, {lives_.begin(), end}, *cold, controls_, findings);
+    judge_cold_life(plan_, {lives_.begin(), end}, *cold_, controls_, findings);
   }
 
  private:
+  /// The deadlines of later runs follow the pace of those that began from nothing.
+  void note_silence(const LifeEvidence& run) {
+    const bool from_nothing = &run == uninterrupted_.get() || lives_.size() == 1;
+    if (!from_nothing || !ended_as_planned(run)) return;
+    first_silence_ = std::max(first_silence_, run.longest_silence);
+  }
+
   bool loads_again(std::size_t life) const {
     return plan_.expect.goes_on == GoesOn::kLikeControl && after_change(plan_, life) &&
            !plan_.lives[life].command;
@@ -167,7 +197,8 @@ class ProgramRun {
             .loads = number > 0 ? Loads::kNewest : Loads::kNothing,
             .work = work,
             .values = values,
-            .place = options_.place};
+            .place = options_.place,
+            .silence_s_max = silence_limit(plan_.trainer.seconds, first_silence_)};
   }
 
   std::shared_ptr<const LifeEvidence> run_uninterrupted(const std::string& kind,
@@ -186,7 +217,9 @@ class ProgramRun {
   Blanks blanks_;
   std::shared_ptr<const LifeEvidence> uninterrupted_;
   std::vector<std::unique_ptr<LifeEvidence>> again_;
+  std::shared_ptr<const LifeEvidence> cold_;
   ControlRuns controls_;
+  double first_silence_ = 0;  ///< longest silence of a run that began from nothing, in seconds
 };
 
 /// Runs the scenario a second time. In this run the ranks write out the elements of the wrong
@@ -445,11 +478,19 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
   }
 }
 
-ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptions& options) {
+namespace {
+
+/// True if the verdict rests on a process that was ended at its deadline.
+bool rests_on_deadline(const WitnessFindings& findings) {
+  const WitnessFinding* failure = first_failure(findings);
+  if (failure != nullptr) return failure->at_deadline;
+  return !findings.empty() && findings.front().at_deadline;
+}
+
+ProgramTry run_try(const Scenario& scenario, const ProgramOptions& options,
+                   const std::string& work) {
   const ProgramPlan& plan = *scenario.program;
-  const ScratchDirectory scratch;
-  const std::string work =
-      options.keep.empty() ? scratch.path() : (fs::path(options.keep) / scenario.name).string();
+  const auto start = std::chrono::steady_clock::now();
   ProgramRun run(plan, options, work);
   run.run_lives();
   WitnessFindings findings = judge_program(plan, run.lives(), run.controls());
@@ -457,19 +498,32 @@ ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptio
     run.run_controls();
     findings = judge_program(plan, run.lives(), run.controls());
     run.settle_with_second(findings);
-    const std::string broken = run.broken_control();
-    if (!broken.empty()) {
-      findings.insert(findings.begin(), {.code = Code::kIo, .text = broken, .inconclusive = true});
-    }
+    run.judge_controls(findings);
     if (findings.empty() && !plan.expect.fails) run.judge_cold(findings);
   }
-  ScenarioResult result = describe_lives(plan, run.lives(), run.controls());
+  ProgramTry tried{.result = describe_lives(plan, run.lives(), run.controls())};
+  ScenarioResult& result = tried.result;
   result.name = scenario.name;
   result.file = scenario.file;
   result.proves = scenario.proves;
   name_difference(plan, options, findings, result);
   conclude(plan, findings, result);
-  return result;
+  tried.at_deadline = result.verdict != Verdict::kPass && rests_on_deadline(findings);
+  tried.progressing = run.progressing();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  result.seconds = seconds.count();
+  return tried;
+}
+
+}  // namespace
+
+ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptions& options) {
+  const ScratchDirectory scratch;
+  const std::string work =
+      options.keep.empty() ? scratch.path() : (fs::path(options.keep) / scenario.name).string();
+  ProgramTry first = run_try(scenario, options, work);
+  if (!first.at_deadline) return std::move(first.result);
+  return settle_second_try(first, run_try(scenario, options, work + "/second-try").result);
 }
 
 }  // namespace reprise::driver

@@ -16,7 +16,8 @@ struct ProgramOptions {
   std::shared_ptr<ControlBook> controls = std::make_shared<ControlBook>();
 };
 
-/// The caller must fill in `seconds` and `replay` of the result.
+/// Runs the scenario a second time if it did not pass because a process was ended at its deadline.
+/// The caller must fill in `replay` of the result, and `seconds` of all tries together.
 reports::ScenarioResult run_program_scenario(const Scenario& scenario,
                                              const ProgramOptions& options);
 

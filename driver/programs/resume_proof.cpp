@@ -8,6 +8,7 @@
 #include <set>
 
 #include "driver/programs/program_run.hpp"
+#include "driver/witness/same_steps.hpp"
 #include "driver/witness/step_table.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
@@ -202,6 +203,12 @@ LifeEvidence read_only_life(const std::string& folder) {
   return read_life(folder, worlds.begin()->first, worlds.begin()->second);
 }
 
+/// True if the name of a witness file has the life that is told in it.
+bool is_named_by(const RankWitness& rank) {
+  const auto place = place_in(fs::path(rank.file).filename().string());
+  return place && static_cast<std::int64_t>(place->first) == rank.life;
+}
+
 /// True if the run is complete, so that lives can be compared with it. Otherwise adds an
 /// inconclusive finding: a witness file can't be read, or a rank did not run to its end.
 bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings) {
@@ -212,8 +219,8 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
     if (rank.exit.value_or(0) >= kSignaled) flaw = rank.file + " says that a signal ended it";
     const bool own = rank.rank == static_cast<std::int64_t>(i) &&
                      rank.world == static_cast<std::int64_t>(run.ranks.size()) &&
-                     rank.layout == run.plan.layout;
-    if (!own) flaw = rank.file + " is of another rank, world or layout";
+                     rank.layout == run.plan.layout && is_named_by(rank);
+    if (!own) flaw = rank.file + " is of another life, rank, world or layout";
   }
   if (flaw.empty()) return true;
   findings.push_back({.code = judged::kOracleVacuous,
@@ -243,6 +250,18 @@ std::vector<std::string> other_origins(const std::vector<LifeEvidence>& lives,
     }
   }
   return {others.begin(), others.end()};
+}
+
+/// Appends advice to failures that compare with the uninterrupted run. If the script is not
+/// deterministic, nothing else shows it once a life has saved or loaded.
+void advise_second(WitnessFindings& findings) {
+  for (auto& finding : findings) {
+    if (finding.inconclusive || finding.stream.empty()) continue;
+    finding.text +=
+        "; if the script may not be deterministic, run it uninterrupted once more, and name that "
+        "witness folder with --second";
+    return;
+  }
 }
 
 /// Appends advice to findings that a new layout may have caused. Under another layout, sums may
@@ -291,8 +310,16 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
                       .inconclusive = true});
   }
   WitnessFindings findings = judge_program(plan, lives, controls);
+  if (!runs.second.empty()) {
+    const LifeEvidence second = read_only_life(runs.second);
+    if (is_usable(second, "the second uninterrupted run", doubts) &&
+        controls.uninterrupted != nullptr) {
+      settle_other_course(other_course(uninterrupted, second), findings);
+    }
+  }
   findings.insert(findings.end(), doubts.begin(), doubts.end());
   advise(plan, findings);
+  if (runs.second.empty()) advise_second(findings);
   if (findings.empty() && !runs.cold.empty()) {
     judge_cold_life(plan, lives, read_only_life(runs.cold), controls, findings);
   }

@@ -20,12 +20,15 @@ struct ResumeProof {
   std::string control;
   /// Directory of the checkpoints of run B; if empty, stored content is not judged.
   std::string checkpoints;
+  /// A second uninterrupted run of the same script; empty if there is none. If it differs from run
+  /// A, the script is not deterministic, and what depends on the difference is not judged.
+  std::string second = {};
 };
 
-/// Throws USAGE if a folder contains no witness files, if run A or `cold` has several lives, if run
-/// B has only one life, or if `control` lacks a life whose layout differs from that of the first
-/// life. An unreadable witness file of run B is a failure. If another run is unreadable or did not
-/// end, the proof is inconclusive.
+/// Throws USAGE if a folder contains no witness files, if run A, `cold` or `second` has several
+/// lives, if run B has only one life, or if `control` lacks a life whose layout differs from that
+/// of the first life. An unreadable witness file of run B is a failure. If another run is
+/// unreadable or did not end, the proof is inconclusive.
 reports::ScenarioResult prove_resume(const ResumeProof& runs);
 
 }  // namespace reprise::driver

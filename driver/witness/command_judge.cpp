@@ -1,5 +1,7 @@
 #include "driver/witness/command_judge.hpp"
 
+#include "core/base/hash.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -11,13 +13,17 @@ class CommandJudge {
       : number_(number), life_(life), findings_(findings) {}
 
   void judge() {
-    if (!life_.complaint.empty()) find(judged::kVerdictDisagreement, life_.complaint);
+    if (!life_.complaint.empty()) {
+      find(judged::kVerdictDisagreement, life_.complaint);
+      findings_.back().at_deadline = !life_.ends.empty() && life_.ends.front().timed_out;
+    }
     const auto& step = life_.plan.command->leaves;
     if (!step) return;
     const StoredCheckpoint* left = checkpoint_of(life_.after, *step);
     if (left == nullptr) {
       return find(judged::kCommitMissing,
-                  "the command left no checkpoint of step " + std::to_string(*step));
+                  "the command left no checkpoint of step " + std::to_string(*step), {},
+                  {"a checkpoint of step " + std::to_string(*step), "none"});
     }
     if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
     for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text, key);
@@ -26,13 +32,17 @@ class CommandJudge {
   }
 
  private:
-  void find(RulingCode code, const std::string& text, const std::string& key = {}) {
+  /// `values` are the right one and the wrong one.
+  void find(RulingCode code, const std::string& text, const std::string& key = {},
+            const std::pair<std::string, std::string>& values = {}) {
     findings_.push_back({.code = code,
                          .text = life_name(number_) + ": " + text,
                          .key = key,
                          .step = life_.plan.command->leaves,
                          .life = number_,
-                         .phase = "command"});
+                         .phase = "command",
+                         .expected = values.first,
+                         .found = values.second});
   }
 
   void judge_kept(const StoredCheckpoint& before, const StoredCheckpoint& left) {
@@ -41,21 +51,26 @@ class CommandJudge {
       if (there != left.tensors.end()) {
         judge_tensor(key, tensor, there->second);
       } else if (!left.unread.contains(key)) {
-        find(judged::kLostObject, "the command lost " + key, key);
+        find(judged::kLostObject, "the command lost " + key, key,
+             {"digest " + hex(tensor.digest), kNotStored});
       }
     }
     for (const auto& key : before.objects) {
-      if (!left.objects.contains(key)) find(judged::kLostObject, "the command lost " + key, key);
+      if (left.objects.contains(key)) continue;
+      find(judged::kLostObject, "the command lost " + key, key, {"stored", kNotStored});
     }
   }
 
   void judge_tensor(const std::string& key, const StoredDigest& before, const StoredDigest& left) {
     if (left.dtype != before.dtype) {
-      find(Code::kDtypeDrift, "the command gave " + key + " another dtype", key);
+      find(Code::kDtypeDrift, "the command gave " + key + " another dtype", key,
+           {std::string(name_of(before.dtype)), std::string(name_of(left.dtype))});
     } else if (!(left.shape == before.shape)) {
-      find(Code::kShapeDrift, "the command gave " + key + " another shape", key);
+      find(Code::kShapeDrift, "the command gave " + key + " another shape", key,
+           {to_string(before.shape), to_string(left.shape)});
     } else if (left.digest != before.digest) {
-      find(judged::kBitMismatch, "the command changed elements of " + key, key);
+      find(judged::kBitMismatch, "the command changed elements of " + key, key,
+           {"digest " + hex(before.digest), "digest " + hex(left.digest)});
     }
   }
 

@@ -127,11 +127,13 @@ class EndJudge {
     step_ = here->step;
     for (const auto& [key, tensor] : here->tensors) judge_tensor(key, tensor, *there);
     for (const auto& [key, tensor] : there->tensors) {
-      if (!here->tensors.contains(key)) find_lost(key, tensor.per_rank);
+      if (here->tensors.contains(key)) continue;
+      find_lost(key, tensor.per_rank, "digest " + hex(tensor.digest));
     }
     for (const auto& [name, object] : here->objects) judge_object(name, object, *there);
     for (const auto& [name, object] : there->objects) {
-      if (!here->objects.contains(name)) find_lost(shown(name), bound(name, object));
+      if (here->objects.contains(name)) continue;
+      find_lost(shown(name), bound(name, object), shown_content(object));
     }
   }
 
@@ -177,9 +179,16 @@ class EndJudge {
     return findings_.back();
   }
 
-  void find_lost(const std::string& key, bool per_rank) {
+  void find_lost(const std::string& key, bool per_rank, const std::string& there) {
     if (per_rank && other_layout()) return;
-    find(judged::kLostObject, key, "is held by no rank, and " + reference_.called + " holds it");
+    find_values(find(judged::kLostObject, key,
+                     "is held by no rank, and " + reference_.called + " holds it"),
+                there, kHeldByNone);
+  }
+  static void find_values(WitnessFinding& finding, const std::string& there,
+                          const std::string& here) {
+    finding.expected = there;
+    finding.found = here;
   }
   void find_extra(const std::string& key, bool per_rank) {
     if (per_rank && other_layout()) return;
@@ -194,11 +203,14 @@ class EndJudge {
     const auto other = there.tensors.find(key);
     if (other == there.tensors.end()) return find_extra(key, tensor.per_rank);
     if (tensor.dtype != other->second.dtype) {
-      find(Code::kDtypeDrift, key, "has another dtype than in " + reference_.called);
+      find_values(find(Code::kDtypeDrift, key, "has another dtype than in " + reference_.called),
+                  std::string(name_of(other->second.dtype)), std::string(name_of(tensor.dtype)));
     } else if (!(tensor.shape == other->second.shape)) {
-      find(Code::kShapeDrift, key, "has another shape than in " + reference_.called);
+      find_values(find(Code::kShapeDrift, key, "has another shape than in " + reference_.called),
+                  to_string(other->second.shape), to_string(tensor.shape));
     } else if (tensor.digest != other->second.digest) {
-      find_other_content(key, hex(other->second.digest), hex(tensor.digest));
+      find_other_content(key, "digest " + hex(other->second.digest),
+                         "digest " + hex(tensor.digest));
     }
   }
 
@@ -215,10 +227,8 @@ class EndJudge {
 
   void find_other_content(const std::string& key, const std::string& there,
                           const std::string& here) {
-    WitnessFinding& finding =
-        find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called);
-    finding.expected = there;
-    finding.found = here;
+    find_values(find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called),
+                there, here);
   }
 
   std::size_t number_;

@@ -111,13 +111,15 @@ class LifeEndJudge {
   void judge_deadline(std::size_t rank) {
     const ProgramEnd& end = life_.ends[rank];
     std::string text = "rank " + std::to_string(rank) + " was not finished after " +
-                       std::to_string(end.seconds) + " s (trainer.yaml: seconds)";
+                       std::to_string(end.seconds) + " s (" + end.limit + ")";
     if (rank < life_.ranks.size()) text += reached(life_.ranks[rank]);
     if (end.progressing) text += " and still reported more, so it is slow and does not hang";
     if (!end.log.empty()) text += ": " + end.log;
     // Nobody knows whether a program that reported nothing hangs or only starts slowly.
     const bool silent = std::none_of(life_.ranks.begin(), life_.ranks.end(), started);
-    find(passed_on::kHang, text, rank).inconclusive = end.progressing || silent;
+    WitnessFinding& finding = find(passed_on::kHang, text, rank);
+    finding.inconclusive = end.progressing || silent;
+    finding.at_deadline = true;
     if (rank < life_.ranks.size() && !life_.ranks[rank].steps.empty()) {
       findings_.back().step = life_.ranks[rank].steps.back().step;
     }

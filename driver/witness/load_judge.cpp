@@ -61,6 +61,8 @@ class LoadJudge {
       find(judged::kLostObject, key,
            key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
                " and nobody has it after the load" + advice());
+      findings_.back().expected = "digest " + hex(live.digest);
+      findings_.back().found = kHeldByNone;
     } else if (there->second.dtype != live.dtype) {
       WitnessFinding& found = find(Code::kDtypeDrift, key,
                                    after() + ", " + key + " is " + text_of(there->second.dtype) +
@@ -149,6 +151,7 @@ class LoadJudge {
       find(judged::kLostObject, key,
            what + " is held by no rank" + (name.second.empty() ? advice() : ""));
       findings_.back().expected = shown_content(live);
+      findings_.back().found = kHeldByNone;
     } else if (!there->second.digest) {
       find(judged::kOracleVacuous, key, what + " has no digest to compare with the one at the save")
           .inconclusive = true;

@@ -179,17 +179,19 @@ class ProgramJudge {
 
   void judge_save_in(std::size_t save, const std::vector<StoredCheckpoint>& stored) {
     const StoredCheckpoint* checkpoint = checkpoint_of(stored, saves_[save].state.step);
+    if (checkpoint == nullptr && may_be_gone(save)) return;
+    saves_[save].compared = true;
     if (checkpoint == nullptr) {
-      if (may_be_gone(save)) return;
       find(judged::kCommitMissing, "the save of step " + std::to_string(saves_[save].state.step) +
                                        " left no checkpoint that can be read: one of "
                                        "torch.distributed.checkpoint or torch_dist");
       findings_.back().step = saves_[save].state.step;
       findings_.back().life = saves_[save].state.life;
       findings_.back().phase = "store";
+      findings_.back().expected = "a checkpoint of step " + std::to_string(saves_[save].state.step);
+      findings_.back().found = "none";
       return;
     }
-    saves_[save].compared = true;
     reprise::driver::judge_save({.saves = saves_,
                                  .number = save,
                                  .stored = *checkpoint,
@@ -358,12 +360,7 @@ class ProgramJudge {
 /// Returns why a run that loaded nothing can't be compared with this life; empty if it can.
 std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
   if (!cold.unread.empty()) return cold.unread.front().text;
-  if (!ended_as_planned(cold)) {
-    const auto failed = std::find_if(cold.ends.begin(), cold.ends.end(), [](const auto& end) {
-      return end.exit_code != 0 && !end.cut_short;
-    });
-    return "it failed" + (failed == cold.ends.end() ? "" : ": " + failed->log);
-  }
+  if (!ended_as_planned(cold)) return "it failed: " + why_ended(cold);
   if (cold.ranks.size() != life.ranks.size()) return "it has another number of ranks";
   for (const auto& rank : cold.ranks) {
     if (rank.layout != life.plan.layout) return "it has another layout";
@@ -421,6 +418,21 @@ bool ended_as_planned(const LifeEvidence& life) {
   });
 }
 
+bool timed_out(const LifeEvidence& life) {
+  return std::any_of(life.ends.begin(), life.ends.end(),
+                     [](const ProgramEnd& end) { return end.timed_out; });
+}
+
+std::string why_ended(const LifeEvidence& life) {
+  const auto failed = std::find_if(life.ends.begin(), life.ends.end(), [](const ProgramEnd& end) {
+    return end.timed_out || (end.exit_code != 0 && !end.cut_short);
+  });
+  if (failed == life.ends.end()) return "it did not end as planned";
+  if (!failed->timed_out) return failed->log;
+  return "it was not finished after " + std::to_string(failed->seconds) + " s (" + failed->limit +
+         ")" + (failed->log.empty() ? "" : ": " + failed->log);
+}
+
 const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
                                  const ControlRuns& controls) {
   const bool like_control = plan.expect.goes_on == GoesOn::kLikeControl && after_change(plan, life);
@@ -450,7 +462,11 @@ void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
         {.code = judged::kOracleVacuous, .text = text, .life = number, .inconclusive = true});
   };
   const std::string flaw = flaw_of_cold(lives.back(), cold);
-  if (!flaw.empty()) return doubt("the cold run can't be compared: " + flaw);
+  if (!flaw.empty()) {
+    doubt("the cold run can't be compared: " + flaw);
+    findings.back().at_deadline = timed_out(cold);
+    return;
+  }
   WitnessFindings course;
   judge_course(number, cold, {.life = lives.back(), .called = "this life"}, course);
   if (course.empty()) {

@@ -20,7 +20,8 @@ struct ProgramEnd {
   bool left_some = false;    ///< true if it left processes behind, which the driver ended
   bool progressing = false;  ///< true if it still reported something when it timed out
   std::int64_t seconds = 0;  ///< its deadline, if it timed out
-  std::string log;           ///< the end of the program's output
+  std::string limit = "trainer.yaml: seconds";  ///< what set that deadline, in words
+  std::string log;                              ///< the end of the program's output
 };
 
 /// The evidence that one life left: how its ranks ended, what their witness files report, and the
@@ -34,6 +35,8 @@ struct LifeEvidence {
   std::vector<StoredCheckpoint> after;
   std::string complaint = {};  ///< how the end of a command differs from its plan
   bool stored_known = true;    ///< false if the checkpoints after the life are unknown
+  /// The longest time in which no rank reported anything, in seconds; 0 for a command.
+  double longest_silence = 0;
 };
 
 /// Other runs that the lives of a scenario are compared with. A run that is null or absent is not
@@ -51,6 +54,11 @@ inline constexpr const char* kRerunFault = "rerun.fault";
 bool after_change(const ProgramPlan& plan, std::size_t life);
 /// True if the life ended as planned, so that the next may begin.
 bool ended_as_planned(const LifeEvidence& life);
+/// True if a process of the life was ended at its deadline.
+bool timed_out(const LifeEvidence& life);
+/// Returns why a run that did not end as planned ended: the deadline, or the last words of the
+/// first process that failed.
+std::string why_ended(const LifeEvidence& life);
 /// True if the planned rerun fault struck the planned rank. Call it only if a rerun fault is
 /// planned.
 bool fault_came(const LifeEvidence& life);

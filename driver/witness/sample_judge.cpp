@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "core/base/print.hpp"
 #include "driver/witness/step_table.hpp"
 
 namespace reprise::driver {
@@ -34,6 +35,17 @@ Counts surplus_of(const Counts& a, const Counts& b) {
     if (more > 0) surplus[sample] = more;
   }
   return surplus;
+}
+
+/// Returns the samples as text, such as "4, 5 (2 times), 6".
+std::string samples_text(const Counts& counts) {
+  constexpr std::size_t kListed = 16;
+  std::vector<std::string> samples;
+  for (const auto& [sample, count] : counts) {
+    samples.push_back(std::to_string(sample) +
+                      (count == 1 ? "" : " (" + std::to_string(count) + " times)"));
+  }
+  return samples.empty() ? "no samples" : "samples " + join_first(samples, kListed);
 }
 
 enum class Axis : std::uint8_t {
@@ -282,7 +294,10 @@ class SampleJudge {
     }
     const auto row = both.here.table().rows().find(time);
     const bool untouched = life_ == 0 && before_state(row->second, 0);
-    find(time.step, text).untouched = untouched;
+    WitnessFinding& finding = find(time.step, text);
+    finding.untouched = untouched;
+    finding.expected = samples_text(there);
+    finding.found = samples_text(here);
     return false;
   }
 
@@ -376,6 +391,8 @@ class SampleJudge {
                         std::to_string(time.step) +
                         ", which takes what the uninterrupted run takes in step " +
                         std::to_string(other->first.step));
+    findings_.back().expected = samples_text(*there);
+    findings_.back().found = samples_text(here);
     return true;
   }
   /// True if this is the first life that is compared as a stream, so that it must begin where the
@@ -406,6 +423,8 @@ class SampleJudge {
                    (before ? "in step " + std::to_string(*before) + " and " : std::string()) +
                    "again by step " + std::to_string(step) +
                    ", before others of the uninterrupted run are taken");
+    findings_.back().expected = samples_text(known.all);
+    findings_.back().found = samples_text(here);
     return true;
   }
 

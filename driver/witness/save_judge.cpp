@@ -48,7 +48,7 @@ class SaveJudge {
     if (flaw) return void(find(flaw->code, "", where() + ": " + flaw->text));
     for (const auto& [key, tensor] : live_.tensors) judge_tensor(key, tensor);
     for (const auto& [name, object] : live_.objects) {
-      if (object.stored) judge_object(name.first, name.second);
+      if (object.stored) judge_object(name.first, name.second, object);
     }
     judge_unwitnessed();
   }
@@ -75,7 +75,8 @@ class SaveJudge {
     }
     const auto found = case_.stored.tensors.find(key);
     if (found == case_.stored.tensors.end()) {
-      find(judged::kLostObject, key, what + " is held and not stored");
+      find_values(find(judged::kLostObject, key, what + " is held and not stored"),
+                  "digest " + hex(live.digest), kNotStored);
       return;
     }
     const StoredDigest& there = found->second;
@@ -132,7 +133,7 @@ class SaveJudge {
     return std::nullopt;
   }
 
-  void judge_object(const std::string& name, const std::string& shard) {
+  void judge_object(const std::string& name, const std::string& shard, const WholeObject& live) {
     const auto& objects = case_.stored.objects;
     const auto sharded = std::any_of(objects.begin(), objects.end(), [&](const std::string& key) {
       return holds_shard(key, name, shard);
@@ -141,7 +142,8 @@ class SaveJudge {
         shard.empty() && (objects.contains(name) || case_.stored.tensors.contains(name));
     if (sharded || plain) return;
     const std::string key = name + (shard.empty() ? "" : "/shard_" + shard);
-    find(judged::kLostObject, key, where() + ": " + key + " is held and not stored");
+    find_values(find(judged::kLostObject, key, where() + ": " + key + " is held and not stored"),
+                shown_content(live), kNotStored);
   }
 
   bool is_excused(const std::string& key) const {

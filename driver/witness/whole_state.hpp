@@ -32,8 +32,13 @@ struct WitnessFinding {
   /// True if both runs had neither saved nor loaded before the two began to differ. Then the cause
   /// is neither a save nor a load.
   bool untouched = false;
+  /// True if a process was ended at its deadline. On a slow machine another try may show more.
+  bool at_deadline = false;
 };
 using WitnessFindings = std::vector<WitnessFinding>;
+/// Values of what is lost, in findings.
+inline constexpr const char* kNotStored = "not stored";
+inline constexpr const char* kHeldByNone = "held by no rank";
 /// Returns the name of a life in messages: "life 1".
 inline std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -18,20 +19,21 @@ using ::testing::HasSubstr;
 /// A trainer that runs this shell script.
 class ShellTrainer {
  public:
-  explicit ShellTrainer(const std::string& script, const std::string& needs = "") {
+  explicit ShellTrainer(const std::string& script, const std::string& more = "seconds: 2\n") {
     const std::filesystem::path folder = std::filesystem::path(directory_.path()) / "small";
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "trainer.yaml")
         << "name: small\nabout: for a test\ncommand: [sh, train.sh]\naxes: [dp]\nranks: 2\n"
-        << "actions: [train, save]\nseconds: 2\n"
-        << needs;
+        << "actions: [train, save]\n"
+        << more;
     std::ofstream(folder / "train.sh") << script;
   }
 
-  reports::ScenarioResult run() const {
+  reports::ScenarioResult run(const std::string& expect = "max_delta: 0",
+                              const std::string& steps = "") const {
     const auto scenarios = parse_scenarios(
-        "proves: x\ntrainer: {name: small, layout: {dp: 2}}\nsteps:\n  - train: 2\n  - save\n"
-        "expect: {max_delta: 0}\n",
+        "proves: x\ntrainer: {name: small, layout: {dp: 2}}\nsteps:\n  - train: 2\n  - save\n" +
+            steps + "expect: {" + expect + "}\n",
         "a/scenarios/t.yaml", directory_.path());
     return run_scenario(scenarios.at(0), LaneKind::kProgram, lane_options());
   }
@@ -59,6 +61,67 @@ TEST(ProgramLane, TellsTheEndOfTheLog) {
 TEST(ProgramLane, EndsAProgramAtItsDeadline) {
   const auto result = ShellTrainer(std::string(kSay) + kStart + "sleep 60\n").run();
   EXPECT_EQ(result.code, "HANG") << result.reason;
+}
+
+TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
+  const std::string hang = std::string(kSay) + kStart + "sleep 60\n";
+  const auto twice = ShellTrainer(hang, "seconds: 1\n").run();
+  EXPECT_EQ(twice.verdict, reports::Verdict::kFail);
+  ASSERT_EQ(twice.earlier_tries.size(), 1U);
+  EXPECT_THAT(twice.earlier_tries[0].reason,
+              HasSubstr("not finished after 1 s (trainer.yaml: seconds)"));
+  EXPECT_GE(twice.earlier_tries[0].seconds, 1);
+
+  // The folder of the trainer is where a script may remember its first try.
+  const std::string once =
+      std::string(kSay) + kStart + "if mkdir rank$RANK 2> /dev/null; then sleep 60; fi\nexit 3\n";
+  const auto flaky =
+      ShellTrainer(once, "seconds: 1\n").run("fails: VERDICT_DISAGREEMENT, says: ended with 3");
+  EXPECT_EQ(flaky.verdict, reports::Verdict::kInconclusive) << flaky.reason;
+  EXPECT_EQ(flaky.code, "HANG");
+  EXPECT_THAT(flaky.reason, HasSubstr("passed at its second try, and may hang at times"));
+
+  const std::string slow = std::string(kSay) + kStart +
+                           "if mkdir rank$RANK 2> /dev/null; then\n"
+                           "  while true; do sleep 0.2; "
+                           "say '{\"what\":\"phase\",\"name\":\"a\",\"edge\":\"begin\"}'; done\n"
+                           "fi\nexit 3\n";
+  const auto late =
+      ShellTrainer(slow, "seconds: 1\n").run("fails: VERDICT_DISAGREEMENT, says: ended with 3");
+  EXPECT_EQ(late.verdict, reports::Verdict::kPass) << late.reason;
+  ASSERT_EQ(late.earlier_tries.size(), 1U);
+  EXPECT_THAT(late.earlier_tries[0].reason,
+              HasSubstr("not finished after 10 s (10 times trainer.yaml: seconds)"));
+}
+
+TEST(ProgramLane, GivesLaterLivesMoreTimeWhereTheFirstIsSlow) {
+  const auto result = ShellTrainer(
+                          "life=$(grep -o '\"life\": [01]' $REPRISE_PLAN | grep -o '[01]')\n"
+                          "if [ $life = 0 ]; then sleep 1.5; else sleep 3.5; fi\n",
+                          "seconds: 2\n")
+                          .run("max_delta: 0", "  - restart: {layout: dp2}\n  - train: 1\n");
+  EXPECT_EQ(result.code, "ORACLE_VACUOUS") << "no witness, and no HANG: " << result.reason;
+  EXPECT_EQ(result.incarnations.size(), 2U);
+  EXPECT_TRUE(result.earlier_tries.empty());
+}
+
+TEST(ProgramLane, DoesNotTryAgainWhatADeadlineDidNotEnd) {
+  const auto result = ShellTrainer(std::string(kSay) + kStart + "exit 3\n").run();
+  EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
+  EXPECT_TRUE(result.earlier_tries.empty());
+}
+
+TEST(ProgramLane, RefusesAPipeInThePlaceOfAWitnessAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto result = ShellTrainer(
+                          "file=$REPRISE_WITNESS/life0-rank$RANK.jsonl\n"
+                          "[ $RANK = 0 ] && mkfifo $file\necho '{}' >> $file\nsleep 1000\n",
+                          "seconds: 600\n")
+                          .run();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+  EXPECT_THAT(result.reason,
+              HasSubstr("life0-rank0.jsonl is no regular file, so it can't be a witness"));
 }
 
 TEST(ProgramLane, WantsAWitness) {
@@ -91,7 +154,7 @@ TEST(ProgramLane, ComparesSomethingOrDoesNotPass) {
 
 TEST(ProgramLane, DoesNotRunWithoutItsPackages) {
   const auto result =
-      ShellTrainer("exit 0\n", "needs: {no-such-package-anywhere: \"1.0\"}\n").run();
+      ShellTrainer("exit 0\n", "seconds: 2\nneeds: {no-such-package-anywhere: \"1.0\"}\n").run();
   EXPECT_EQ(result.verdict, reports::Verdict::kNotRun);
   EXPECT_THAT(result.reason, HasSubstr("can't run here"));
 }

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 /// Witness folders of the small job of recorded_life.hpp.
 class Runs {
  public:
-  Recorded told;
+  RecordedFiles told;
 
   /// Writes the current content of `told` to files, and judges them.
   reports::ScenarioResult prove() {
@@ -267,6 +267,42 @@ TEST(ResumeProof, SaysThatTheSeedsDiffer) {
   EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
   EXPECT_THAT(result.ranks.front().excused,
               ::testing::Contains("seed: 1 in life 0, and in the uninterrupted run 2"));
+}
+
+TEST(ResumeProof, SeesALifeThatIsNotTheOneOfItsFile) {
+  Runs runs;
+  change(runs.told.control, R"("life":0)", R"("life":7)");
+  expect_doubt(runs, "life0-rank0.jsonl is of another life, rank, world or layout");
+  Runs resumed;
+  change(resumed.told.second, R"("life":1)", R"("life":7)");
+  EXPECT_EQ(resumed.prove().code, "LAYOUT_MISMATCH");
+}
+
+TEST(ResumeProof, BlamesNobodyForWhatDiffersInTwoUninterruptedRuns) {
+  Runs runs;
+  change(runs.told.second, R"("loss":"0x1.3p+0")", R"("loss":"0x1.4p+0")");
+  const auto alone = runs.prove();
+  EXPECT_EQ(alone.code, "TRAJECTORY_DIVERGENCE");
+  EXPECT_THAT(alone.reason, HasSubstr("name that witness folder with --second"));
+
+  runs.folders.second = runs.path("second");
+  runs.write("second", 0, runs.told.control);
+  const auto same = runs.prove();
+  EXPECT_EQ(same.code, "TRAJECTORY_DIVERGENCE") << same.reason;
+  EXPECT_THAT(same.reason, ::testing::Not(HasSubstr("--second")));
+
+  auto other = runs.told.control;
+  change(other, R"("loss":"0x1.3p+0")", R"("loss":"0x1.5p+0")");
+  runs.write("second", 0, other);
+  const auto unlike = runs.prove();
+  EXPECT_EQ(unlike.verdict, reports::Verdict::kInconclusive);
+  EXPECT_EQ(unlike.code, "NOT_DETERMINISTIC") << unlike.reason;
+  EXPECT_THAT(unlike.reason, HasSubstr("two runs of the same steps differ"));
+
+  for (auto& text : other) put(text, kDone, "");
+  runs.write("second", 0, other);
+  const auto unfinished = runs.prove();
+  EXPECT_EQ(unfinished.code, "TRAJECTORY_DIVERGENCE") << "the second run settles nothing";
 }
 
 TEST(ResumeProof, ListsAllFindings) {

@@ -57,12 +57,12 @@ inline std::string step_line(std::int64_t rank, std::int64_t step) {
 inline const std::string kDone = "{\"what\":\"done\"}\n";
 
 /// The witness files of the two lives and of the uninterrupted run, one file per rank in each case.
-struct Recorded {
+struct RecordedFiles {
   std::vector<std::string> first;
   std::vector<std::string> second;
   std::vector<std::string> control;
 
-  Recorded() {
+  RecordedFiles() {
     for (std::int64_t rank = 0; rank < 2; ++rank) {
       first.push_back(start_line(0, rank) + step_line(rank, 1) + step_line(rank, 2) +
                       state_line("save", rank, 2) + step_line(rank, 3) +
@@ -114,15 +114,20 @@ inline void put(std::string& text, const std::string& from, const std::string& t
 /// Everything that a verdict on a recorded run needs. Each test breaks one item of it.
 struct RecordedRun {
   ProgramPlan plan = two_lives();
-  Recorded files;
+  RecordedFiles files;
   std::vector<StoredCheckpoint> stored = {stored_at(2)};
   std::vector<std::vector<int>> exits = {{0, 0}, {0, 0}};  ///< exit codes by life and rank
   bool again = false;  ///< true if the last life was run twice, with the same results
 
-  WitnessFindings judged() const {
+  std::vector<LifeEvidence> lives() const {
     std::vector<LifeEvidence> lives = {evidence_of(plan.lives[0], files.first, exits[0]),
                                        evidence_of(plan.lives[1], files.second, exits[1])};
     lives[0].after = lives[1].before = lives[1].after = stored;
+    return lives;
+  }
+
+  WitnessFindings judged() const {
+    const std::vector<LifeEvidence> lives = this->lives();
     const LifeEvidence control = evidence_of(plan.lives[0], files.control);
     ControlRuns controls;
     controls.uninterrupted = &control;

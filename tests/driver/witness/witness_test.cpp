@@ -22,7 +22,7 @@ std::string refusal_of(const std::string& text) {
 }
 
 TEST(Witness, ReadsAWholeFile) {
-  const RankWitness witness = parse_witness(Recorded().first[1], "f");
+  const RankWitness witness = parse_witness(RecordedFiles().first[1], "f");
   EXPECT_EQ(witness.rank, 1);
   EXPECT_EQ(witness.world, 2);
   EXPECT_EQ(witness.steps.size(), 3U);
@@ -34,7 +34,7 @@ TEST(Witness, ReadsAWholeFile) {
 }
 
 TEST(Witness, NotesATornLastLine) {
-  const std::string text = Recorded().first[0];
+  const std::string text = RecordedFiles().first[0];
   const RankWitness witness = parse_witness(text.substr(0, text.size() - 5), "f");
   EXPECT_TRUE(witness.torn);
   EXPECT_FALSE(witness.done);

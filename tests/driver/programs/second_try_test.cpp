@@ -1,0 +1,72 @@
+// Tests what is shown by a scenario that a deadline ended once.
+#include "driver/programs/second_try.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/programs/program_life.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Verdict;
+using ::testing::HasSubstr;
+
+reports::ScenarioResult result_of(Verdict verdict, const std::string& code = "",
+                                  const std::string& reason = "") {
+  reports::ScenarioResult result{.name = "s", .verdict = verdict, .code = code, .reason = reason};
+  if (verdict != Verdict::kPass) result.failure = reports::Failure{.cause = reason, .life = 1};
+  return result;
+}
+
+ProgramTry ended_at_its_deadline(bool progressing) {
+  ProgramTry first{.result = result_of(progressing ? Verdict::kInconclusive : Verdict::kFail,
+                                       "HANG", "life 1: rank 0 was not finished after 2 s"),
+                   .at_deadline = true,
+                   .progressing = progressing};
+  first.result.seconds = 2.5;
+  return first;
+}
+
+TEST(SecondTry, PassesAfterATryThatWasOnlySlow) {
+  const auto result = settle_second_try(ended_at_its_deadline(true), result_of(Verdict::kPass));
+  EXPECT_EQ(result.verdict, Verdict::kPass);
+  EXPECT_EQ(result.diagnosis, "passed at its second try");
+  ASSERT_EQ(result.earlier_tries.size(), 1U);
+  EXPECT_EQ(result.earlier_tries[0].code, "HANG");
+  EXPECT_EQ(result.earlier_tries[0].reason, "life 1: rank 0 was not finished after 2 s");
+  EXPECT_EQ(result.earlier_tries[0].seconds, 2.5);
+}
+
+TEST(SecondTry, IsInconclusiveAfterATryThatMayHaveHung) {
+  const auto result = settle_second_try(ended_at_its_deadline(false), result_of(Verdict::kPass));
+  EXPECT_EQ(result.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(result.code, "HANG");
+  EXPECT_EQ(result.reason,
+            "passed at its second try, and may hang at times: life 1: rank 0 was not finished "
+            "after 2 s");
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->life, 1U) << "the place of the first";
+  EXPECT_EQ(result.earlier_tries.size(), 1U);
+}
+
+TEST(SecondTry, ShowsTheSecondIfItDoesNotPassEither) {
+  for (const bool progressing : {false, true}) {
+    const auto result = settle_second_try(ended_at_its_deadline(progressing),
+                                          result_of(Verdict::kFail, "LOST_OBJECT", "lost"));
+    EXPECT_EQ(result.verdict, Verdict::kFail);
+    EXPECT_EQ(result.code, "LOST_OBJECT");
+    EXPECT_EQ(result.earlier_tries.size(), 1U);
+    EXPECT_THAT(to_block(result), HasSubstr("earlier try:  HANG: life 1: rank 0 was not"));
+  }
+}
+
+TEST(SilenceLimit, FollowsTheFirstLifeAndIsNeverShorterThanTheFileSays) {
+  EXPECT_EQ(silence_limit(120, 0), 120);
+  EXPECT_EQ(silence_limit(120, 29.9), 120);
+  EXPECT_EQ(silence_limit(120, 30.1), 121);
+  EXPECT_EQ(silence_limit(120, 119.9), 480) << "at most four times what the file says";
+}
+
+}  // namespace
+}  // namespace reprise::driver
