@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/keys/key_filter.hpp"
@@ -303,8 +305,13 @@ class InspectVerb final : public Verb {
     Table table(
         {{"file"}, {"chunks", Align::kRight}, {"objects", Align::kRight}, {"size", Align::kRight}});
     const auto rows = file_rows(catalog);
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return in_natural_order(catalog.files[a], catalog.files[b]);
+    });
     const std::size_t shown = files_ ? rows.size() : std::min(rows.size(), kShown);
-    for (std::size_t f = 0; f < shown; ++f) {
+    for (const std::size_t f : std::span(order).first(shown)) {
       table.add({catalog.files[f], with_commas(rows[f].chunks), with_commas(rows[f].objects),
                  human_bytes(rows[f].bytes)});
     }

@@ -145,6 +145,25 @@ TEST(Inspect, KeysAndChunksNarrowAndWiden) {
               AllOf(HasSubstr("embedding"), HasSubstr("[0:3, 0:4]"), Not(HasSubstr("layers.0"))));
 }
 
+TEST(Inspect, ListsKeysAndFilesInNaturalOrder) {
+  const TemporaryDirectory kept;
+  run_program({"run", REPRISE_SOURCE_DIR "/scenarios/placements/beyond-nine-parts.yaml", "--rows",
+               "1", "--keep", kept.path()});
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kept.path())) {
+    if (entry.path().filename() == ".metadata") checkpoint = entry.path().parent_path().string();
+  }
+  const std::string out = run_program({"inspect", checkpoint}).out;
+  for (const char* pair :
+       {"linear_fc1.weight2 linear_fc1.weight10 ", "__2_0.distcp __11_0.distcp"}) {
+    const std::string both = pair;
+    const auto gap = both.find(' ');
+    const auto two = out.find(both.substr(0, gap));
+    ASSERT_NE(two, std::string::npos) << out;
+    EXPECT_LT(two, out.find(both.substr(gap + 1))) << out;
+  }
+}
+
 TEST(Inspect, AFilterThatLeavesNothingSaysSo) {
   for (const char* form : {"--chunks", "--json", "--digest"}) {
     const auto result = run_program({"inspect", form, "--keys", "no such key", data(kA)});
