@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include "core/base/print.hpp"
 #include "driver/programs/program_run.hpp"
 #include "driver/witness/same_steps.hpp"
 #include "driver/witness/step_table.hpp"
@@ -77,12 +78,13 @@ void add_end(LifeEvidence& life) {
 }
 
 /// True if `ranks` processes can have this layout. Axes such as ep may be made of the ranks of the
-/// others, so that only some of the sizes count.
+/// others, so that only some of the sizes count. But each divides the number of ranks.
 bool fits(const std::map<std::string, std::int64_t>& layout, std::int64_t ranks) {
   std::set<std::int64_t> worlds = {1};
   for (const auto& [axis, size] : layout) {
+    if (size < 1 || ranks % size != 0) return false;
     for (const auto world : std::set<std::int64_t>(worlds)) {
-      if (size > 0 && world <= ranks / size) worlds.insert(world * size);
+      if (world <= ranks / size) worlds.insert(world * size);
     }
   }
   return layout.empty() || worlds.contains(ranks);
@@ -123,8 +125,9 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
                                                        std::to_string(world) + " ranks"});
   }
   if (world > 0 && !fits(life.plan.layout, world)) {
-    life.unread.push_back({judged::kOracleVacuous, name + " has " + std::to_string(world) +
-                                                       " ranks, and its layout has not"});
+    life.unread.push_back({judged::kOracleVacuous,
+                           name + " has " + counted(static_cast<std::uint64_t>(world), "rank") +
+                               ", and its layout has not"});
   }
   return life;
 }
@@ -256,7 +259,9 @@ std::vector<std::string> other_origins(const std::vector<LifeEvidence>& lives,
 /// deterministic, nothing else shows it once a life has saved or loaded.
 void advise_second(WitnessFindings& findings) {
   for (auto& finding : findings) {
-    if (finding.inconclusive || finding.stream.empty()) continue;
+    const bool may_be_chance =
+        finding.code == judged::kTrajectoryDivergence || finding.code == judged::kDataStreamSkip;
+    if (finding.inconclusive || finding.stream.empty() || !may_be_chance) continue;
     finding.text +=
         "; if the script may not be deterministic, run it uninterrupted once more, and name that "
         "witness folder with --second";

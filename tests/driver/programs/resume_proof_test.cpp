@@ -237,6 +237,11 @@ TEST(ResumeProof, RefusesALayoutThatIsNotTheWorld) {
     change(*files, R"({"dp":2})", R"({"dp":2,"ep":2})");
   }
   EXPECT_EQ(inside.prove().verdict, reports::Verdict::kPass) << "ep is made of the ranks of dp";
+  Runs beyond;
+  for (auto* files : {&beyond.told.first, &beyond.told.second, &beyond.told.control}) {
+    change(*files, R"({"dp":2})", R"({"dp":2,"ep":4})");
+  }
+  expect_doubt(beyond, "has 2 ranks, and its layout has not");
 }
 
 TEST(ResumeProof, FindsALifeThatASignalEnded) {
