@@ -94,15 +94,45 @@ TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
               HasSubstr("not finished after 10 s (10 times trainer.yaml: seconds)"));
 }
 
+/// Begins a script whose lives report their start; `life` is the number of the life.
+constexpr const char* kStartOfLife =
+    "life=$(grep -o '\"life\": [01]' $REPRISE_PLAN | grep -o '[01]')\n"
+    "say() { echo \"$1\" >> $REPRISE_WITNESS/life$life-rank$RANK.jsonl; }\n"
+    "say '{\"what\":\"start\",\"life\":'$life',\"rank\":'$RANK',\"world\":'$WORLD_SIZE',"
+    "\"layout\":'\"$REPRISE_LAYOUT\"'}'\n";
+constexpr const char* kRestart = "  - restart: {layout: dp2}\n  - train: 1\n";
+
 TEST(ProgramLane, GivesLaterLivesMoreTimeWhereTheFirstIsSlow) {
-  const auto result = ShellTrainer(
-                          "life=$(grep -o '\"life\": [01]' $REPRISE_PLAN | grep -o '[01]')\n"
-                          "if [ $life = 0 ]; then sleep 1.5; else sleep 3.5; fi\n",
-                          "seconds: 2\n")
-                          .run("max_delta: 0", "  - restart: {layout: dp2}\n  - train: 1\n");
-  EXPECT_EQ(result.code, "ORACLE_VACUOUS") << "no witness, and no HANG: " << result.reason;
+  const auto result = ShellTrainer(std::string(kStartOfLife) +
+                                       "if [ $life = 0 ]; then sleep 1.5; else sleep 3.5; fi\n"
+                                       "say '{\"what\":\"done\"}'\n",
+                                   "seconds: 2\n")
+                          .run("max_delta: 0", kRestart);
   EXPECT_EQ(result.incarnations.size(), 2U);
   EXPECT_TRUE(result.earlier_tries.empty());
+  EXPECT_NE(result.code, "HANG") << result.reason;
+  const auto hangs = ShellTrainer(std::string(kStartOfLife) +
+                                      "if [ $life = 1 ]; then sleep 60; fi\n"
+                                      "say '{\"what\":\"done\"}'\n",
+                                  "seconds: 2\n")
+                         .run("max_delta: 0", kRestart);
+  EXPECT_EQ(hangs.incarnations.size(), 2U);
+  EXPECT_EQ(hangs.earlier_tries.size(), 1U);
+}
+
+TEST(ProgramLane, TriesOnceMoreIfAControlRunWasLate) {
+  const auto result =
+      ShellTrainer(std::string(kStartOfLife) +
+                       "say '{\"what\":\"step\",\"step\":1,\"loss\":\"0x1p+0\"}'\n"
+                       "say '{\"what\":\"done\"}'\n"
+                       "if grep -q '\"load\": null' $REPRISE_PLAN && ! grep -q save $REPRISE_PLAN\n"
+                       "then sleep 60; fi\n",
+                   "seconds: 1\n")
+          .run("max_delta: 0", kRestart);
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+  EXPECT_EQ(result.code, "HANG");
+  EXPECT_THAT(result.reason, HasSubstr("the uninterrupted run failed: it was not finished after "));
+  EXPECT_EQ(result.earlier_tries.size(), 1U);
 }
 
 TEST(ProgramLane, DoesNotTryAgainWhatADeadlineDidNotEnd) {
