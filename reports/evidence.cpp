@@ -165,8 +165,10 @@ std::string flaw_in_size(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns what contradicts a pass: a code, a reason or a failed life; empty if nothing does.
+/// Returns what contradicts a pass: a code, a reason, a crash or a failed life; empty if nothing
+/// does.
 std::string flaw_in_words(const ScenarioResult& result) {
+  if (result.crashed) return "says that the program crashed in it";
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
   for (const auto& life : result.incarnations) {
@@ -175,12 +177,27 @@ std::string flaw_in_words(const ScenarioResult& result) {
   return "";
 }
 
+/// Returns what is wrong with the tries before the one that passed; empty if nothing is. Only what
+/// a deadline ended is tried again, and only programs of others have deadlines that are real time.
+std::string flaw_in_tries(const ScenarioResult& result, ReportLane lane) {
+  if (result.earlier_tries.empty()) return "";
+  if (lane != ReportLane::kProgram) return "was tried again, which only the lane program does";
+  double seconds = 0;
+  for (const auto& earlier : result.earlier_tries) {
+    if (earlier.code.empty()) return "was tried again without a code of the first try";
+    seconds += earlier.seconds;
+  }
+  const bool fits = std::isfinite(seconds) && seconds >= 0 && seconds <= result.seconds;
+  return fits ? "" : "took less time than its earlier tries";
+}
+
 /// Returns what is wrong with the scenario's entries; empty if they support a pass.
 std::string flaw_in(const ScenarioResult& result, const Report& report) {
   const ReportLane lane = report.lane;
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
-        flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result)}) {
+        flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result),
+        flaw_in_tries(result, lane)}) {
     if (!flaw.empty()) return flaw;
   }
   if (lane == ReportLane::kFiles) return "";

@@ -423,6 +423,21 @@ TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
        [](Report& r) { first(r).faults[0].fired = false; }},
       {pass + "names a first difference: w",
        [](Report& r) { first(r).first_difference = FirstDifference{.key = "w"}; }},
+      {pass + "says that the program crashed in it", [](Report& r) { first(r).crashed = true; }},
+      {pass + "was tried again, which only the lane program does",
+       [](Report& r) {
+         first(r).earlier_tries = {{.code = "HANG", .reason = "late", .seconds = 0.01}};
+       }},
+      {pass + "was tried again without a code of the first try",
+       [](Report& r) {
+         r.lane = ReportLane::kProgram;
+         first(r).earlier_tries = {{.reason = "late", .seconds = 0.01}};
+       }},
+      {pass + "took less time than its earlier tries",
+       [](Report& r) {
+         r.lane = ReportLane::kProgram;
+         first(r).earlier_tries = {{.code = "HANG", .seconds = first(r).seconds + 1}};
+       }},
   });
 }
 
