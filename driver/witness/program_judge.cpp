@@ -55,6 +55,9 @@ class ProgramJudge {
       : plan_(plan), lives_(lives), controls_(controls) {}
 
   WitnessFindings judge() && {
+    if (controls_.uninterrupted != nullptr) {
+      states_of(controls_.uninterrupted->ranks, StateMoment::kEnd, 0, control_end_);
+    }
     for (number_ = 0; number_ < lives_.size(); ++number_) {
       life_ = &lives_[number_];
       judge_life();
@@ -90,6 +93,7 @@ class ProgramJudge {
     judge_life_end(number_, *life_, findings_);
     judge_stored(first);
     judge_unwaited(first);
+    judge_end_state();
     require_told(saves_.size() - first);
     judge_order(number_, *life_, life_name(number_),
                 {.loads = number_ > 0, .zero_based = counts_from_zero(lives_)}, findings_);
@@ -117,11 +121,31 @@ class ProgramJudge {
       const bool loads = loaded_by(*controls_.uninterrupted).has_value();
       judge_order(0, *controls_.uninterrupted, "the uninterrupted run",
                   {.loads = loads, .zero_based = zero_based}, findings_);
+      judge_control_end("the uninterrupted run", control_end_);
     }
     for (const auto& [life, again] : controls_.again) {
-      judge_order(life, *again, "the second run of " + life_name(life),
-                  {.loads = true, .zero_based = zero_based}, findings_);
+      const std::string called = "the second run of " + life_name(life);
+      judge_order(life, *again, called, {.loads = true, .zero_based = zero_based}, findings_);
+      WitnessFindings found;
+      states_of(again->ranks, StateMoment::kEnd, life, found);
+      judge_control_end(called, found);
     }
+  }
+
+  /// A run whose ranks do not agree on what they hold at the end is no measure for another.
+  void judge_control_end(const std::string& called, const WitnessFindings& found) {
+    if (found.empty()) return;
+    const WitnessFinding& first = found.front();
+    const std::string life = life_name(first.life) + ", ";
+    const bool named = first.text.starts_with(life);
+    findings_.push_back(
+        {.code = first.code,
+         .text = called + " can't be compared with: " + first.text.substr(named ? life.size() : 0),
+         .key = first.key,
+         .step = first.step,
+         .life = first.life,
+         .inconclusive = true,
+         .phase = "end"});
   }
 
   // --- saves and loads ---------------------------------------------------------------------------
@@ -198,6 +222,24 @@ class ProgramJudge {
                                  .life = lives_[saves_[save].state.life],
                                  .unwitnessed = plan_.expect.unwitnessed},
                                 findings_);
+  }
+
+  /// Checks that the ranks agree on what they hold at the end. If those of the uninterrupted run
+  /// differ in the same way, no save or load is to blame.
+  void judge_end_state() {
+    WitnessFindings found;
+    states_of(life_->ranks, StateMoment::kEnd, number_, found);
+    for (auto& finding : found) {
+      const bool there =
+          std::any_of(control_end_.begin(), control_end_.end(), [&](const WitnessFinding& other) {
+            return other.code == finding.code && other.key == finding.key;
+          });
+      if (there) {
+        finding.inconclusive = true;
+        finding.text += "; so it is in the uninterrupted run, too";
+      }
+      findings_.push_back(std::move(finding));
+    }
   }
 
   /// A life may end although its last asynchronous save has not. If that save left no whole
@@ -354,7 +396,8 @@ class ProgramJudge {
   std::vector<ToldSave> saves_;
   std::vector<WholeState> loads_;  ///< loads of this life
   WitnessFindings findings_;
-  WitnessFindings course_;  ///< consequences of other findings; reported last
+  WitnessFindings control_end_;  ///< how the ranks of the uninterrupted run disagree at its end
+  WitnessFindings course_;       ///< consequences of other findings; reported last
 };
 
 /// Returns why a run that loaded nothing can't be compared with this life; empty if it can.

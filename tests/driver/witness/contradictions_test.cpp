@@ -52,6 +52,36 @@ TEST(Contradictions, WantsTensorsAtTheEnd) {
   EXPECT_THAT(run.first(), HasSubstr("the ranks tell of no tensor at the end"));
 }
 
+/// Replaces a text in what a rank tells of its end.
+void change_end(std::string& text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from, text.find(R"("when":"end")"));
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+}
+
+TEST(Contradictions, FindsARankThatHoldsAnotherCopyAtTheEnd) {
+  const std::string right = hex(digest_of_rows("b", 0, kRows, 3));
+  for (const std::size_t life : {0, 1}) {
+    RecordedRun run;
+    change_end((life == 0 ? run.files.first : run.files.second)[1], right, hex(std::uint64_t{7}));
+    EXPECT_THAT(run.first(), StartsWith("REPLICA_MISMATCH: life " + std::to_string(life)));
+    EXPECT_NE(first_failure(run.judged()), nullptr);
+  }
+  RecordedRun control;
+  change_end(control.files.control[1], right, hex(std::uint64_t{7}));
+  EXPECT_THAT(control.first(), HasSubstr("the uninterrupted run can't be compared with"));
+  EXPECT_EQ(first_failure(control.judged()), nullptr);
+  change_end(control.files.first[1], right, hex(std::uint64_t{8}));
+  EXPECT_THAT(control.first(), HasSubstr("; so it is in the uninterrupted run, too"));
+  EXPECT_EQ(first_failure(control.judged()), nullptr) << "no save or load is to blame";
+}
+
+TEST(Contradictions, FindsAGapAtTheEnd) {
+  RecordedRun run;
+  for (auto& text : run.files.second) change_end(text, R"("size":[2])", R"("size":[1])");
+  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: life 1, state at end, step 3: w has no rank"));
+}
+
 TEST(Contradictions, CallsLossesThatAreAllNoNumbersInconclusive) {
   RecordedRun run;
   for (auto* files : all(run)) {
