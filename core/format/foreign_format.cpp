@@ -21,6 +21,12 @@ constexpr std::string_view kIfWhole =
     "torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR; parts are put together by "
     "the program that wrote them, or by a job on as many ranks that loads them and saves with "
     "torch.distributed.checkpoint.save";
+// torch_checkpointing names its files ITEM_RANK.pt, and many scripts name them NAME_EPOCH.pt.
+constexpr std::string_view kIfNotByRank =
+    "if the number in the name of FILE is a rank's, it is one rank's part, and torch_to_dcp would "
+    "take it for the whole: load all of them with the program that wrote them, as "
+    "torch_checkpointing, and save with torch.distributed.checkpoint.save; if FILE has the whole "
+    "model: python -m torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR";
 constexpr std::string_view kByItsJob =
     "each file is one rank's part, and torch_to_dcp would take a part for the whole: load them in "
     "a job on as many ranks, with the program that wrote them, and save with "
@@ -113,6 +119,10 @@ const std::vector<Format>& formats() {
       {"files of single ranks",
        kByItsJob,
        {"*rank#.pt", "*rank#.pth", "*rank_#.pt", "*rank_#.pth", "*rank-#.pt", "*_local.pt"},
+       Proof::kWeak},
+      {"files of torch.save with numbers, as torch_checkpointing writes for each item and rank",
+       kIfNotByRank,
+       {"*_#.pt"},
        Proof::kWeak},
       {"files of torch.save", kIfWhole, {"*.pt", "*.pth"}, Proof::kWeak},
   };
@@ -254,7 +264,8 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
     if (name.ends_with(".ckpt")) {
       return ForeignFormat{"a checkpoint file of Lightning", kByTorch, {}};
     }
-    return ForeignFormat{"a file of torch.save", kIfWhole, {}};
+    return ForeignFormat{
+        "a file of torch.save", fits(name, "*_#.pt") ? kIfNotByRank : kIfWhole, {}};
   }
   if (begins_with(first, "GGUF")) {
     return ForeignFormat{

@@ -81,6 +81,11 @@ std::vector<DirectoryRow> directories() {
        {"step_10/metadata.pkl", "step_10/model_0.pt", "step_20/metadata.pkl", "notes.txt"},
        "torch_checkpointing",
        "step_10/metadata.pkl"},
+      {"torch_checkpointing, without a resharder",
+       {"model_0.pt", "step_0.pt"},
+       "as torch_checkpointing writes",
+       "model_0.pt",
+       false},
       {"metadata.pkl of something else",
        {"metadata.pkl", "epoch_3/model_0.pt"},
        "files of torch.save",
@@ -161,7 +166,10 @@ TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
   EXPECT_THAT(foreign_file_of("model_world_size_4_rank_0.pt", as_bytes(zip))->message(),
               HasSubstr("verl.model_merger"));
   EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip))->message(),
-              HasSubstr("if FILE has the whole model"));
+              AllOf(HasSubstr("if the number in the name of FILE is a rank's"),
+                    HasSubstr("torch_checkpointing"), HasSubstr("if FILE has the whole model")));
+  EXPECT_THAT(foreign_file_of("model.pt", as_bytes(zip))->message(),
+              AllOf(HasSubstr("if FILE has the whole model"), Not(HasSubstr("number"))));
   const std::vector<std::string> beside = {"metadata.pkl", "model_0.pt"};
   EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip), beside)->message(),
               AllOf(HasSubstr("one rank's part"), HasSubstr("torch_checkpointing"),
