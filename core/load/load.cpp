@@ -411,7 +411,7 @@ class Loading {
           verifies() ? &share.tally : nullptr);
     }
     report.records_verified = share.tally.records();
-    if (verifies() && judge_checksums(group_, share.tally)) {
+    if (verifies() && judge_checksums(group_, share.tally, seams_)) {
       report.records_verified = 0;
       remember_log(report, {std::string(kSwitchedOff)}, ports_.trace);
     }

@@ -43,7 +43,7 @@ Bytes encode(const MetadataFiles& files) {
 
 /// Returns the metadata for this rank. If each rank wrote its own metadata, leaves out the items of
 /// other ranks.
-Metadata for_rank(Metadata all, const Communicator& group) {
+Metadata for_rank(Metadata all, const Communicator& group, const LoadSeams& seams) {
   if (all.ranks.empty()) return all;
   const auto is_own = [](const auto& item) { return item.known_by.own; };
   const auto tensor = std::ranges::find_if(all.catalog.tensors, is_own);
@@ -59,14 +59,14 @@ Metadata for_rank(Metadata all, const Communicator& group) {
                     " load: write it anew first, with `reprise reshard --per-rank first` or drop",
                 {.key = *own});
   }
-  return seen_by(all, group.rank().value);
+  return seen_by(all, seams.own_metadata(group).value);
 }
 
 /// The leader calls `read` and broadcasts the files, together with a hash of their names and
 /// contents.
-Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
+Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams, Location location,
                     const std::function<MetadataFiles()>& read) {
-  const Bytes answer = from_leader(group, lead, [&] {
+  const Bytes answer = from_leader(group, seams.leader, [&] {
     const MetadataFiles files = read();
     Bytes wire = encode(files);
     append_le(wire, hash_of(files));
@@ -80,7 +80,8 @@ Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, 
     for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
     const auto hash = wire.number<std::uint64_t>();
     wire.end();
-    auto own = std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group));
+    auto own =
+        std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group, seams));
     checkpoint.emplace(store, std::move(location), std::move(own), hash);
     return Bytes{};
   });
@@ -118,7 +119,7 @@ Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& op
                               PeerWire(answer, kMetadataKey).number<std::uint64_t>()};
   const MetadataCacheSeams& cache_seams = seams.cache;
   if (!all_keep(group, *options.cache, cache_seams, memory, cache_seams.key(live))) {
-    Opened opened = open_for_all(store, group, seams.leader, std::move(location),
+    Opened opened = open_for_all(store, group, seams, std::move(location),
                                  [&files] { return std::move(files); });
     opened.identity = live;
     return opened;
@@ -218,6 +219,8 @@ Candidates candidates_of_leader(Store& store, Communicator& group, const LoadSet
 
 }  // namespace
 
+GroupRank own_rank(const Communicator& group) { return group.rank(); }
+
 std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank /*leader*/) {
   return *std::max_element(tracked.begin(), tracked.end());
 }
@@ -232,7 +235,7 @@ Candidates candidates_for_all(Store& store, Communicator& group, const LoadSetti
 Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
                     const LoadSeams& seams, const Location& location) {
   if (options.cache != nullptr) return open_with_cache(store, group, options, seams, location);
-  return open_for_all(store, group, seams.leader, location,
+  return open_for_all(store, group, seams, location,
                       [&] { return read_metadata_files(store, location.directory); });
 }
 

@@ -37,6 +37,14 @@ struct Opened;
 std::uint64_t one_read(const StagingNeed& need);
 std::uint64_t read_ring(const StagingNeed& need);
 
+/// The counts of checksums by file.
+struct FileChecksums;
+/// Adds up what the ranks counted: one entry per group rank.
+FileChecksums add_up(std::span<const FileChecksums> of_ranks, GroupRank self);
+
+/// Returns the rank whose own metadata this rank reads: this rank.
+GroupRank own_rank(const Communicator& group);
+
 /// Decides which bytes each rank reads, and to which ranks they are sent. Each round transfers at
 /// most `room` bytes.
 using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::uint64_t room);
@@ -53,6 +61,10 @@ struct LoadSeams {
                                         GroupRank self)>
       choose_candidate =
           [](std::shared_ptr<Opened> candidate, const Votes&, GroupRank) { return candidate; };
+  /// Returns the counts by which rank `self` tells if a file was written without checksums.
+  FileChecksums (*checksums)(std::span<const FileChecksums> of_ranks, GroupRank self) = add_up;
+  /// Returns the rank whose metadata this rank reads, if each rank wrote its own.
+  GroupRank (*own_metadata)(const Communicator& group) = own_rank;
   /// Chooses the rank that reads for all ranks.
   LeaderSeams leader;
   MetadataCacheSeams cache;

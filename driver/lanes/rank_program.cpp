@@ -29,14 +29,14 @@ namespace {
 /// A job that must exit by itself gets at most this many iterations. Jobs that do exit need fewer.
 constexpr int kTriesToExit = 8;
 
-/// Returns the keys of the checkpoint for the judges. Returns none if the checkpoint can't be read;
-/// the load reports that error.
+/// Returns the keys of the checkpoint for the judges, as its ranks know them. Returns none if the
+/// checkpoint can't be read; the load reports that error.
 Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {
     const Checkpoint checkpoint = Checkpoint::open(store, directory);
-    for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
-    for (const auto& object : checkpoint.catalog().objects) keys.push_back(object.key);
+    for (const auto& tensor : checkpoint.catalog().tensors) keys.emplace_back(name_of(tensor));
+    for (const auto& object : checkpoint.catalog().objects) keys.emplace_back(name_of(object));
   } catch (const Error&) {
     return {};
   }
@@ -304,9 +304,10 @@ class RankProgram {
   void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
     part_.faults.arm(range.begin, ports_.fabric.rank());
   }
-  // Damage and releases are applied between lives, not here.
+  // These are done between lives, not here.
   void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}
   void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}
+  void act(const OwnMetadataAction& /*own*/, LifeFaults::Range /*none*/) {}
 
   void expect_code(const Failing& fails, const Error& error) {
     if (fails.how == Failing::How::kNever) throw Error(error);
@@ -558,6 +559,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
+    if (!plan.checksums) image.checksums = Checksums::kNone;
     image.returns = BeginReturns::kWhenQueued;  // the job waits before it changes its state
     if (!async) {                               // the job waits for this save
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());

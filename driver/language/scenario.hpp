@@ -70,6 +70,7 @@ struct SaveAction {
   CheckpointKind kind = CheckpointKind::kTraining;
   Failing fails = {};
   std::optional<bool> async = {};  ///< true to train during the save; if empty, see CheckpointPlan
+  bool checksums = true;           ///< false to write elements without their checksums
   std::optional<Lie> lie = {};
 
   friend bool operator==(const SaveAction&, const SaveAction&) = default;
@@ -134,6 +135,11 @@ struct FaultAction {
 struct ReleaseAction {
   friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
 };
+/// After the life has ended, describes the newest checkpoint anew, as ranks do that write without
+/// collectives: each in metadata of its own, with its random streams as those of a rank alone.
+struct OwnMetadataAction {
+  friend bool operator==(const OwnMetadataAction&, const OwnMetadataAction&) = default;
+};
 /// Damages a stored checkpoint after the life has ended.
 struct DamageAction {
   sim::FileKind what = sim::FileKind::kPayload;
@@ -143,11 +149,16 @@ struct DamageAction {
   std::int32_t bit = 0;
   std::optional<std::int64_t> cut;  ///< if set, truncates the file by this number of bytes instead
   bool remove = false;              ///< if true, the whole file is deleted instead
+  /// If set, the tensors of the payload file whose keys begin with `keys` get the bytes that the
+  /// checkpoint of this step has for them.
+  std::optional<std::int64_t> from = {};
+  std::string keys = {};
 
   friend bool operator==(const DamageAction&, const DamageAction&) = default;
 };
 using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateAction, LoadAction,
-                            BadResultAction, ExitAction, FaultAction, ReleaseAction, DamageAction>;
+                            BadResultAction, ExitAction, FaultAction, ReleaseAction,
+                            OwnMetadataAction, DamageAction>;
 
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {

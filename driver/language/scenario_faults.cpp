@@ -123,10 +123,19 @@ DamageAction read_damage(YamlMap map) {
   damage.bit = static_cast<std::int32_t>(map.integer_in("bit", 0, 7).value_or(0));
   damage.cut = map.integer_in("cut", 1, kFaultCountMax);
   damage.remove = map.flag("remove").value_or(false);
+  damage.from = map.integer_in("from", 0, kFaultCountMax);
+  damage.keys = map.text("keys").value_or("");
   map.refuse_unknown();
   const bool flips = map.has("byte") || map.has("bit");
-  if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
-    map.fail(map.node("what"), "has several of byte with bit, cut, remove; name one");
+  if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} + int{damage.from.has_value()} >
+      1) {
+    map.fail(map.node("what"), "has several of byte with bit, cut, remove, from; name one");
+  }
+  if (damage.from && damage.what != sim::FileKind::kPayload) {
+    map.fail(map.node("from"), "takes tensors from another checkpoint, and only payload has some");
+  }
+  if (map.has("keys") && !damage.from) {
+    map.fail(map.node("keys"), "names keys, and no checkpoint that their tensors come from");
   }
   return damage;
 }

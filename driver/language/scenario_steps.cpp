@@ -17,11 +17,12 @@ constexpr std::int64_t kStepsMax = 10000;
 
 constexpr std::array<std::string_view, 9> kKnown = {
     "train", "save", "load", "bad_result", "exits", "fault", "damage", "restart", "incarnation"};
-constexpr std::array<std::string_view, 6> kWords = {"save", "finalize", "reallocate",
-                                                    "load", "release",  "restart"};
+constexpr std::array<std::string_view, 7> kWords = {"save",    "finalize",     "reallocate", "load",
+                                                    "release", "own_metadata", "restart"};
+constexpr std::array<std::string_view, 2> kChecksums = {"written", "none"};
 constexpr const char* kSteps =
     "steps are: train: N, save, finalize, reallocate, load, bad_result, exits: CODE, fault, "
-    "damage, release, restart, incarnation";
+    "damage, release, own_metadata, restart, incarnation";
 
 Failing read_fails(YamlMap& map) {
   const auto text = map.text("fails");
@@ -54,6 +55,7 @@ SaveAction read_save(YamlMap map, const IncarnationPlan& plan) {
       map.one_of("kind", {CheckpointKind::kTraining, CheckpointKind::kWeights}).value_or(save.kind);
   map.attempt([&] { save.fails = read_fails(map); });
   save.async = map.flag("async");
+  save.checksums = map.word("checksums", kChecksums) != "none";
   map.attempt([&] {
     if (!map.has("lie")) return;
     save.lie = read_lie(map.map("lie"));
@@ -75,7 +77,7 @@ ExitAction read_exit(YamlMap& step) {
   return exits;
 }
 
-/// Reads steps that are a single word: save, finalize, reallocate, load, release, restart.
+/// Reads steps that are a single word, those of kWords.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
   const std::string& word = node.Scalar();
@@ -89,6 +91,8 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
     actions.emplace_back(LoadAction{});
   } else if (word == "release") {
     actions.emplace_back(ReleaseAction{});
+  } else if (word == "own_metadata") {
+    actions.emplace_back(OwnMetadataAction{});
   } else if (word == "restart") {
     scenario.incarnations.push_back(like_the_last(scenario));
   } else {
@@ -139,7 +143,8 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
 /// True if the action changes stored checkpoints only after the life has ended.
 bool is_afterwards(const Action& action) {
   return std::holds_alternative<DamageAction>(action) ||
-         std::holds_alternative<ReleaseAction>(action);
+         std::holds_alternative<ReleaseAction>(action) ||
+         std::holds_alternative<OwnMetadataAction>(action);
 }
 
 /// Checks the order of the steps within one life.
@@ -150,8 +155,8 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
     const bool afterwards = is_afterwards(action);
     if (ended && !afterwards) {
       top.fail(root,
-               "does something between damage or a release and the restart after it; damage is "
-               "last, and so is a release");
+               "does something between damage, a release or own_metadata and the restart after it; "
+               "damage is last, and so is a release or own_metadata");
     }
     if (exited && !afterwards) top.fail(root, "does something after the job has exited");
     ended = ended || afterwards;
@@ -227,7 +232,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   }
   const auto& last = scenario.incarnations.back().actions;
   if (std::any_of(last.begin(), last.end(), is_afterwards)) {
-    top.fail(root, "damages a checkpoint, or makes it a release, and nothing loads it afterwards");
+    top.fail(root, "does something to a checkpoint, and nothing loads it afterwards");
   }
 }
 

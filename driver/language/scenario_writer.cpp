@@ -220,6 +220,7 @@ struct ActionWriter {
   }
   void operator()(const LoadAction& /*load*/) const { out << "load"; }
   void operator()(const ReleaseAction& /*release*/) const { out << "release"; }
+  void operator()(const OwnMetadataAction& /*own*/) const { out << "own_metadata"; }
   void operator()(const FinalizeAction& /*finalize*/) const { out << "finalize"; }
   void operator()(const ReallocateAction& /*reallocate*/) const { out << "reallocate"; }
   void operator()(const SaveAction& save) const {
@@ -233,6 +234,7 @@ struct ActionWriter {
     if (save.kind != SaveAction{}.kind) put(out, "kind", std::string(name_of(save.kind)));
     if (const auto fails = to_string(save.fails); !fails.empty()) put(out, "fails", fails);
     if (save.async) put_flag(out, "async", *save.async);
+    if (!save.checksums) put(out, "checksums", "none");
     put_lie(out, save.lie);
     end();
   }
@@ -283,6 +285,9 @@ struct ActionWriter {
       put_flag(out, "remove", true);
     } else if (damage.cut) {
       put(out, "cut", *damage.cut);
+    } else if (damage.from) {
+      put(out, "from", *damage.from);
+      if (!damage.keys.empty()) put(out, "keys", damage.keys);
     } else {
       put(out, "byte", damage.byte);
       put(out, "bit", std::int64_t{damage.bit});

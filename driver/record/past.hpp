@@ -4,7 +4,6 @@
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
 #include "driver/record/record.hpp"
-#include "reprise/store.hpp"
 
 namespace reprise::driver {
 
@@ -15,9 +14,5 @@ void add_life(const IncarnationRecord& life, Past& past);
 /// True if a fault made the store report success for work that was not done, or write wrong bytes.
 /// The saves of the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
-
-/// Carries out the actions of the plan that happen after the life: damages a checkpoint, or renames
-/// it to a release. Throws an Error if the file or the checkpoint does not exist.
-void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

@@ -22,6 +22,7 @@
 #include "driver/lanes/gpu_room.hpp"
 #include "driver/lanes/ranks_program.hpp"
 #include "driver/programs/program_run.hpp"
+#include "driver/record/between_lives.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/record/judgement.hpp"
 #include "driver/record/past.hpp"

@@ -94,7 +94,9 @@ void count_from(std::int64_t iteration, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     for (auto& action : plan.actions) {
       auto* damage = std::get_if<DamageAction>(&action);
-      if (damage != nullptr && damage->step) *damage->step += iteration;
+      if (damage == nullptr) continue;
+      if (damage->step) *damage->step += iteration;
+      if (damage->from) *damage->from += iteration;
     }
   }
 }

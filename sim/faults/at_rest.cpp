@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/bytes.hpp"
 #include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 
@@ -18,6 +19,16 @@ void flip_bit(Store& store, const std::string& path, std::uint64_t byte, unsigne
     throw Error(Code::kUsage, "an empty file has no bit to flip", {.file = store.display(path)});
   }
   content[byte % content.size()] ^= static_cast<std::byte>(1U << (bit % 8));
+  write_durably(store, path, content);
+}
+
+void overwrite(Store& store, const std::string& path, std::uint64_t offset, ByteSpan bytes) {
+  Bytes content = read_all(store, path, kSizeMax);
+  if (!ByteRange{offset, bytes.size()}.fits(content.size())) {
+    throw Error(Code::kUsage, "the file ends before the bytes that are to be replaced",
+                {.file = store.display(path), .offset = offset});
+  }
+  std::copy(bytes.begin(), bytes.end(), content.begin() + static_cast<std::ptrdiff_t>(offset));
   write_durably(store, path, content);
 }
 

@@ -100,14 +100,27 @@ void request_settings(StateDict& wanted, Sharding stored, const ModuleLeaves& le
   }
 }
 
+/// If the checkpoint has the stream only as that of a rank alone, which is how ranks write it that
+/// each describe their own part, requests it as that.
+void ask_as_stored(ObjectLeaf& stream, const Catalog& catalog) {
+  const Dims alone = Dims::filled(stream.grid.size(), 1);
+  const Dims first = Dims::filled(stream.grid.size(), 0);
+  if (catalog.object(object_key(stream.key, stream.coordinate, stream.grid)) != nullptr) return;
+  if (catalog.object(object_key(stream.key, first, alone)) == nullptr) return;
+  stream.grid = alone;
+  stream.coordinate = first;
+}
+
 void request_random(const JobData& job, StateDict& wanted, const ModuleConfig& from,
                     const ModuleLeaves& leaves) {
+  const Catalog* catalog = leaves.making().catalog;
   StateDict random;
   leaves.add_random(random);
   for (auto& object : random.objects) {
     const bool expert = object.key.ends_with(kExpertRngKey);
     if (job.policy.module.streams({from.layout, leaves.making().module.config.layout, expert,
                                    job.config.training.random_by_dp})) {
+      if (catalog != nullptr) ask_as_stored(object, *catalog);
       wanted.objects.push_back(std::move(object));
     }
   }

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/load/checksum_vote.hpp"
 #include "core/save/leaf_source.hpp"
 
 namespace reprise::sim {
@@ -52,7 +53,8 @@ using AllSeams = std::tuple<
     InSave<&SaveSeams::leader, &LeaderSeams::leader>,
     // loads
     InLoad<&LoadSeams::judge_strictness>, InLoad<&LoadSeams::tracked>,
-    InLoad<&LoadSeams::choose_candidate>, InLoad<&LoadSeams::leader, &LeaderSeams::leader>,
+    InLoad<&LoadSeams::choose_candidate>, InLoad<&LoadSeams::checksums>,
+    InLoad<&LoadSeams::own_metadata>, InLoad<&LoadSeams::leader, &LeaderSeams::leader>,
     InLoad<&LoadSeams::cache, &MetadataCacheSeams::key>,
     InLoad<&LoadSeams::cache, &MetadataCacheSeams::verify>, InLoad<&LoadSeams::staging>,
     InLoad<&LoadSeams::share>,

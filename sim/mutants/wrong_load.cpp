@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
+#include "core/load/checksum_vote.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/job/optimizer/slots.hpp"
 #include "sim/mutants/asked.hpp"
@@ -16,6 +17,12 @@ namespace {
 std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader) {
   return tracked.at(static_cast<std::size_t>(leader.value));
 }
+
+FileChecksums counted_here(std::span<const FileChecksums> of_ranks, GroupRank self) {
+  return of_ranks[static_cast<std::size_t>(self.value)];
+}
+
+GroupRank first_rank(const Communicator& /*group*/) { return {0}; }
 
 // --- requests of a load -------------------------------------------------------------------------
 
@@ -223,6 +230,11 @@ void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_
 
 void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }
 
+void tell_damage_alone(Policies& policies) { policies.load.checksums = asked<counted_here>; }
+void read_metadata_of_first_rank(Policies& policies) {
+  policies.load.own_metadata = asked<first_rank>;
+}
+
 }  // namespace
 
 std::span<const Mutant> load_mutants() {
@@ -246,6 +258,14 @@ std::span<const Mutant> load_mutants() {
        "dp_reshardable with 2 buckets that are padded, loaded as another sharding",
        {judged::kShiftedBytes},
        ignore_bucket_padding_unchecked},
+      {"checksums-told-alone",
+       "Each rank tells by the records that it read itself if a file was written without "
+       "checksums, "
+       "though the records that others read of it have theirs.",
+       "LoadSeams::checksums",
+       "verified checksums; a file of which one rank reads only records without them",
+       {judged::kStaleBytes, judged::kVerdictDisagreement},
+       tell_damage_alone},
       {"compute-weights-not-installed",
        "A load fills the stored weights, and the hook that copies them to the compute weights is "
        "skipped: the first forward pass uses random ones.",
@@ -292,6 +312,12 @@ std::span<const Mutant> load_mutants() {
        "reads once per job, records that several ranks need",
        {judged::kReadTwice},
        read_by_each},
+      {"own-metadata-of-first-rank",
+       "Each rank wrote metadata of its own, and all load what the first rank's describes.",
+       "LoadSeams::own_metadata",
+       "2 ranks that saved without collectives and have values of their own",
+       {judged::kRngStreamCollapse},
+       read_metadata_of_first_rank},
       {"post-load-gather-noop",
        "After a load each rank holds its own share; the gather that should make ranks agree has "
        "an empty list.",

@@ -90,8 +90,16 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
   Scenario empty = good;  // an empty file has no bit to flip
   empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
   empty.incarnations[0].actions.push_back(DamageAction{});
-  const auto report = run_these({manifest, step, empty, good}, {}, [](auto...) {});
-  for (const std::size_t i : {0, 1, 2}) {
+  Scenario older = good;
+  older.incarnations[0].actions.push_back(DamageAction{.from = 77});
+  Scenario keys = good;
+  keys.incarnations[0].actions.push_back(DamageAction{.from = 3, .keys = "none has this"});
+  Scenario alone = good;
+  alone.incarnations[0].layout = sim::parse_layout("tp1");
+  alone.incarnations[0].actions.push_back(OwnMetadataAction{});
+  const auto report =
+      run_these({manifest, step, empty, good, older, keys, alone}, {}, [](auto...) {});
+  for (const std::size_t i : {0, 1, 2, 4, 5, 6}) {
     EXPECT_EQ(report.scenarios[i].verdict, Verdict::kFail) << i;
     EXPECT_NE(report.scenarios[i].reason.find("can't be: "), std::string::npos)
         << report.scenarios[i].reason;
@@ -100,6 +108,11 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
   EXPECT_NE(report.scenarios[0].reason.find("no manifest file to damage"), std::string::npos)
       << report.scenarios[0].reason;
   EXPECT_EQ(report.scenarios[3].verdict, Verdict::kPass);
+  EXPECT_NE(report.scenarios[5].reason.find("no tensor whose key begins with 'none has this'"),
+            std::string::npos)
+      << report.scenarios[5].reason;
+  EXPECT_NE(report.scenarios[6].reason.find("one rank wrote all of it"), std::string::npos)
+      << report.scenarios[6].reason;
 }
 
 TEST(Run, what_ran_before_a_signal_is_kept_and_the_rest_is_listed_as_not_run) {

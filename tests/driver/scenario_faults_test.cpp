@@ -49,7 +49,9 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
                "  - exits: {code: 16, saves: yes}\n"
                "  - damage: {what: payload, rank: 1, step: 2, byte: -8, bit: 3}\n"
                "  - damage: {what: metadata, cut: 7}\n"
-               "  - damage: {what: tracker, remove: true}\n",
+               "  - damage: {what: tracker, remove: true}\n"
+               "  - damage: {what: payload, from: 1, keys: mimo.}\n"
+               "  - own_metadata\n",
   });
   const std::vector<Action> right = {
       TrainAction{2},
@@ -69,7 +71,9 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
       ExitAction{16, true},
       DamageAction{sim::FileKind::kPayload, 1, 2, -8, 3, {}, false},
       DamageAction{sim::FileKind::kMetadata, 0, {}, 0, 0, 7, false},
-      DamageAction{sim::FileKind::kTracker, 0, {}, 0, 0, {}, true}};
+      DamageAction{sim::FileKind::kTracker, 0, {}, 0, 0, {}, true},
+      DamageAction{.from = 1, .keys = "mimo."},
+      OwnMetadataAction{}};
   EXPECT_EQ(scenario.incarnations[0].actions, right);
 }
 
@@ -190,6 +194,11 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
        "at rank 9, which is no member"},
       {{.first = "  - fault: {kind: write_error, phase: plan, moment: before}\n"}, "can't be"},
       {{.first = "  - damage: {what: payload}\n  - save\n"}, "damage is last"},
+      {{.first = "  - own_metadata\n  - save\n"}, "damage is last"},
+      {{.first = "  - save: {checksums: off}\n"}, "there are: written, none"},
+      {{.first = "  - damage: {what: payload, from: 1, cut: 3}\n"}, "name one"},
+      {{.first = "  - damage: {what: metadata, from: 1}\n"}, "only payload has some"},
+      {{.first = "  - damage: {what: payload, keys: w}\n"}, "no checkpoint that their tensors"},
       {{.first = "  - damage: {what: paylod}\n"}, "did you mean 'payload'?"},
       {{.first = "  - damage: {what: payload, cut: 3, byte: 1}\n"}, "name one"},
       {{.last = "  - damage: {what: payload}\n"}, "damage is last"},

@@ -267,8 +267,10 @@ bool has_own_test(std::string_view name) {
                                        "payload-of-",  // in tests/driver/crash_models_test
                                        "payload-not-read-back",
                                        "small-file-not-read-back",  // in scenarios/faults
-                                       "agreed-by-two/",            // in scenarios/agree
-                                       "mimo-bare-keys",            // in module_keys_mutants_test
+                                       "agreed-by-two/",
+                                       "checksums-told-alone",
+                                       "own-metadata-of-first-rank",  // in scenarios/agree
+                                       "mimo-bare-keys",              // in module_keys_mutants_test
                                        "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
