@@ -1,6 +1,7 @@
 #pragma once
 // A judge's finding: a code, a message, and where the problem is.
 
+#include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -22,6 +23,28 @@ struct Ruling {
   friend std::ostream& operator<<(std::ostream& out, const Ruling& ruling);
 };
 
-using Rulings = std::vector<Ruling>;
+/// What a judge found. The only way into it is past may_state() (ruling_watch.hpp); `file` is then
+/// the judge's source file, and no caller gives it.
+class Rulings {
+ public:
+  Rulings() = default;
+  Rulings(std::initializer_list<Ruling> found, const char* file = __builtin_FILE());
+
+  void push_back(Ruling ruling, const char* file = __builtin_FILE());
+  /// Add what another judge found.
+  void append(const Ruling& other) { found_.push_back(other); }
+  void append(const Rulings& others);
+
+  auto begin() const { return found_.begin(); }
+  auto end() const { return found_.end(); }
+  bool empty() const { return found_.empty(); }
+  std::size_t size() const { return found_.size(); }
+  const Ruling& front() const { return found_.front(); }
+  const Ruling& operator[](std::size_t i) const { return found_[i]; }
+  const Ruling& at(std::size_t i) const { return found_.at(i); }
+
+ private:
+  std::vector<Ruling> found_;
+};
 
 }  // namespace reprise

@@ -9,11 +9,6 @@
 namespace reprise::driver {
 namespace {
 
-void append(Rulings& rulings, Rulings more) {
-  rulings.insert(rulings.end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
-}
-
 void sort_unique(Inventory& keys) {
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -35,8 +30,8 @@ Rulings judge_saves(const IncarnationRecord& life) {
   for (std::size_t i = 0;; ++i) {
     const auto pages = each_ranks(life, &RankRecord::audits, i);
     if (pages.empty()) return rulings;
-    append(rulings,
-           judge_replicas(pages, pages.size() == life.ranks.size() ? Pages::kAll : Pages::kSome));
+    rulings.append(
+        judge_replicas(pages, pages.size() == life.ranks.size() ? Pages::kAll : Pages::kSome));
   }
 }
 
@@ -165,7 +160,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     }
     sort_unique(all.requested);
     sort_unique(all.stored);
-    append(rulings, judge_request(all.requested, all.stored, all.excused));
+    rulings.append(judge_request(all.requested, all.stored, all.excused));
   }
 }
 
@@ -209,15 +204,15 @@ bool failed_its_peers(const RankRecord& rank) {
 
 std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life) {
   Rulings of_saves = judge_saves(life);
-  append(of_saves, judge_plans(life));
-  if (!has_dead(life)) append(of_saves, judge_endings(life));
-  append(of_saves, judge_unended(life));
+  of_saves.append(judge_plans(life));
+  if (!has_dead(life)) of_saves.append(judge_endings(life));
+  of_saves.append(judge_unended(life));
   return {{"save", std::move(of_saves)}, {"load", judge_loads(life)}, {"", judge_absent(life)}};
 }
 
 Rulings judge_life(const IncarnationRecord& life) {
   Rulings rulings;
-  for (auto& [phase, own] : judge_phases(life)) append(rulings, std::move(own));
+  for (auto& [phase, own] : judge_phases(life)) rulings.append(own);
   return rulings;
 }
 

@@ -40,10 +40,10 @@ Rulings explained(const Rulings& state, const Rulings& derived) {
   Rulings last;
   for (const auto& ruling : derived) {
     const bool right_master = wrong.count(std::string(kMasterPrefix) + ruling.key) == 0;
-    (right_master ? first : last).push_back(ruling);
+    (right_master ? first : last).append(ruling);
   }
-  first.insert(first.end(), state.begin(), state.end());
-  first.insert(first.end(), last.begin(), last.end());
+  first.append(state);
+  first.append(last);
   return first;
 }
 

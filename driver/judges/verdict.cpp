@@ -62,7 +62,7 @@ Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
   const auto consider = [&found](const RulingText& ruling) {
     if (!is_nearer(ruling, found)) return;
-    found = fail(ruling.code, without_code(ruling.text, ruling.code));
+    found = {Verdict::kFail, ruling.code, without_code(ruling.text, ruling.code)};
     found.rank = ruling.rank;
     found.key = ruling.key;
     found.phase = ruling.phase;
@@ -203,7 +203,7 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
 // --- did the faults fire? ------------------------------------------------------------------------
 
 Judgement vacuous(std::string reason) {
-  return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
+  return driver::vacuous(judged::kOracleVacuous, std::move(reason));
 }
 
 /// The finding concerns this rank of this life.
@@ -312,7 +312,7 @@ Judgement harmless_cut_of(const Scenario& scenario, std::span<const IncarnationR
 
 Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
-  if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
+  if (!last.launch_error.empty()) return driver::vacuous(Code::kIo, last.launch_error);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
     // effect.
@@ -324,7 +324,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     if (found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
-    return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
+    return vacuous("not all incarnations were run");
   }
   for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
                                  unfired_of(scenario, lives), harmless_cut_of(scenario, lives),

@@ -12,6 +12,7 @@
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/lanes/scratch_directory.hpp"
+#include "driver/record/judgement.hpp"
 #include "driver/record/tensor_digest.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
@@ -129,7 +130,7 @@ class ForeignLife {
 
  private:
   void rule(RulingCode code, const std::string& text) {
-    rank_.rulings.push_back({.code = code, .text = text, .phase = "command"});
+    driver::rule(rank_.rulings, {.code = code, .text = text, .phase = "command"});
   }
 
   void count(const VerifyReport& report) {

@@ -23,6 +23,7 @@
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/lanes/trace_part.hpp"
 #include "driver/language/scenario_writer.hpp"
+#include "driver/record/judgement.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
@@ -109,26 +110,26 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
                                    const std::vector<std::int64_t>& left) {
   std::vector<RulingText> rulings;
   for (const auto process : left) {
-    rulings.push_back({passed_on::kHang, launcher + " left the process " + std::to_string(process) +
-                                             " behind, which was killed"});
+    rule(rulings, {passed_on::kHang, launcher + " left the process " + std::to_string(process) +
+                                         " behind, which was killed"});
   }
   if (end.left_some) {
-    rulings.push_back({passed_on::kHang, launcher + " left processes behind, which were killed"});
+    rule(rulings, {passed_on::kHang, launcher + " left processes behind, which were killed"});
   }
   const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kReturned;
   });
   if (!returned) return rulings;
   if (end.timed_out) {
-    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
-                                             " was still running at the deadline, and was killed"});
+    rule(rulings, {passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                         " was still running at the deadline, and was killed"});
   } else if (end.cut_short) {
-    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
-                                             " was still running long after, and was killed"});
+    rule(rulings, {passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                         " was still running long after, and was killed"});
   } else if (end.exit_code != 0) {
-    rulings.push_back({Code::kInternal, "every rank says that it ended well, and " + launcher +
-                                            " ended with " + std::to_string(end.exit_code) +
-                                            ": one failed after that"});
+    rule(rulings,
+         {Code::kInternal, "every rank says that it ended well, and " + launcher + " ended with " +
+                               std::to_string(end.exit_code) + ": one failed after that"});
   }
   return rulings;
 }

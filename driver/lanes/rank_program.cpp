@@ -16,6 +16,7 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/saves_in_flight.hpp"
 #include "driver/record/job_config.hpp"
+#include "driver/record/judgement.hpp"
 #include "driver/record/protocol_trace.hpp"
 #include "properties/content_digest.hpp"
 #include "properties/protocol.hpp"
@@ -210,7 +211,7 @@ class RankProgram {
     if (load != "new" && !rank_ports_.load().is_complete())
       record_.unended.push_back("load " + load);
     date_rulings();
-    record_.rulings.insert(record_.rulings.end(), broken_.begin(), broken_.end());
+    for (const auto& ruling : broken_) rule(record_.rulings, ruling);
   }
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }

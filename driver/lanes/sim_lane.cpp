@@ -13,6 +13,7 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/record/job_config.hpp"
+#include "driver/record/judgement.hpp"
 #include "properties/unsettled.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/world/copy_tree.hpp"
@@ -116,11 +117,11 @@ class OtherWriters {
   void judge(IncarnationRecord& record) {
     for (const std::string& file : written_) {
       if (store_.stat(file)) continue;
-      record.rulings.push_back({.code = judged::kProtocol,
-                                .text = "the job removed what another writer is writing, who has "
-                                        "taken its lease: " +
-                                        file,
-                                .phase = "store"});
+      rule(record.rulings, {.code = judged::kProtocol,
+                            .text = "the job removed what another writer is writing, who has "
+                                    "taken its lease: " +
+                                    file,
+                            .phase = "store"});
     }
   }
 

@@ -1,13 +1,27 @@
 #include "driver/record/judgement.hpp"
 
+#include <utility>
+
+#include "properties/ruling_watch.hpp"
+
 namespace reprise::driver {
 
-Judgement fail(RulingCode code, std::string reason) {
+Judgement fail(RulingCode code, std::string reason, const char* file) {
+  if (!may_state(file, code)) return {};
   return {reports::Verdict::kFail, code, std::move(reason)};
 }
 
-Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason) {
-  Judgement found = fail(code, std::move(reason));
+Judgement vacuous(RulingCode code, std::string reason, const char* file) {
+  if (!may_state(file, code)) return {};
+  return {reports::Verdict::kInconclusive, code, std::move(reason)};
+}
+
+void rule(std::vector<RulingText>& rulings, RulingText ruling, const char* file) {
+  if (may_state(file, ruling.code)) rulings.push_back(std::move(ruling));
+}
+
+Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason, const char* file) {
+  Judgement found = fail(code, std::move(reason), file);
   found.rank = rank.result.rank;
   found.phase = rank.phase;
   found.step = rank.last_step;

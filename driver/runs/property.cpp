@@ -21,6 +21,7 @@
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
 #include "properties/ruling_code.hpp"
+#include "properties/ruling_watch.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -43,8 +44,10 @@ std::optional<Failure> failure_of(const ScenarioResult& result) {
   return Failure{reports::name_of(result.verdict), result.code, result.reason};
 }
 
-Failure broken(RulingCode code, std::string reason) {
-  return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
+/// Nothing if a test has silenced it.
+std::optional<Failure> broken(RulingCode code, std::string reason) {
+  if (!may_state(__FILE__, code)) return std::nullopt;
+  return Failure{reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 
 /// Returns the failure of a result; nothing if it is a pass. A pass requires that each rank that

@@ -277,7 +277,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
   for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
   Rulings rulings = judge_store(store, scenario.checkpoint, past);
   const Rulings contents = judge_contents(store, life);
-  rulings.insert(rulings.end(), contents.begin(), contents.end());
+  rulings.append(contents);
   for (const auto& ruling : rulings) {
     std::ostringstream text;
     text << ruling;

@@ -1,0 +1,39 @@
+#pragma once
+// For each code that a judge can state, a small case in which that judge alone states it.
+
+#include <functional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "properties/ruling.hpp"
+
+namespace reprise::driver::test {
+
+using Codes = std::set<std::string>;
+inline Codes codes_of(const Rulings& rulings) {
+  Codes codes;
+  for (const Ruling& ruling : rulings) codes.emplace(name_of(ruling.code));
+  return codes;
+}
+
+struct RulingCase {
+  std::string_view judge;  ///< source file of the judge, without its ending
+  RulingCode code;
+  std::function<Codes()> codes;  ///< runs the case, and returns the codes of all that was found
+
+  friend std::ostream& operator<<(std::ostream& out, const RulingCase& one) {
+    return out << one.judge << ' ' << name_of(one.code);
+  }
+};
+
+/// Cases that call the judges of `properties` with states that are wrong in one way.
+std::vector<RulingCase> cases_of_states();
+/// Cases that change the record of a life, or the store after it.
+std::vector<RulingCase> cases_of_lives();
+/// Cases of the catalogue, each with a historical defect.
+std::vector<RulingCase> cases_of_mutants();
+
+}  // namespace reprise::driver::test
