@@ -220,6 +220,15 @@ class EndJudge {
       if (!reference_.may_hold_more) find_extra(shown(name), bound(name, object));
       return;
     }
+    const auto lost = rank_that_lost(other->second, object);
+    if (lost && !other_layout()) {
+      find_values(find(judged::kLostObject, shown(name),
+                       "is not held by rank " + std::to_string(*lost) + ", and in " +
+                           reference_.called + " it is"),
+                  shown_content(other->second), "nothing on that rank");
+      findings_.back().rank = lost;
+      return;
+    }
     if (!object.digest || !other->second.digest || object.digest == other->second.digest) return;
     if (bound(name, object) && other_layout()) return;
     find_other_content(shown(name), shown_content(other->second), shown_content(object));

@@ -163,6 +163,13 @@ class LoadJudge {
       if (!live.value.empty() && !there->second.value.empty()) {
         found.text += ": it is " + there->second.value + " and was " + live.value;
       }
+    } else if (const auto lost = rank_that_lost(live, there->second); lost && !other_layout_) {
+      WitnessFinding& found = find(
+          judged::kLostObject, key,
+          what + " is not held by rank " + std::to_string(*lost) + ", which held it at the save");
+      found.rank = lost;
+      found.expected = shown_content(live);
+      found.found = "nothing on that rank";
     }
   }
 

@@ -99,8 +99,9 @@ class Merge {
   }
 
   void add(std::int64_t rank, const WitnessObject& object) {
-    const WholeObject whole{object.digest, object.stored, object.per_rank, object.value};
+    const WholeObject whole{object.digest, object.stored, object.per_rank, object.value, {}};
     const auto [at, added] = state_.objects.try_emplace({object.key, object.shard}, whole);
+    at->second.ranks.push_back(rank);
     if (added || (at->second.digest == object.digest && at->second.stored == object.stored)) return;
     find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
   }
@@ -160,6 +161,13 @@ class Merge {
 std::string shown_content(const WholeObject& object) {
   if (!object.value.empty()) return object.value;
   return object.digest ? "digest " + hex(*object.digest) : "";
+}
+
+std::optional<std::int64_t> rank_that_lost(const WholeObject& before, const WholeObject& after) {
+  for (const auto rank : before.ranks) {
+    if (!std::binary_search(after.ranks.begin(), after.ranks.end(), rank)) return rank;
+  }
+  return std::nullopt;
 }
 
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,

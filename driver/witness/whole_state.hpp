@@ -57,7 +57,11 @@ struct WholeObject {
   bool stored = true;      ///< false if the checkpoint has no separate key for this object
   bool per_rank = false;   ///< true if another layout may lack this object
   std::string value = {};  ///< its content in words, if it is short
+  std::vector<std::int64_t> ranks = {};  ///< ranks that hold it, in ascending order
 };
+/// Returns the first rank that holds the object in one state and not in another; nothing if there
+/// is none.
+std::optional<std::int64_t> rank_that_lost(const WholeObject& before, const WholeObject& after);
 /// Returns the content of an object in words: its value or, if that is not known, its digest.
 std::string shown_content(const WholeObject& object);
 
