@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "driver/lanes/command_run.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -34,6 +35,15 @@ TEST(Process, a_signal_ends_the_child_then_reaches_the_own_handler_and_the_next_
   EXPECT_EXIT(std::raise(SIGINT), testing::KilledBySignal(SIGINT), "");
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+}
+
+TEST(CommandLife, says_which_deadline_ended_it) {
+  const CommandLife life{.command = {"true"}, .seconds = 7};
+  EXPECT_EQ(complaint_of(life, {}), "");
+  EXPECT_EQ(complaint_of(life, {.process = {.timed_out = true, .exit_code = 143}, .log = "step 2"}),
+            "the command was not finished after 7 s (its `seconds` in the scenario): step 2");
+  EXPECT_EQ(complaint_of(life, {.process = {.exit_code = 3}}),
+            "the command was to end with 0 and ended with 3");
 }
 
 }  // namespace

@@ -46,6 +46,18 @@ TEST(CommandJudge, FindsWhatTheCommandChanged) {
   EXPECT_EQ(run.first(), "LOST_OBJECT: life 1: the command lost w");
 }
 
+TEST(CommandJudge, SaysWhetherADeadlineEndedTheCommand) {
+  for (const bool late : {false, true}) {
+    Rewritten run;
+    run.life.complaint = "the command was not finished";
+    run.life.ends = {{.exit_code = 3, .timed_out = late}};
+    WitnessFindings findings;
+    judge_command(1, run.life, findings);
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].at_deadline, late) << "only then the scenario is tried again";
+  }
+}
+
 TEST(CommandJudge, FindsWhatTheCommandLost) {
   Rewritten run;
   run.left().objects.clear();
