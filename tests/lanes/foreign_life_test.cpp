@@ -51,7 +51,7 @@ TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
        "/mcore_0.16.1_gpt_tp2_pp2/iter_0000010 \"$0\"/iter_0000001', \"{checkpoints}\"], leaves: "
        "1}",
        "BIT_MISMATCH", "held something else"},
-      {"{command: [sleep, \"97\"], seconds: 1}", "VERDICT_DISAGREEMENT", "at the deadline"},
+      {"{command: [sleep, \"97\"], seconds: 1}", "VERDICT_DISAGREEMENT", "not finished after 1 s"},
       {"{command: [\"{reprise}\", verify, \"{checkpoints}\"]}", "", ""},
   };
   for (const auto& row : rows) {
