@@ -13,7 +13,7 @@
 #include "driver/record/build_info.hpp"
 #include "driver/runs/machine.hpp"
 #include "driver/runs/property.hpp"
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"

@@ -12,8 +12,8 @@
 #include "core/base/sha256.hpp"
 #include "core/ports/store_path.hpp"
 #include "driver/runs/run.hpp"
-#include "reports/baseline.hpp"
 #include "reports/document.hpp"
+#include "reports/gate/baseline.hpp"
 #include "reports/pages/pages.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -136,7 +136,7 @@ class ReportVerb final : public Verb {
     const auto baseline = baseline_in(directory_);
     if (!baseline) {
       throw Error(Code::kUsage,
-                  "is no baseline; of a report name the directory that holds report.json",
+                  "the file is no baseline; of a report name the directory that holds report.json",
                   {.file = directory_});
     }
     if (!out_.empty() || annotate_ || !history_.empty()) {

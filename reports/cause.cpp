@@ -14,8 +14,34 @@ namespace {
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+bool is_name(char c) { return is_word(c) || c == '_' || c == '.'; }
+
+/// Returns the text with NAME for each name with dots, such as a key's or a file's, and the index
+/// after it, and without the place in brackets at the end of an error's text.
+std::string without_names(const std::string& text) {
+  const std::string kept = text.substr(0, text.find(" [rank"));
+  std::string plain;
+  for (auto at = kept.begin(); at != kept.end();) {
+    const auto end = std::find_if_not(at, kept.end(), is_name);
+    if (at == end) {
+      plain += *at++;
+      continue;
+    }
+    const auto dot = std::find(at, end, '.');
+    const bool dotted = dot != end && dot + 1 != end;  // not the end of a sentence
+    plain += dotted ? "NAME" : std::string(at, end);
+    at = end;
+    if (dotted && at != kept.end() && *at == '[') {
+      const auto closed = std::find(at, kept.end(), ']');
+      at = closed == kept.end() ? closed : closed + 1;
+    }
+  }
+  return plain;
+}
+
 std::string cause_text(const ScenarioResult& result) {
-  return result.failure && !result.failure->cause.empty() ? result.failure->cause : result.reason;
+  return without_names(result.failure && !result.failure->cause.empty() ? result.failure->cause
+                                                                        : result.reason);
 }
 
 bool is_smaller(const ScenarioResult* a, const ScenarioResult* b) {

@@ -14,8 +14,8 @@ namespace reprise::reports {
 /// Two failures with the same signature count as one finding.
 std::string signature_of(const std::string& code, const std::string& reason);
 
-/// Failures with the same code, in the same phase, and with the same cause but for numbers and
-/// names.
+/// Failures with the same code, in the same phase, and with the same cause but for numbers and for
+/// names with dots, such as those of keys and files.
 struct Cause {
   std::string signature;
   /// The failures, the smallest first: the one with the fewest lives, then ranks, then by name.

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <optional>
 #include <set>
 #include <span>
 #include <sstream>
@@ -19,17 +17,17 @@ namespace {
 
 /// Layout of a life that is a command and not a job.
 constexpr std::string_view kCommand = "command";
+/// Greater exit codes stand for signals.
+constexpr int kExitMax = 127;
 
 std::string life_text(std::size_t life) { return "life " + std::to_string(life); }
 
 /// Returns the exit codes with which a life of a scenario that passed can have that outcome: 16 and
-/// 17 are a job's own, and so is 1 of a job that stops because of a wrong result. A trainer may end
-/// well although a judge refuses what it did.
+/// 17 are a job's own, and so is 1 of a job that stops because of a wrong result.
 std::span<const int> exit_codes_of(LifeOutcome outcome) {
   static constexpr int kRan[] = {0, 16, 17};
   static constexpr int kLoaded[] = {0, 1, 16, 17};
-  static constexpr int kRefused[] = {0, 1};
-  static constexpr int kCut[] = {1};
+  static constexpr int kError[] = {1};
   switch (outcome) {
     case LifeOutcome::kRan:
       return kRan;
@@ -37,130 +35,150 @@ std::span<const int> exit_codes_of(LifeOutcome outcome) {
     case LifeOutcome::kFellBack:
       return kLoaded;
     case LifeOutcome::kRefused:
-      return kRefused;
     case LifeOutcome::kCutShort:
-      return kCut;
+      return kError;
     case LifeOutcome::kFailed:
       break;
   }
   return {};
 }
 
-/// Returns the number of ranks that a layout such as "tp2 ep2 dp3" or "a: tp2 on 0 1, b: dp2 on 2
-/// 3" needs; nothing if the text is no layout.
-std::optional<std::int64_t> ranks_of_layout(std::string_view layout) {
-  std::int64_t product = 1;
-  std::int64_t ranks = 0;
-  bool listed = false;  // the ranks of a module are listed after "on"
-  while (!layout.empty()) {
-    const auto end = std::min(layout.find(' '), layout.size());
-    std::string_view word = layout.substr(0, end);
-    layout.remove_prefix(std::min(end + 1, layout.size()));
-    if (word == "on") {
-      listed = true;
-      continue;
-    }
-    if (word.ends_with(':')) {
-      listed = false;
-      continue;
-    }
-    if (word.ends_with(',')) word.remove_suffix(1);
-    const auto digits = std::min(word.find_first_of("0123456789"), word.size());
-    std::int64_t number = 0;
-    const auto read = std::from_chars(word.data() + digits, word.data() + word.size(), number);
-    if (read.ec != std::errc() || read.ptr != word.data() + word.size()) return std::nullopt;
-    const std::string_view axis = word.substr(0, digits);
-    if (listed) {
-      if (!axis.empty()) return std::nullopt;
-      ranks = std::max(ranks, number + 1);
-    } else if (axis == "tp" || axis == "cp" || axis == "dp" || axis == "pp") {
-      if (number <= 0 || number > std::numeric_limits<std::int32_t>::max() / product) {
-        return std::nullopt;
-      }
-      product *= number;
-    }
-  }
-  return ranks > 0 ? ranks : product;
+bool can_end_with(const Incarnation& life, ReportLane lane) {
+  const bool chooses = lane == ReportLane::kProgram && life.outcome != LifeOutcome::kCutShort &&
+                       life.outcome != LifeOutcome::kFailed;
+  if (chooses) return life.exit_code >= 0 && life.exit_code <= kExitMax;
+  const auto codes = exit_codes_of(life.outcome);
+  return std::ranges::find(codes, life.exit_code) != codes.end();
 }
 
-std::string in_lives(const ScenarioResult& result) {
+/// Returns the least number of ranks that a layout needs, such as "tp2 ep2 dp3 order tp-dp" or
+/// "a: tp2 on 0 1, b: dp2 on 2 3"; at most 2^31.
+std::int64_t ranks_of_layout(const std::string& layout) {
+  constexpr std::int64_t kRanksMax = std::int64_t{1} << 31;
+  std::int64_t product = 1;
+  std::int64_t listed = 0;
+  bool lists = false;  // the ranks of a module are listed after "on"
+  std::istringstream words(layout);
+  for (std::string word; words >> word;) {
+    if (word == "on" || word.ends_with(':')) {
+      lists = word == "on";
+      continue;
+    }
+    const auto digits = std::min(word.find_first_of("0123456789"), word.size());
+    const std::string axis = word.substr(0, digits);
+    std::int64_t number = 0;
+    std::from_chars(word.data() + digits, word.data() + word.size(), number);
+    number = std::clamp<std::int64_t>(number, 0, kRanksMax - 1);
+    if (lists && axis.empty()) {
+      listed = std::max(listed, number + 1);
+    } else if (axis == "tp" || axis == "cp" || axis == "dp" || axis == "pp") {
+      product = std::min(product * std::max<std::int64_t>(number, 1), kRanksMax);
+    }
+  }
+  return listed > 0 ? listed : product;
+}
+
+std::string in_life(const ScenarioResult& result, std::size_t number, ReportLane lane) {
+  const Incarnation& life = result.incarnations[number];
+  const std::string ended =
+      life_text(number) + " has the outcome '" + name_of(life.outcome) + "', ";
+  if (!can_end_with(life, lane)) {
+    return ended + "with the exit code " + std::to_string(life.exit_code);
+  }
+  if (life.code.empty() == (life.outcome == LifeOutcome::kRefused)) {
+    return ended + (life.code.empty() ? "without a code" : "with the code " + life.code);
+  }
+  if (life.first_step < 0 || life.first_step > life.last_step) {
+    return life_text(number) + " began at step " + std::to_string(life.first_step) +
+           " and ended at step " + std::to_string(life.last_step);
+  }
+  const bool tells_world = lane != ReportLane::kProgram;  // it is that of the life compared
+  if (tells_world && ranks_of_layout(life.layout) > result.world) {
+    return life_text(number) + " had the layout '" + life.layout +
+           "', of more ranks than the world of " + std::to_string(result.world);
+  }
+  return "";
+}
+
+std::string in_lives(const ScenarioResult& result, ReportLane lane) {
   if (result.incarnations.empty()) return "it has no life";
   std::vector<std::string> layouts;
   for (std::size_t i = 0; i < result.incarnations.size(); ++i) {
-    const Incarnation& life = result.incarnations[i];
-    layouts.push_back(life.layout);
-    const auto codes = exit_codes_of(life.outcome);
-    if (std::ranges::find(codes, life.exit_code) == codes.end()) {
-      return life_text(i) + " has the outcome '" + name_of(life.outcome) +
-             "', with the exit code " + std::to_string(life.exit_code);
-    }
-    if (life.code.empty() == (life.outcome == LifeOutcome::kRefused)) {
-      return life_text(i) + " has the outcome '" + name_of(life.outcome) + "', " +
-             (life.code.empty() ? "without a code" : "with the code " + life.code);
-    }
-    if (life.first_step < 0 || life.first_step > life.last_step) {
-      return life_text(i) + " began at step " + std::to_string(life.first_step) +
-             " and ended at step " + std::to_string(life.last_step);
-    }
-    if (ranks_of_layout(life.layout).value_or(0) > result.world) {
-      return life_text(i) + " had the layout '" + life.layout +
-             "', of more ranks than the world of " + std::to_string(result.world);
-    }
+    std::string found = in_life(result, i, lane);
+    if (!found.empty()) return found;
+    layouts.push_back(result.incarnations[i].layout);
   }
-  if (layouts != result.layouts) {
-    return "its layouts are '" + join(result.layouts, "', '") + "', and those of its lives are '" +
-           join(layouts, "', '") + "'";
+  if (layouts == result.layouts) return "";
+  return "its layouts are '" + join(result.layouts, "', '") + "', and those of its lives are '" +
+         join(layouts, "', '") + "'";
+}
+
+/// Holds the ranks against the world and the last layout. Of a program's lives, the one that was
+/// compared need not be the last.
+std::string in_ranks(const ScenarioResult& result, ReportLane lane) {
+  const auto ranks = static_cast<std::int64_t>(result.ranks.size());
+  const std::string& layout = result.incarnations.back().layout;
+  const std::int64_t least = lane == ReportLane::kProgram ? 0 : ranks_of_layout(layout);
+  if (ranks <= result.world && ranks >= least) return "";
+  return "it has " + counted(result.ranks.size(), "rank") + " of the layout '" + layout +
+         "' in a world of " + std::to_string(result.world);
+}
+
+std::string in_generation(const ScenarioResult& result, const Generation& generation) {
+  const auto& lives = result.incarnations;
+  const std::string what = "the checkpoint of step " + std::to_string(generation.step) +
+                           " of life " + std::to_string(generation.life);
+  if (generation.life >= lives.size()) {
+    return what + ", of which there are " + std::to_string(lives.size());
+  }
+  const Incarnation& saver = lives[generation.life];
+  const bool within = generation.step >= saver.first_step && generation.step <= saver.last_step;
+  if (!within && generation.state != "unfinished") {
+    return what + " is of no step from " + std::to_string(saver.first_step) + " to " +
+           std::to_string(saver.last_step);
+  }
+  for (const auto* later : {&generation.loaded_by, &generation.skipped_by}) {
+    for (std::size_t i = 0; i < later->size(); ++i) {
+      const std::size_t life = (*later)[i];
+      const bool again = i > 0 && (*later)[i - 1] >= life;
+      if (life >= generation.life && life < lives.size() && !again) continue;
+      return what + " was loaded or passed over by life " + std::to_string(life) + " of " +
+             std::to_string(lives.size());
+    }
   }
   return "";
 }
 
 std::string in_generations(const ScenarioResult& result) {
-  const auto& lives = result.incarnations;
   for (const auto& generation : result.generations) {
-    const std::string what = "the checkpoint of step " + std::to_string(generation.step);
-    if (generation.life >= lives.size()) {
-      return what + " was saved by life " + std::to_string(generation.life) + " of " +
-             std::to_string(lives.size());
-    }
-    const Incarnation& saver = lives[generation.life];
-    const bool within = generation.step >= saver.first_step && generation.step <= saver.last_step;
-    if (!within && generation.state != "unfinished") {
-      return what + " was saved by life " + std::to_string(generation.life) +
-             ", which had the steps from " + std::to_string(saver.first_step) + " to " +
-             std::to_string(saver.last_step);
-    }
-    for (const auto* later : {&generation.loaded_by, &generation.skipped_by}) {
-      for (std::size_t i = 0; i < later->size(); ++i) {
-        const std::size_t life = (*later)[i];
-        const bool again = i > 0 && (*later)[i - 1] >= life;
-        if (life >= generation.life && life < lives.size() && !again) continue;
-        return what + " of life " + std::to_string(generation.life) +
-               " was loaded or passed over by life " + std::to_string(life) + " of " +
-               std::to_string(lives.size());
-      }
-    }
+    std::string found = in_generation(result, generation);
+    if (!found.empty()) return found;
   }
   return "";
 }
 
-/// Finds a step that a rank of the last life loaded although no generation says so. Lanes of other
-/// programs list none.
+/// Finds a step that a rank of the last life loaded although no generation says so, or the other
+/// way round. Programs of others list no generations, and nobody notes what a command loads.
 std::string in_loads(const ScenarioResult& result) {
-  if (result.generations.empty()) return "";
+  if (result.generations.empty() || result.incarnations.back().layout == kCommand) return "";
+  std::set<std::int64_t> loaded;
+  for (const auto& generation : result.generations) {
+    const bool by_last = std::ranges::find(generation.loaded_by, result.incarnations.size() - 1) !=
+                         generation.loaded_by.end();
+    if (by_last) loaded.insert(generation.step);
+  }
+  bool some = false;
   for (const auto& rank : result.ranks) {
     if (rank.loaded_step == -1) continue;
-    const bool listed = std::ranges::any_of(result.generations, [&](const Generation& one) {
-      return one.step == rank.loaded_step &&
-             std::ranges::find(one.loaded_by, result.incarnations.size() - 1) !=
-                 one.loaded_by.end();
-    });
-    if (!listed) {
-      return "rank " + std::to_string(rank.rank) + " loaded step " +
-             std::to_string(rank.loaded_step) +
-             ", and no checkpoint of that step was loaded by the last life";
-    }
+    some = true;
+    if (loaded.contains(rank.loaded_step)) continue;
+    return "rank " + std::to_string(rank.rank) + " loaded step " +
+           std::to_string(rank.loaded_step) +
+           ", and no checkpoint of that step was loaded by the last life";
   }
-  return "";
+  if (some || loaded.empty()) return "";
+  return "the last life loaded the checkpoint of step " + std::to_string(*loaded.begin()) +
+         ", and no rank did";
 }
 
 /// Finds a step that a life trained although the course lacks it.
@@ -170,9 +188,9 @@ std::string in_trajectory(const ScenarioResult& result) {
   for (std::size_t i = 0; i < result.incarnations.size(); ++i) {
     const Incarnation& life = result.incarnations[i];
     if (life.layout == kCommand) continue;
-    // More steps than there are points can't all be among them, however far the life says it went.
-    for (std::int64_t step = life.first_step + 1; step <= life.last_step; ++step) {
-      const auto at = steps.find(step);
+    // Ends where there are no more points, however far the life says that it went.
+    for (std::int64_t step = life.first_step; step < life.last_step;) {
+      const auto at = steps.find(++step);
       if (at == steps.end()) {
         return life_text(i) + " had step " + std::to_string(step) + ", which its course lacks";
       }
@@ -182,9 +200,10 @@ std::string in_trajectory(const ScenarioResult& result) {
   return "";
 }
 
-std::string in_faults(const ScenarioResult& result) {
+std::string in_faults(const ScenarioResult& result, ReportLane lane) {
   for (const auto& fault : result.faults) {
-    if (fault.rank < 0 || fault.rank >= result.world) {
+    const bool outside = fault.rank < 0 || fault.rank >= result.world;
+    if (outside && lane != ReportLane::kProgram) {
       return "a fault '" + fault.kind + "' was planned on rank " + std::to_string(fault.rank) +
              " of a world of " + std::to_string(result.world);
     }
@@ -204,16 +223,16 @@ std::string in_times(const ScenarioResult& result, double seconds) {
 
 }  // namespace
 
-std::string contradiction_in(const ScenarioResult& result, double seconds) {
-  for (const auto& found : {in_lives(result), in_times(result, seconds), in_generations(result),
-                            in_loads(result), in_trajectory(result), in_faults(result)}) {
+std::string contradiction_in(const ScenarioResult& result, ReportLane lane, double seconds) {
+  std::string lives = in_lives(result, lane);
+  if (!lives.empty()) return lives;
+  if (result.failure) return "it has a failure: " + result.failure->cause;
+  for (const auto& found :
+       {in_ranks(result, lane), in_times(result, seconds), in_generations(result), in_loads(result),
+        in_trajectory(result), in_faults(result, lane)}) {
     if (!found.empty()) return found;
   }
-  const auto ranks = static_cast<std::int64_t>(result.ranks.size());
-  const std::string& layout = result.incarnations.back().layout;
-  if (ranks <= result.world && ranks >= ranks_of_layout(layout).value_or(0)) return "";
-  return "it has " + counted(result.ranks.size(), "rank") + " of the layout '" + layout +
-         "' in a world of " + std::to_string(result.world);
+  return "";
 }
 
 }  // namespace reprise::reports

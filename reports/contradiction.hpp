@@ -8,9 +8,10 @@
 
 namespace reprise::reports {
 
-/// Returns the first contradiction between entries of the result, such as "life 1 continued, with
-/// the exit code 139"; empty if they agree. The result must claim a pass on a lane of jobs, so not
-/// on kFiles. `seconds` is how long the whole run took.
-std::string contradiction_in(const ScenarioResult& result, double seconds);
+/// Returns the first contradiction between entries of the result, such as "life 1 has the outcome
+/// 'continued', with the exit code 139"; empty if they agree. The result must claim a pass on a
+/// lane of jobs, so not on kFiles. Programs of others choose their exit codes, and may have faults
+/// that concern no single rank. `seconds` is how long the whole run took.
+std::string contradiction_in(const ScenarioResult& result, ReportLane lane, double seconds);
 
 }  // namespace reprise::reports

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/known_failures.hpp"
-#include "reports/policy.hpp"
+#include "reports/gate/known_failures.hpp"
+#include "reports/gate/policy.hpp"
 
 namespace reprise::cli {
 

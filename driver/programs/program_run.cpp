@@ -406,12 +406,12 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     add_incarnation(plan, i, lives[i], result);
     add_trajectory(plan, i, lives[i], controls, result);
     add_fault(lives[i], result);
+    result.world = std::max(result.world, static_cast<std::int32_t>(lives[i].ends.size()));
   }
   if (lives.empty()) return result;
   // A pass requires a comparison in the last life, but an expected failure may occur in an earlier
   // life.
   const LifeEvidence& last = plan.expect.fails ? last_compared(lives) : lives.back();
-  result.world = static_cast<std::int32_t>(last.ends.size());
   for (std::size_t rank = 0; rank < last.ranks.size(); ++rank) {
     result.ranks.push_back(rank_result(last.ranks[rank], rank));
     if (rank == 0) add_excused(plan, last, result.ranks.back().excused);

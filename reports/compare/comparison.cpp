@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "reports/baseline.hpp"
 #include "reports/document.hpp"
 #include "reports/evidence.hpp"
+#include "reports/gate/baseline.hpp"
 
 namespace reprise::reports {
 namespace {

@@ -96,7 +96,10 @@ class Spacetime {
   std::string description() const {
     std::vector<std::string> said;
     for (const auto& event : timeline_.events) {
-      const bool matters = event.kind >= TimelineKind::kCommit || !event.missing.empty();
+      const bool matters = event.kind == TimelineKind::kCommit ||
+                           event.kind == TimelineKind::kFault ||
+                           event.kind == TimelineKind::kBroken ||
+                           event.kind == TimelineKind::kEnd || !event.missing.empty();
       if (matters) said.push_back(sentence_of(event));
     }
     const std::size_t cut = said.size() > kSaidMax ? said.size() - kSaidMax : 0;

@@ -45,6 +45,18 @@ TEST(Cause, failures_that_differ_in_numbers_alone_are_one_with_the_smallest_firs
                           "phase load; the smallest: b"));
 }
 
+TEST(Cause, names_of_keys_and_files_do_not_part_what_one_defect_did) {
+  const std::vector<ScenarioResult> results = {
+      failed("a", "TORN_SNAPSHOT", "rank 0: decoder.final_layernorm.weight[3] is of step 4"),
+      failed("b", "TORN_SNAPSHOT", "rank 1: decoder.layers.0.linear_qkv.weight[3, 1] is of step 2"),
+      failed("c", "TORN_SNAPSHOT", "rank 1: exp_avg.bias is of step 2 [rank 1, key exp_avg.bias]")};
+  const auto causes = causes_of(results);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].signature, "TORN_SNAPSHOT: rank #: NAME is of step #, in the phase load");
+  EXPECT_EQ(causes_of(std::vector{failed("d", "IO", "It failed.")})[0].signature,
+            "IO: It failed., in the phase load");
+}
+
 TEST(Cause, another_phase_or_code_is_another_cause) {
   auto results = of_two_defects();
   results[0].failure->phase = "save";

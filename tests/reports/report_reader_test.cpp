@@ -285,7 +285,7 @@ TEST(ReportReader, fields_of_later_programs_are_passed_over_and_listed) {
 }
 
 TEST(ReportReader, knows_every_field_that_is_written_and_those_of_older_versions) {
-  std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/version_1_report.json");
+  std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/gate/version_1_report.json");
   const std::string old((std::istreambuf_iterator<char>(file)), {});
   for (const auto& text : {to_json(sample_report()), to_json(awkward_report()), old}) {
     EXPECT_TRUE(unknown_fields(text, "r.json", parse_report(text, "r.json")).empty());

@@ -1,6 +1,6 @@
 // Tests that each demand of a release policy refuses a report that does not meet it.
 
-#include "reports/policy.hpp"
+#include "reports/gate/policy.hpp"
 
 #include <gtest/gtest.h>
 

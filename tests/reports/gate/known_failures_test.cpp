@@ -1,13 +1,13 @@
 // Tests that a known failure excuses itself alone, and only for as long as it is as known.
 
-#include "reports/known_failures.hpp"
+#include "reports/gate/known_failures.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 #include "tests/reports/sample_report.hpp"
 
 namespace reprise::reports::known_failures_test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 
 namespace reprise::reports {
 

@@ -1,4 +1,4 @@
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 
 #include <algorithm>
 
@@ -91,6 +91,10 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
     if (now.course != before.course) differs("what came of it", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
+    if (!before.account.empty() && now.course == before.course && now.account != before.account) {
+      differs("the hash of its lives' layouts, steps, loads, checkpoints and faults", now.account,
+              before.account);
+    }
   }
   if (!with.program || before.event_hash.empty()) return;
   if (now.event_hash != before.event_hash) {

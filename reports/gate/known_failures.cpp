@@ -1,4 +1,4 @@
-#include "reports/known_failures.hpp"
+#include "reports/gate/known_failures.hpp"
 
 #include <algorithm>
 #include <array>

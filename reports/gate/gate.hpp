@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "reports/baseline.hpp"
 #include "reports/evidence.hpp"
-#include "reports/known_failures.hpp"
+#include "reports/gate/baseline.hpp"
+#include "reports/gate/known_failures.hpp"
 
 namespace reprise::reports {
 
@@ -62,7 +62,7 @@ struct GateRuling {
 /// Known failures are settled first (see settle), so each is either listed as accepted or refused.
 ///
 /// What the entries of a report can't contradict (times, the machine, texts: see
-/// tests/reports/tampers_test.cpp for the list) is held by GateOptions::digests alone.
+/// tests/reports/gate/tampers_test.cpp for the list) is held by GateOptions::digests alone.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,

@@ -1,6 +1,6 @@
 // Tests that results of an accepted run are stored and read again.
 
-#include "reports/baseline.hpp"
+#include "reports/gate/baseline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/baseline.hpp"
 #include "reports/evidence.hpp"
+#include "reports/gate/baseline.hpp"
 
 namespace reprise::reports {
 

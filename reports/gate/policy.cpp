@@ -1,4 +1,4 @@
-#include "reports/policy.hpp"
+#include "reports/gate/policy.hpp"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,10 @@
-#include "reports/baseline.hpp"
+#include "reports/gate/baseline.hpp"
 
 #include <algorithm>
+#include <sstream>
 
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "reports/document.hpp"
 #include "reports/renamed.hpp"
 
@@ -20,6 +23,7 @@ Json to_json_value(const ScenarioFloor& floor) {
   if (!floor.course.empty()) json["course"] = floor.course;
   if (!floor.digest.empty()) json["digest"] = floor.digest;
   if (!floor.event_hash.empty()) json["event_hash"] = floor.event_hash;
+  if (!floor.account.empty()) json["account"] = floor.account;
   return json;
 }
 
@@ -70,7 +74,8 @@ ScenarioFloor scenario_at(const JsonField& node) {
       .faults = count_or_nothing(node, "faults"),
       .course = text_or_nothing(node, "course"),
       .digest = text_or_nothing(node, "digest"),
-      .event_hash = text_or_nothing(node, "event_hash")};
+      .event_hash = text_or_nothing(node, "event_hash"),
+      .account = text_or_nothing(node, "account")};
 }
 
 void check_total(const JsonField& node, std::uint64_t sum) {
@@ -170,6 +175,33 @@ std::string course_of(const ScenarioResult& result) {
   return plain ? "" : course;
 }
 
+std::string account_of(const ScenarioResult& result) {
+  std::ostringstream text;
+  text << result.world << ';' << join(result.layouts, ";") << ';' << result.diagnosis << ';'
+       << result.left_to_time;
+  for (const auto& life : result.incarnations) {
+    text << "\nlife " << life.layout << ' ' << name_of(life.outcome) << ' ' << life.code << ' '
+         << life.exit_code << ' ' << life.first_step << ' ' << life.last_step;
+  }
+  for (const auto& rank : result.ranks) {
+    text << "\nrank " << rank.rank << ' ' << rank.owns << ' ' << rank.loaded_step;
+  }
+  for (const auto& generation : result.generations) {
+    text << "\ncheckpoint " << generation.step << ' ' << generation.life << ' ' << generation.state
+         << ' ' << join(generation.loaded_by, ",") << ' ' << join(generation.skipped_by, ",");
+  }
+  for (const auto& fault : result.faults) {
+    text << "\nfault " << fault.kind << ' ' << fault.rank << ' ' << fault.armed << fault.reached
+         << fault.fired << fault.must_fire;
+  }
+  for (const auto& point : result.trajectory) {
+    text << "\nstep " << point.step << ' ' << point.uninterrupted_loss.has_value();
+  }
+  Hasher hasher;
+  hasher.text(text.str());
+  return hex(hasher.digest());
+}
+
 LaneTotals totals_of(const LaneFloor& lane) {
   LaneTotals totals;
   for (const auto& [name, floor] : lane.scenarios) {
@@ -191,6 +223,7 @@ LaneFloor floor_of(const Report& report) {
     floor.course = course_of(result);
     floor.digest = result.content_digest;
     floor.event_hash = result.event_hash;
+    floor.account = account_of(result);
   }
   for (const auto& skipped : report.skipped) {
     lane.scenarios[skipped.scenario] = {.compared = {}, .skipped = skipped.reason};

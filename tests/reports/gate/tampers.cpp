@@ -1,13 +1,14 @@
-#include "tests/reports/tampers.hpp"
+#include "tests/reports/gate/tampers.hpp"
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 #include "reports/read_error.hpp"
 
 namespace reprise::reports::test {
@@ -34,6 +35,36 @@ std::vector<Change> changes_of_list(const Json& list) {
           {"the last twice", more}};
 }
 
+/// The words of closed sets in a report; the reader refuses those of another set.
+constexpr std::array kWords = {"pass",      "fail",    "inconclusive", "not_run",   "ran",
+                               "continued", "refused", "fell_back",    "cut_short", "failed",
+                               "kept",      "pruned",  "replaced",     "damaged",   "unfinished",
+                               "mpi",       "program", "ongoing",      "resolved"};
+
+std::vector<Change> changes_of_text(const std::string& text) {
+  std::vector<Change> changes = {{"no text", ""}, {"another text", text + "x"}};
+  for (const char* word : kWords) {
+    if (std::ranges::find(kWords, text) != kWords.end()) changes.push_back({word, word});
+  }
+  return changes;
+}
+
+/// Takes away each member. Of objects whose keys are names, that is an item less.
+std::vector<Change> changes_of_object(const Json& object) {
+  std::vector<Change> changes;
+  for (const auto& [key, value] : object.items()) {
+    Json less = object;
+    less.erase(key);
+    changes.push_back({"without " + key, std::move(less)});
+    if (!value.is_object() || key == "uninterrupted" || key == "failure") {
+      Json empty = object;
+      empty[key] = nullptr;
+      changes.push_back({"null as " + key, std::move(empty)});
+    }
+  }
+  return changes;
+}
+
 std::vector<Change> changes_of(const Json& value) {
   if (value.is_boolean()) return {{"the other flag", !value.get<bool>()}};
   if (value.is_number_float()) {
@@ -44,17 +75,14 @@ std::vector<Change> changes_of(const Json& value) {
     const auto number = value.get<std::uint64_t>();
     return {{"more", number + 1},
             {"less", number == 0 ? Json(-1) : Json(number - 1)},
+            {"-1", -1},
             {"zero", 0},
             {"vast", std::numeric_limits<std::int32_t>::max()}};
   }
-  if (value.is_number()) return {{"more", value.get<std::int64_t>() + 1}, {"vast", 77}};
-  if (value.is_string()) return {{"no text", ""}, {"another text", value.get<std::string>() + "x"}};
+  if (value.is_number()) return {{"more", value.get<std::int64_t>() + 1}, {"-1", -1}, {"vast", 77}};
+  if (value.is_string()) return changes_of_text(value.get<std::string>());
   if (value.is_array()) return changes_of_list(value);
-  if (value.is_object() && !value.empty()) {
-    Json less = value;
-    less.erase(std::prev(less.end()));
-    return {{"none", Json::object()}, {"without the last", less}};
-  }
+  if (value.is_object()) return changes_of_object(value);
   return {};
 }
 

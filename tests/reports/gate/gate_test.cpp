@@ -1,6 +1,6 @@
 // Tests the gate with a table of damaged reports, each with the expected text of its refusal.
 
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -439,6 +439,36 @@ TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
          first(r).earlier_tries = {{.code = "HANG", .seconds = first(r).seconds + 1}};
        }},
   });
+}
+
+TEST(Gate, what_programs_of_others_do_is_no_contradiction) {
+  Report report = sample_report();
+  report.lane = ReportLane::kProgram;
+  report.mutants.clear();
+  ScenarioResult& result = first(report);
+  result.incarnations[0].exit_code = 75;  // they choose their exit codes
+  result.incarnations[0].layout = "tp8";  // the world is that of the life compared
+  result.layouts[0] = "tp8";
+  result.faults[0].rank = -1;  // of the rank whose call it is
+  const auto rule_on_program = [&report] {
+    return rule({{.file = "r.json", .report = report}}, baseline_of({&report, 1}));
+  };
+  EXPECT_TRUE(rule_on_program().accepted()) << text_of(rule_on_program());
+  result.incarnations[0].exit_code = 139;
+  expect_refused(rule_on_program(), "has the outcome 'ran', with the exit code 139");
+  report.lane = ReportLane::kSim;
+  result.incarnations[0].exit_code = 0;
+  expect_refused(rule_on_program(), "of more ranks than the world of 4");
+}
+
+TEST(Gate, what_a_command_loads_is_noted_by_nobody) {
+  Report report = sample_report();
+  first(report).generations = {{.step = 2, .life = 0, .state = "kept"}};
+  expect_refused(rule(report), "loaded step 2, and no checkpoint of that step was loaded");
+  first(report).incarnations[1].layout = first(report).layouts[1] = "command";
+  const Baseline own = baseline_of({&report, 1});
+  const auto ruling = rule({{.file = "r.json", .report = report}}, own);
+  EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
 }
 
 TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_differ) {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reports/gate.hpp"
+#include "reports/gate/gate.hpp"
 #include "reports/read_error.hpp"
 
 namespace reprise::reports {
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr const char* kCommit = "0123456789abcdef0123456789abcdef01234567";
 
 std::string kept(const std::string& name) {
-  std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/version_1_" + name + ".json");
+  std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/gate/version_1_" + name + ".json");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -19,17 +19,22 @@ struct ScenarioFloor {
   std::uint64_t lives = 0;   ///< number of its lives; 0 in baselines of versions that wrote none
   std::uint64_t faults = 0;  ///< number of the planned faults that had to fire
 
-  // The next three members are set only if the lane is deterministic. Equal seeds give equal
+  // The next four members are set only if the lane is deterministic. Equal seeds give equal
   // values.
   std::string course = {};      ///< see course_of
   std::string digest = {};      ///< digest of the content at the end
   std::string event_hash = {};  ///< equal only for runs of the same program
+  std::string account = {};     ///< see account_of
 };
 
 /// Describes the results that the scenario file does not determine: how each life (incarnation)
 /// ended, and which of the optional faults fired. Empty if every life simply ran to its end and the
 /// scenario has no optional faults.
 std::string course_of(const ScenarioResult& result);
+
+/// Returns a hash of what else a report says of the lives: world, layouts, exit codes, steps, what
+/// ranks loaded, checkpoints, planned faults and the diagnosis.
+std::string account_of(const ScenarioResult& result);
 
 struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;

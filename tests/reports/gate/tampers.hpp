@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "reports/baseline.hpp"
+#include "reports/gate/baseline.hpp"
 
 namespace reprise::reports::test {
 
