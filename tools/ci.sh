@@ -7,7 +7,7 @@ readonly stages=(
   "catalogue 1200 all scenarios twice, random ones, the mutants, the gate"
   "mpi      900 a sample of the scenarios on MPI processes, held against the simulated lane"
   "lint    900 format, clang-tidy, the rules of the tree"
-  "asan    3000 clang build under AddressSanitizer and UBSan, all tests"
+  "asan    2000 AddressSanitizer and UBSan on the tests of tests/asan.txt"
   "tsan    900 ThreadSanitizer on the tests of tests/tsan.txt"
   "fuzz    1200 each fuzz target for 20 s under AddressSanitizer and UBSan"
   "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
@@ -35,27 +35,22 @@ readonly whole_stages=(
 
 # Leaves out the random scenarios: the catalogue's stage runs them, and its report has the results.
 stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
-# Tests that repeat one path hundreds of times show nothing more here than a few of them, and one
-# schedule of the models has all of their paths; the release stage and './dev test --whole' have all.
+# Tests that repeat one path hundreds of times show nothing more here than a few of them; the release
+# stage and './dev test --whole' have all.
 readonly asan_left_out='ExhaustMutants.*:ExploreVerb.*:Explore.finds_more*:Timeline.*:Marks.are_registered*:CrashStates.*:Exhaust.loads_every_pair*:Exhaust.parts*:Kills.at_every_call_of_two*:AtRest.every_byte*:Determinism.lanes_may_go_on*:Scenario.all_of_the_catalogue*:RandomScenarios.*:PlanCache.owners_of_one_group*:PlanCache.a_life_of_another*:StoreJudge.a_table*:Shared/GpuScenarios.*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
-stage_asan() {
-  build_for_tests asan && GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 \
-    run_tests asan -E '^test_models.*_(eager|random|calls)$'
-}
+stage_asan() { GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 stage_of_list asan; }
 stage_asan_all() { build_for_tests asan && run_tests asan; }
 stage_bare() { build_for_tests bare && REPRISE_FLIPS_ONE_IN=64 run_tests bare; }
 
-stage_tsan() {
-  local targets pattern
-  configure tsan || { record 0 1 0; return 1; }
-  mapfile -t targets < <(grep -v '^#' tests/tsan.txt | grep -Fx -f build/tsan/tests.txt)
-  if ((${#targets[@]} == 0)); then
-    say "    none of tests/tsan.txt is there yet"
-    return 0
-  fi
+# stage_of_list PRESET: builds and runs the executables of tests/PRESET.txt that exist here.
+stage_of_list() {
+  local preset="$1" targets pattern
+  configure "$preset" || { record 0 1 0; return 1; }
+  mapfile -t targets < <(grep -v '^#' "tests/$preset.txt" | grep -Fx -f "build/$preset/tests.txt")
   pattern="$(IFS='|'; printf '^(%s)$' "${targets[*]}")"
-  build_for_tests tsan "${targets[@]}" && run_tests tsan -R "$pattern"
+  build_for_tests "$preset" "${targets[@]}" && run_tests "$preset" -R "$pattern"
 }
+stage_tsan() { stage_of_list tsan; }
 
 # fuzz_stage SECONDS: starts from real files only, not from inputs of earlier runs, so it is the
 # same for each commit.
