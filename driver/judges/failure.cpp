@@ -144,6 +144,13 @@ void add_ends(std::size_t number, const IncarnationRecord& life, Follows& follow
   }
 }
 
+/// Adds the end of a later life if the scenario does not allow it.
+void add_unplanned_end(const Scenario& scenario, std::size_t number, const IncarnationRecord& life,
+                       Follows& follows) {
+  const Judgement ended = unplanned_end_of(scenario, number, life);
+  if (ended.code) follows.add(number, ended.rank, *ended.code, ended.reason);
+}
+
 void add_rulings(std::size_t number, const IncarnationRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
@@ -264,7 +271,10 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const Incarnatio
     }
     failure.wrong_keys = wrong_keys_of(lives, *found.life);
     add_ends(*found.life, life, follows);
-    for (std::size_t i = *found.life; i < lives.size(); ++i) add_rulings(i, lives[i], follows);
+    for (std::size_t i = *found.life; i < lives.size(); ++i) {
+      if (i > *found.life) add_unplanned_end(scenario, i, lives[i], follows);
+      add_rulings(i, lives[i], follows);
+    }
   }
   follows.move_to(failure);
   if (const auto wrong = wrong_tensor_of(found, first)) {

@@ -8,6 +8,7 @@
 #include "core/base/print.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run_jobs.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -19,11 +20,21 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// True if the mutant declares `code`, the code of the verdict. Codes of further findings are not
-/// accepted, because something other than the mutant may have caused them.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](RulingCode expected) { return name_of(expected) == code; });
+}
+
+/// Returns the code of the verdict if the mutant declares it; otherwise nothing. Codes of further
+/// findings are not accepted, because something other than the mutant may have caused them; but a
+/// broken protocol is the cause of the harm that follows, and the mutant declares the harm.
+std::string expected_code(const sim::Mutant& mutant, const reports::ScenarioResult& result) {
+  if (is_expected(mutant, result.code)) return result.code;
+  if (result.code != name_of(judged::kProtocol) || !result.failure) return "";
+  for (const auto& follows : result.failure->consequences) {
+    if (is_expected(mutant, follows.code)) return follows.code;
+  }
+  return "";
 }
 
 /// One run to make: a scenario with a mutant, or without one.
@@ -162,12 +173,13 @@ Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const S
   if (with.result.verdict != Verdict::kFail) {
     return not_caught("the verdict with the mutant is " + reports::name_of(with.result.verdict));
   }
-  if (!is_expected(mutant, with.result.code)) {
+  const std::string code = expected_code(mutant, with.result);
+  if (code.empty()) {
     return not_caught("failed as " + with.result.code + ", and it is to be caught as " +
                       join(mutant.caught_as, " or ") + ": " + with.result.reason);
   }
   trial.caught = true;
-  trial.code = with.result.code;
+  trial.code = code;
   return not_caught(with.result.reason);
 }
 
