@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include <nlohmann/json.hpp>
 
 #include "reports/read_error.hpp"
@@ -47,6 +50,18 @@ TEST(Baseline, holds_what_each_lane_showed) {
   EXPECT_EQ(totals.scenarios, 3U);
   EXPECT_EQ(totals.skipped, 1U);
   EXPECT_EQ(totals.elements, 400U);
+}
+
+TEST(Baseline, of_this_tree_holds_the_lives_of_each_scenario) {
+  std::ifstream file(REPRISE_SOURCE_DIR "/reports/baseline.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const auto& [lane, floor] : parse_baseline(text.str(), "baseline.json")) {
+    for (const auto& [name, one] : floor.scenarios) {
+      EXPECT_EQ(one.lives > 0, one.skipped.empty()) << name_of(lane) << ' ' << name;
+      EXPECT_EQ(one.account.empty(), one.event_hash.empty()) << name_of(lane) << ' ' << name;
+    }
+  }
 }
 
 TEST(Baseline, what_was_written_is_read_and_written_the_same) {
