@@ -474,7 +474,7 @@ std::string write_report(const reports::Report& report, const std::string& direc
   reports::restate_lacks(written);
   const std::string json = to_json(written);
   write_atomically(store, "report.json", as_bytes(json));
-  const std::string digest = hex(sha256_of(as_bytes(json)));
+  std::string digest = hex(sha256_of(as_bytes(json)));
   write_atomically(store, "junit.xml", as_bytes(to_junit(written, digest)));
   write_pages(written, digest, {}, directory);
   return digest;

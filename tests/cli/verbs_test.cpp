@@ -17,6 +17,7 @@
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
 namespace {
@@ -146,9 +147,9 @@ TEST(Inspect, KeysAndChunksNarrowAndWiden) {
 }
 
 TEST(Inspect, ListsKeysAndFilesInNaturalOrder) {
-  const TemporaryDirectory kept;
-  run_program({"run", REPRISE_SOURCE_DIR "/scenarios/placements/beyond-nine-parts.yaml", "--rows",
-               "1", "--keep", kept.path()});
+  const contracts::TemporaryDirectory kept;
+  const std::string file = REPRISE_SOURCE_DIR "/scenarios/placements/beyond-nine-parts.yaml";
+  run_program({"run", file, "--rows", "1", "--keep", kept.path()});
   std::string checkpoint;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kept.path())) {
     if (entry.path().filename() == ".metadata") checkpoint = entry.path().parent_path().string();

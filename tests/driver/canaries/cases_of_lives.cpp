@@ -132,7 +132,7 @@ void put_rerun_state(Store& store, CheckpointPlan& /*plan*/) {
 
 /// Returns what is said of a program that takes the place of the job's last life, and is to leave
 /// the checkpoint of step `leaves`, if any.
-std::function<Codes()> command(std::vector<Life> lives, const std::string& line,
+std::function<Codes()> command(const std::vector<Life>& lives, const std::string& line,
                                std::optional<std::int64_t> leaves = {}) {
   Scenario scenario = scenario_of(lives);
   scenario.lanes = {LaneKind::kSim};

@@ -16,7 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::StartsWith;
 
 /// Returns a report in which each scenario ended as its letter says. A dot leaves it out.
 Report report_of(const std::vector<std::pair<std::string, char>>& ends, int day) {
