@@ -541,6 +541,10 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
 }
 
 void TablesReader::read_storage_meta(NodeId meta) {
+  if (graph_.kind(meta) != Kind::kInstance) {  // torch sets an attribute of it
+    objects_.fail(Code::kTornFile,
+                  "storage_meta is no object: " + std::string(name_of(graph_.kind(meta))));
+  }
   const auto [id, save_id] = objects_.attributes<2>(meta, {"checkpoint_id", "save_id"});
   if (!objects_.missing(id)) tables_.checkpoint_id = read_checkpoint_id(id);
   if (!objects_.missing(save_id)) tables_.save_id = text(save_id, "save_id");
