@@ -541,9 +541,11 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
 }
 
 void TablesReader::read_storage_meta(NodeId meta) {
-  if (graph_.kind(meta) != Kind::kInstance) {  // torch sets an attribute of it
+  const std::string_view type = objects_.type_name(meta);
+  if (type != "StorageMeta") {  // torch sets an attribute of it, which most other types refuse
     objects_.fail(Code::kTornFile,
-                  "storage_meta is no object: " + std::string(name_of(graph_.kind(meta))));
+                  "storage_meta is no StorageMeta: " +
+                      std::string(type.empty() ? name_of(graph_.kind(meta)) : type));
   }
   const auto [id, save_id] = objects_.attributes<2>(meta, {"checkpoint_id", "save_id"});
   if (!objects_.missing(id)) tables_.checkpoint_id = read_checkpoint_id(id);

@@ -303,17 +303,19 @@ TEST(Metadata, a_path_of_the_planner_may_be_a_list_and_nothing_else_is_one) {
   }
 }
 
-TEST(Metadata, storage_meta_that_is_no_object_is_refused_because_torch_sets_an_attribute_of_it) {
+TEST(Metadata, storage_meta_of_another_type_is_refused_because_torch_sets_an_attribute_of_it) {
   const Bytes written = write_metadata(small());
   const std::string key = "storage_meta";
-  for (const std::string& other : {")"s, "}"s, "K\7"s, text("no object")}) {
+  for (const std::string& other : {")"s, "}"s, "K\7"s, text("no object"),
+                                   global("pathlib", "PosixPath") + "(" + text("a") + "tR",
+                                   global("torch", "Size") + "((K\1ttR"s}) {
     std::string bytes(as_text(written));
     const std::size_t at = bytes.find(key);
     ASSERT_NE(at, std::string::npos);
     bytes.insert(at + key.size(), other + text("x"));
     const Error error = error_of([&] { read(to_bytes(bytes)); });
     EXPECT_EQ(error.code(), Code::kTornFile);
-    EXPECT_NE(error.message().find("storage_meta is no object"), std::string::npos);
+    EXPECT_NE(error.message().find("storage_meta is no StorageMeta"), std::string::npos);
   }
 }
 
