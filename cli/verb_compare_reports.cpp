@@ -81,14 +81,14 @@ class CompareReportsVerb final : public Verb {
     std::vector<reports::Submission> submissions;
     for (const auto& argument : named) {
       submissions.push_back(read_submission(argument, console.err));
-      const auto& [file, report, unreadable, newer, sha256] = submissions.back();
+      const auto& report = submissions.back().report;
       if (!report) throw unreadable_report(submissions.back());
       const auto lane = submissions.front().report->lane;
       if (report->lane == lane) continue;
       throw Error(Code::kUsage,
                   "reports of two lanes are not comparable: " + name_of(lane) + " and " +
                       name_of(report->lane),
-                  {.file = file});
+                  {.file = argument});
     }
     return submissions;
   }
@@ -144,8 +144,9 @@ class CompareReportsVerb final : public Verb {
   static void print_reports(const std::vector<reports::Submission>& submissions,
                             const Console& console) {
     Table table({{"report"}, {"started"}, {"seconds", Align::kRight}, {"commit"}, {"verdict"}});
-    for (const auto& [file, report, unreadable, newer, sha256] : submissions) {
-      table.add({file, report->started, fmt::format("{:.1f}", report->seconds),
+    for (const auto& one : submissions) {
+      const auto& report = one.report;
+      table.add({one.file, report->started, fmt::format("{:.1f}", report->seconds),
                  report->project.commit.substr(0, 12) + (report->project.dirty ? "+" : ""),
                  name_of(report->verdict)});
     }

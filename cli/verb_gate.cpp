@@ -60,6 +60,10 @@ std::string program_called(const std::string& executable) {
   return below.find('/') == std::string::npos ? "./" + below : below;
 }
 
+bool is_hexadecimal(const std::string& text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 std::string refusal_line(const reports::Refusal& refusal) {
   std::string place = refusal.file;
   if (!refusal.subject.empty()) place += (place.empty() ? "" : ": ") + refusal.subject;
@@ -155,8 +159,7 @@ class GateVerb final : public Verb {
   /// Returns the digests that are demanded, as they are written in a ruling.
   std::vector<std::string> digests() const {
     for (const auto& digest : digests_) {
-      const bool hexadecimal = digest.find_first_not_of("0123456789abcdef") == std::string::npos;
-      if (hexadecimal && digest.size() == 64) continue;
+      if (is_hexadecimal(digest) && digest.size() == 64) continue;
       throw Error(Code::kUsage,
                   "--digest wants the 64 hexadecimal digits of a SHA-256, not '" + digest + "'");
     }
@@ -165,8 +168,7 @@ class GateVerb final : public Verb {
 
   std::string checked_commit() const {
     std::string commit(commit_.empty() ? build_info().commit : commit_);
-    const bool hexadecimal = commit.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (hexadecimal && commit.size() >= reports::kCommitDigitsMin) return commit;
+    if (is_hexadecimal(commit) && commit.size() >= reports::kCommitDigitsMin) return commit;
     throw Error(
         Code::kUsage,
         fmt::format("'{}' is no commit: name it by {} to 40 hexadecimal digits with --commit",

@@ -23,8 +23,8 @@ struct Ruling {
   friend std::ostream& operator<<(std::ostream& out, const Ruling& ruling);
 };
 
-/// What a judge found. The only way into it is past may_state() (ruling_watch.hpp); `file` is then
-/// the judge's source file, and no caller gives it.
+/// Holds what a judge found. A ruling comes into it only past may_state() (ruling_watch.hpp);
+/// `file` is then the judge's source file, and no caller gives it.
 class Rulings {
  public:
   Rulings() = default;

@@ -72,8 +72,9 @@ ReportHistory history_of(std::vector<Submission> submissions, const SlowerLimits
 
 std::string to_json(const ReportHistory& history) {
   nlohmann::json reports = nlohmann::json::array();
-  for (const auto& [file, report, unreadable, newer, sha256] : history.reports) {
-    reports.push_back({{"file", file},
+  for (const auto& one : history.reports) {
+    const auto& report = one.report;
+    reports.push_back({{"file", one.file},
                        {"started", report->started},
                        {"seconds", report->seconds},
                        {"commit", report->project.commit},

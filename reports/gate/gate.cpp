@@ -325,7 +325,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
                     "leave the report out, or write a baseline that has the lane");
     return;
   }
-  const LaneFloor shown = floor_of(report);
+  const LaneFloor& shown = ruling.shown.at(report.lane);
   // A run with a mutant, or one that was interrupted, falls short of the floor in many places.
   if (report.mutant.empty() && !report.interrupted) {
     const LeftOut lacks = left_out(shown, floor->second);
@@ -401,8 +401,8 @@ GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& b
   ruling.today = options.today;
   Settled settled = settle(submissions, baseline, options.known_failures, options.today);
   for (const auto& one : settled.submissions) {
-    judge_one(one, settled.baseline, options, ruling);
     if (one.report) ruling.shown[one.report->lane] = floor_of(*one.report);
+    judge_one(one, settled.baseline, options, ruling);
   }
   check_lanes(settled.submissions, settled.baseline, options, ruling);
   check_digests(settled.submissions, options, ruling);

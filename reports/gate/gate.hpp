@@ -61,8 +61,8 @@ struct GateRuling {
 ///
 /// Known failures are settled first (see settle), so each is either listed as accepted or refused.
 ///
-/// What the entries of a report can't contradict (times, the machine, texts: see
-/// tests/reports/gate/tampers_test.cpp for the list) is held by GateOptions::digests alone.
+/// GateOptions::digests alone hold what no entry of a report contradicts, such as times, the
+/// machine and texts; tests/reports/gate/held_by_digest.txt has the list.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,

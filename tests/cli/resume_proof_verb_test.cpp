@@ -2,45 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_program.hpp"
-#include "tests/contracts/temporary_directory.hpp"
-#include "tests/driver/witness/recorded_life.hpp"
+#include "tests/driver/witness/witness_folders.hpp"
 
 namespace reprise::test {
 namespace {
 
+using driver::WitnessFolders;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Folders `a` (uninterrupted) and `b` (resumed) with the witness files of a small job.
-class WitnessFolders {
- public:
-  explicit WitnessFolders(const driver::RecordedFiles& files = {}) {
-    write("a", 0, files.control);
-    write("b", 0, files.first);
-    write("b", 1, files.second);
-  }
-  void write(const std::string& run, int life, const std::vector<std::string>& ranks) const {
-    std::filesystem::create_directories(path(run));
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      std::ofstream(path(run) + "/life" + std::to_string(life) + "-rank" + std::to_string(rank) +
-                    ".jsonl")
-          << ranks[rank];
-    }
-  }
-  std::string path(const std::string& run) const { return directory_.path() + "/" + run; }
-
- private:
-  contracts::TemporaryDirectory directory_;
-};
-
 TEST(ResumeProofVerb, SaysWhatItDoesNotClaimWithoutAColdRunAndCheckpoints) {
-  const WitnessFolders folders;
+  const WitnessFolders folders{driver::RecordedFiles{}};
   const std::string report = folders.path("out");
   const auto result =
       run_program({"resume-proof", folders.path("a"), folders.path("b"), "--report", report});

@@ -51,7 +51,7 @@ Codes run(const Row& row) {
   return codes;
 }
 
-/// What is stored differs under another layout.
+/// Returns what a property says of a job that stores other tensors under another layout.
 Codes stored_otherwise() {
   const auto found = failure_of(property_named("stored-alike"), scenario_in("placements/ep2"),
                                 {.mutant = "fused-gate-split"});

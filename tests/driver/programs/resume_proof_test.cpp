@@ -12,8 +12,7 @@
 
 #include "driver/programs/verification_card.hpp"
 #include "reprise/error.hpp"
-#include "tests/contracts/temporary_directory.hpp"
-#include "tests/driver/witness/recorded_life.hpp"
+#include "tests/driver/witness/witness_folders.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -21,31 +20,15 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Witness folders of the small job of recorded_life.hpp.
-class Runs {
+class Runs : public WitnessFolders {
  public:
   RecordedFiles told;
 
   /// Writes the current content of `told` to files, and judges them.
   reports::ScenarioResult prove() {
-    write("a", 0, told.control);
-    write("b", 0, told.first);
-    write("b", 1, told.second);
+    write(told);
     return prove_resume(folders);
   }
-  void write(const std::string& run, int life, const std::vector<std::string>& ranks) const {
-    std::filesystem::create_directories(path(run));
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      std::ofstream(path(run) + "/life" + std::to_string(life) + "-rank" + std::to_string(rank) +
-                    ".jsonl")
-          << ranks[rank];
-    }
-  }
-  std::string path(const std::string& run) const { return directory_.path() + "/" + run; }
-
- private:
-  contracts::TemporaryDirectory directory_;
-
- public:
   ResumeProof folders{.uninterrupted = path("a"),
                       .resumed = path("b"),
                       .cold = {},

@@ -9,8 +9,8 @@
 
 namespace reprise::reports::test {
 
-/// Which changes of a field were accepted, by the field's path without positions in lists, such as
-/// "scenarios[].ranks[].elements".
+/// Holds the changes of each field that were accepted, by the field's path without positions, such
+/// as "scenarios[].ranks[].elements".
 using AcceptedTampers = std::map<std::string, std::set<std::string>>;
 
 /// Tries every change of every value of a report: other numbers, texts and flags, a list or an
