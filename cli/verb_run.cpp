@@ -85,7 +85,8 @@ class RunVerb final : public Verb {
         .text(record_, "--record", "DIR", "write each scenario with its result there")
         .text(trace_, "--trace", "FILE",
               "write what every rank did there, as a Perfetto trace: in virtual time on the lane "
-              "sim, in real time on the lanes mpi and gpu")
+              "sim, in real time on the lanes mpi and gpu; FILE.txt has a line for each event of "
+              "the lane sim, to compare with those of a build that passes")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of --rows")
         .number(rows_, "--rows", 0, "run at most N rows of each table, drawn by the seed; 0: all")
@@ -286,7 +287,15 @@ class RunVerb final : public Verb {
 
   /// Throws USAGE unless the ranks of the lane record what they do.
   void require_trace_of(driver::LaneKind lane) const {
-    if (trace_.empty() || lane != driver::LaneKind::kProgram) return;
+    if (trace_.empty()) return;
+    if (lane != driver::LaneKind::kSim &&
+        driver::trace_form_of(trace_) == driver::TraceForm::kLines) {
+      throw Error(
+          Code::kUsage,
+          "--trace FILE.txt belongs to the lane sim: in real time events have no order that "
+          "two runs share");
+    }
+    if (lane != driver::LaneKind::kProgram) return;
     throw Error(Code::kUsage,
                 "--trace belongs to the lanes sim, mpi and gpu; the lane program runs other "
                 "people's programs, whose calls nobody records");

@@ -14,6 +14,7 @@
 #include "driver/record/record.hpp"
 #include "driver/record/twin.hpp"
 #include "reprise/store.hpp"
+#include "sim/fibers/event_log.hpp"
 #include "sim/fibers/fiber_chooser.hpp"
 #include "sim/mutants/seam_watch.hpp"
 #include "sim/world/recording.hpp"
@@ -48,6 +49,9 @@ struct LaneOptions {
   /// Receives what the ranks of each life did, when the life has ended; if null, nothing is
   /// recorded. The lane `program` records nothing.
   std::function<void(std::size_t incarnation, sim::Recording recording)> recorded = {};
+  /// Gets the events of each life on the simulated lane, those that its event hash is made of,
+  /// while it runs; may be null.
+  std::function<void(std::size_t incarnation, const sim::LoggedEvent& call)> calls = {};
 };
 
 /// Runs the incarnations of one scenario.

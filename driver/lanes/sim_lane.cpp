@@ -160,6 +160,9 @@ class SimLane final : public Lane {
     sim::FaultBook faults(faults_of(plan, past).specs);
     std::optional<sim::Recorder> recorder;
     if (options_.recorded) world.recorder = &record_into(recorder, faults);
+    if (options_.calls) {
+      world.calls = [&](const sim::LoggedEvent& call) { options_.calls(incarnation, call); };
+    }
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
     if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
     OtherWriters others(store_);

@@ -15,6 +15,7 @@ void require_effect(const Scenario& scenario, LaneKind lane, const LaneOptions& 
   right.mutant.clear();
   right.keep.clear();
   right.recorded = {};
+  right.calls = {};
   const reports::ScenarioResult without = run_watched(scenario, lane, right).result;
   const bool same_events = with.event_hash == without.event_hash;
   const auto end_of = [](const reports::ScenarioResult& result) {

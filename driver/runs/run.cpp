@@ -31,6 +31,7 @@
 #include "driver/runs/mutant_effect.hpp"
 #include "driver/runs/run_jobs.hpp"
 #include "driver/runs/run_plan.hpp"
+#include "driver/trace/event_line.hpp"
 #include "driver/trace/scenario_trace.hpp"
 #include "driver/trace/trace_file.hpp"
 #include "driver/yaml/text_file.hpp"
@@ -177,8 +178,17 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
 ScenarioResult run_into_trace(const Scenario& scenario, std::size_t number,
                               std::uint32_t first_life, const RunRequest& request) {
   if (request.trace == nullptr) return run_unless_interrupted(scenario, request, request.options);
-  ScenarioTrace trace(scenario, first_life);
   LaneOptions options = request.options;
+  if (request.trace->form() == TraceForm::kLines) {
+    std::string lines;
+    options.calls = [&](std::size_t incarnation, const sim::LoggedEvent& call) {
+      lines += event_line(scenario.name, incarnation, call);
+    };
+    ScenarioResult result = run_unless_interrupted(scenario, request, options);
+    request.trace->add(number, std::move(lines));
+    return result;
+  }
+  ScenarioTrace trace(scenario, first_life);
   options.recorded = [&trace](std::size_t incarnation, const sim::Recording& recording) {
     trace.add(incarnation, recording);
   };

@@ -16,6 +16,10 @@ std::string folder_of_trace(const std::string& path) {
 
 }  // namespace
 
+TraceForm trace_form_of(const std::string& path) {
+  return path.ends_with(".txt") ? TraceForm::kLines : TraceForm::kPackets;
+}
+
 TraceFile::TraceFile(const std::string& path)
     : name_(std::filesystem::path(path).filename().string()),
       beside_(name_ + ".tmp"),

@@ -1,6 +1,6 @@
 #pragma once
-// A file to which scenarios add their packets, from several threads. The file has its name only
-// when it is complete.
+// A file to which scenarios add their packets or lines, from several threads. The file has its name
+// only when it is complete.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +14,13 @@
 
 namespace reprise::driver {
 
+enum class TraceForm : std::uint8_t {
+  kPackets,  ///< a trace for Perfetto
+  kLines,    ///< a line for each event
+};
+/// Returns the form that a trace has by its name: lines if that ends in ".txt".
+TraceForm trace_form_of(const std::string& path);
+
 class TraceFile {
  public:
   /// Creates a file beside `path`. Throws IO, naming the file, if that can't be done; USAGE if
@@ -24,7 +31,8 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  /// Adds the packets of scenario `number`, from 0. Each number is added once, in any order; in the
+  TraceForm form() const { return trace_form_of(name_); }
+  /// Adds the packets or lines of scenario `number`, from 0. Each number is added once, in any order; in the
   /// file they are in order. Only those are held in memory that others still have to precede.
   void add(std::size_t number, std::string packets);
   /// Gives the file its name.

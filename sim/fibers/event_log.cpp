@@ -11,7 +11,8 @@ void put_text(Bytes& out, std::string_view text) {
 
 }  // namespace
 
-EventLog::EventLog(std::int32_t world_size) : ranks_(static_cast<std::size_t>(world_size)) {}
+EventLog::EventLog(std::int32_t world_size, LoggedEvents calls)
+    : calls_(std::move(calls)), ranks_(static_cast<std::size_t>(world_size)) {}
 
 void EventLog::record(GlobalRank rank, std::string_view kind, std::string_view where,
                       std::initializer_list<std::uint64_t> numbers) {
@@ -23,6 +24,7 @@ void EventLog::record(GlobalRank rank, std::string_view kind, std::string_view w
   ranks_[static_cast<std::size_t>(rank.value)].number(digest);
   all_.number(static_cast<std::uint64_t>(rank.value)).number(digest);
   ++count_;
+  if (calls_) calls_({rank, kind, where, numbers});
 }
 
 std::uint64_t EventLog::digest(GlobalRank rank) const {

@@ -2,8 +2,10 @@
 // Computes a hash over all port calls of the ranks, in order.
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/hash.hpp"
@@ -11,12 +13,21 @@
 
 namespace reprise::sim {
 
+/// One call of a port: its kind, the path or group that it concerns, its sizes and content hashes.
+struct LoggedEvent {
+  GlobalRank rank;
+  std::string_view kind;
+  std::string_view where;
+  std::initializer_list<std::uint64_t> numbers;
+};
+/// Gets each call of a life, in order.
+using LoggedEvents = std::function<void(const LoggedEvent& call)>;
+
 class EventLog {
  public:
-  explicit EventLog(std::int32_t world_size);
+  /// `calls` may be null.
+  explicit EventLog(std::int32_t world_size, LoggedEvents calls = {});
 
-  /// Records one call of a port: its kind, the path or group that it concerns, its sizes and
-  /// content hashes.
   void record(GlobalRank rank, std::string_view kind, std::string_view where,
               std::initializer_list<std::uint64_t> numbers);
 
@@ -27,6 +38,7 @@ class EventLog {
   std::uint64_t count() const { return count_; }
 
  private:
+  LoggedEvents calls_;
   std::vector<Hasher> ranks_;
   Hasher all_;
   Bytes event_;  ///< bytes of the event being recorded

@@ -27,7 +27,7 @@ std::string device_of(const WorldOptions& options, GlobalRank rank) {
 struct Shared {
   Shared(const WorldOptions& options, Store& shared_store)
       : scheduler(Stream(options.seed).split("schedule"), options.switches_max, options.schedule),
-        log(options.world_size),
+        log(options.world_size, options.calls),
         network(scheduler, options.deadline_ns, options.rates.fabric),
         store(shared_store),
         store_resources(options.rates),

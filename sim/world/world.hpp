@@ -11,6 +11,7 @@
 #include "core/ports/clock.hpp"
 #include "reprise/error.hpp"
 #include "reprise/ports.hpp"
+#include "sim/fibers/event_log.hpp"
 #include "sim/fibers/fiber_chooser.hpp"
 #include "sim/world/rates.hpp"
 #include "sim/world/recorder.hpp"
@@ -38,6 +39,8 @@ struct WorldOptions {
   Rates rates = {};
   /// Records what the ranks do; null if nothing is recorded. Borrowed until run() returns.
   Recorder* recorder = nullptr;
+  /// Gets the calls that the event hash is made of, in the same order; null if nobody wants them.
+  LoggedEvents calls = {};
 };
 
 enum class RankEnd : std::uint8_t {

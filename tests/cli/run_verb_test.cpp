@@ -280,6 +280,29 @@ TEST(RunVerb, a_trace_is_written_at_the_end_and_changes_no_event_hash) {
   }
 }
 
+TEST(RunVerb, events_as_lines_say_where_a_run_first_differs) {
+  const TemporaryDirectory folder;
+  const auto lines_of = [&folder](const std::string& name, std::vector<std::string> more) {
+    const std::string file = folder.path() + "/" + name + ".txt";
+    const std::string scenario = REPRISE_SOURCE_DIR "/scenarios/async/back-pressure.yaml";
+    more.insert(more.begin(), {"run", scenario, "--rows", "1", "--jobs", "1", "--trace", file});
+    run_program(more);
+    std::istringstream text(text_of(file));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  };
+  const auto right = lines_of("right", {});
+  ASSERT_GT(right.size(), 100U);
+  EXPECT_EQ(right, lines_of("again", {}));
+  const auto wrong = lines_of("wrong", {"--mutant", "staging-reused-early"});
+  const auto at = std::mismatch(right.begin(), right.end(), wrong.begin(), wrong.end());
+  ASSERT_NE(at.first, right.end());
+  ASSERT_NE(at.second, wrong.end());
+  EXPECT_NE(at.second->find(" gather 'node0:"), std::string::npos)
+      << "a copy came into staging before the write of the one before: " << *at.second;
+}
+
 TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding) {
   const TemporaryDirectory kept;
   ASSERT_EQ(run_program({"run", kScenario, "--keep", kept.path()}).exit_code, 0);
@@ -311,6 +334,7 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", kScenario, "--log", "info", "--lane", "mpi"}, "--report DIR"},
       {{"run", kScenario, "--trace", "t", "--lane", "program"}, "the lanes sim, mpi and gpu"},
       {{"run", kScenario, "--trace", "/dev/null"}, "the name of a file"},
+      {{"run", kScenario, "--trace", "t.txt", "--lane", "mpi"}, "belongs to the lane sim"},
       {{"run", kScenario + "[k=1]"}, "has no 'each'"},
       {{"run", kScenario, "--ranks", "nosuch"}, "no scenario has the tag 'nosuch'"},
       {{"replay", kScenario, "--seed", "3"}, "--seed goes with --record"},
