@@ -30,10 +30,33 @@ bool is_iterable(Kind kind) {
   }
 }
 
+Fit of_count(Nodes items, std::size_t least, std::size_t most) {
+  return when(items.size() >= least && items.size() <= most);
+}
+
 Fit of_nothing_or_iterable(const Graph& graph, Nodes items) {
   if (items.empty()) return Fit::kFits;
   if (items.size() > 1) return Fit::kRefused;
   return unless_made(graph, items[0], is_iterable(graph.kind(items[0])));
+}
+
+/// Arguments of set and frozenset. Items of a list are seen when the set is read.
+Fit of_set(const Graph& graph, Nodes items) {
+  const Fit fit = of_nothing_or_iterable(graph, items);
+  if (fit != Fit::kFits || items.empty() || graph.kind(items[0]) != Kind::kTuple) return fit;
+  return when(graph.hashable(items[0]));
+}
+
+/// Arguments of the functions that rebuild tensors: how many there are. The reader of tensors
+/// judges the rest, but only of tensors that are part of the value.
+Fit of_tensor(std::string_view function, Nodes items) {
+  if (function == "_rebuild_tensor") return of_count(items, 4, 4);
+  if (function == "_rebuild_tensor_v2") return of_count(items, 6, 7);
+  if (function == "_rebuild_tensor_v3") return of_count(items, 7, 8);
+  if (function == "_rebuild_parameter") return of_count(items, 3, 3);
+  if (function == "_rebuild_parameter_with_state") return of_count(items, 4, 4);
+  if (function == "_rebuild_from_type_v2") return of_count(items, 4, 4);
+  return Fit::kFits;
 }
 
 /// Arguments of dict and Counter: items that are pairs are not looked into.
@@ -297,10 +320,6 @@ Fit of_random_state(const Graph& graph, Nodes items) {
   if (kind != Kind::kText) return Fit::kRefused;
   return when(std::ranges::find(kGenerators, graph.text(items[0])) != kGenerators.end());
 }
-Fit of_count(Nodes items, std::size_t least, std::size_t most) {
-  return when(items.size() >= least && items.size() <= most);
-}
-
 bool is_uuid_state(const Graph& graph, NodeId state) {
   bool number = false;
   graph.each_pair(graph.chain(state), [&](NodeId key, NodeId value) {
@@ -409,8 +428,8 @@ Fit fit_of(const Graph& graph, Args shape, const NameRule& rule, NodeId args) {
         if (!is_text(graph, item)) return unless_made(graph, item, false);
       }
       return Fit::kFits;
-    case Args::kTensor:  // the reader of tensors judges them
-      return Fit::kFits;
+    case Args::kTensor:
+      return of_tensor(rule.name, items);
     case Args::kLayout:
       return of_layout(graph, items);
     case Args::kDevice:
@@ -419,6 +438,8 @@ Fit fit_of(const Graph& graph, Args shape, const NameRule& rule, NodeId args) {
       return of_range(graph, items);
     case Args::kSlice:
       return of_count(items, 1, 3);
+    case Args::kHashables:
+      return of_set(graph, items);
     case Args::kIterable:
       return of_nothing_or_iterable(graph, items);
     case Args::kMapping:

@@ -35,8 +35,9 @@ enum class Args : std::uint8_t {
   kDevice,
   kRange,
   kSlice,
-  kIterable,  ///< nothing, or one iterable
-  kMapping,   ///< nothing, or a mapping
+  kIterable,   ///< nothing, or one iterable
+  kHashables,  ///< nothing, or one iterable of items that can be hashed
+  kMapping,    ///< nothing, or a mapping
   kComplex,
   kInt,
   kFloat,
