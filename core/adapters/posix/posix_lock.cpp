@@ -1,7 +1,6 @@
 #include "core/adapters/posix/posix_lock.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -14,9 +13,9 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "core/adapters/posix/descriptor.hpp"
+#include "core/adapters/posix/own_descriptors.hpp"
 #include "core/base/hash.hpp"
 #include "reprise/error.hpp"
 
@@ -85,41 +84,6 @@ std::string holder_in(int fd) {
       holder_in(fd) + " is writing there; wait until it has ended, or end it, and try again",
       {.file = held});
 }
-
-/// The descriptors of all locks of this process. A lock (flock) ends when the last copy of its
-/// descriptor is closed. A forked child, such as a worker that loads data, gets a copy of each and
-/// may outlive the process: it closes them first of all. A new program closes them by O_CLOEXEC.
-class OwnLocks {
- public:
-  static OwnLocks& of_process() {
-    // Never destroyed: a thread may fork while the process ends.
-    static auto* const all = new OwnLocks;  // NOLINT(cppcoreguidelines-owning-memory)
-    return *all;
-  }
-
-  /// Held while a descriptor of a lock file is open that is not in the list, so no fork copies it.
-  std::mutex& mutex() { return mutex_; }
-  void add(int fd) { fds_.push_back(fd); }
-  void remove(int fd) { std::erase(fds_, fd); }
-  /// How many forks lie between this process and the first one that took a lock.
-  int forks() const { return forks_; }
-
- private:
-  OwnLocks() {
-    ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
-                     [] { of_process().drop_copies(); });
-  }
-  void drop_copies() {
-    for (const int fd : fds_) ::close(fd);
-    fds_.clear();
-    ++forks_;
-    mutex_.unlock();
-  }
-
-  std::mutex mutex_;
-  std::vector<int> fds_;
-  int forks_ = 0;
-};
 
 /// Locks the open file `fd` like flock(). Fails with EWOULDBLOCK only if another writer has locked
 /// the file: who only asks for the holder shares the lock, and gives it back at once.
@@ -234,19 +198,19 @@ std::optional<Descriptor> open_to_lock(const std::string& file, const std::strin
 
 class FileLock final : public StoreLock {
  public:
-  /// The caller holds the mutex of OwnLocks.
+  /// The caller holds the mutex of OwnDescriptors.
   FileLock(Descriptor fd, std::string file, std::string warning)
       : StoreLock(new_token(file), std::move(warning)),
-        forks_(OwnLocks::of_process().forks()),
+        forks_(OwnDescriptors::of_process().forks()),
         fd_(std::move(fd)),
         file_(std::move(file)) {
-    OwnLocks::of_process().add(fd_->get());
+    OwnDescriptors::of_process().add(fd_->get());
   }
   /// Removes the lock file while still holding its lock. If a process opened the file before that,
   /// it then sees that the file is gone and creates a new one. In a forked child this object is a
   /// copy, without a descriptor and without a claim on the file.
   ~FileLock() override {
-    OwnLocks& own = OwnLocks::of_process();
+    OwnDescriptors& own = OwnDescriptors::of_process();
     const std::scoped_lock lock(own.mutex());
     if (forks_ != own.forks()) {
       fd_->release();
@@ -266,7 +230,7 @@ class FileLock final : public StoreLock {
 }  // namespace
 
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held) {
-  const std::scoped_lock lock(OwnLocks::of_process().mutex());
+  const std::scoped_lock lock(OwnDescriptors::of_process().mutex());
   for (;;) {
     auto fd = open_to_lock(file, held);
     if (!fd) continue;
@@ -279,7 +243,7 @@ std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string&
 }
 
 std::optional<std::string> lock_holder(const std::string& file) {
-  const std::scoped_lock lock(OwnLocks::of_process().mutex());
+  const std::scoped_lock lock(OwnDescriptors::of_process().mutex());
   const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1) return std::nullopt;
   const auto fd = Descriptor::adopt(raw);
@@ -292,7 +256,7 @@ std::optional<std::string> lock_holder(const std::string& file) {
 }
 
 bool remove_dead_lock(const std::string& file) {
-  const std::scoped_lock lock(OwnLocks::of_process().mutex());
+  const std::scoped_lock lock(OwnDescriptors::of_process().mutex());
   const int raw = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1) return false;
   const auto fd = Descriptor::adopt(raw);
