@@ -9,6 +9,7 @@ set(REPRISE_THIRD_PARTY
   "core/format/zip        isal         PRIVATE"
   "core/format            json         PRIVATE"
   "core/adapters/posix    threads      PRIVATE"
+  "core/adapters/socket   threads      PRIVATE"
   "core/adapters/mpi      threads      PRIVATE"
   "sim/fibers             context      PRIVATE"
   "reports                json         PRIVATE"

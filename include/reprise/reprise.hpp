@@ -6,4 +6,5 @@
 #include "reprise/job.hpp"
 #include "reprise/load.hpp"
 #include "reprise/save.hpp"
+#include "reprise/socket.hpp"
 #include "reprise/state.hpp"

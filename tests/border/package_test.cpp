@@ -1,7 +1,9 @@
 // Installs the package into an empty prefix, builds the examples with it, and runs them.
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/ports/passing_store.hpp"
 #include "reprise/reprise.hpp"
@@ -23,6 +26,20 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
+
+/// Returns an address of this host where nobody listens.
+std::string free_address() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(listener, raw, size), 0);
+  EXPECT_EQ(::getsockname(listener, raw, &size), 0);
+  ::close(listener);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
 
 const std::string kExamples = REPRISE_SOURCE_DIR "/examples/";
 const std::string kPrograms = REPRISE_SOURCE_DIR "/tests/border/programs";
@@ -137,6 +154,39 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   const DiffSummary other =
       diff(both, "run-mpi/ckpt/run/iter_0000010", "run-mpi/ckpt/run/iter_0000020");
   EXPECT_EQ(other.outcome, DiffOutcome::kDifferent);
+}
+
+/// Returns the lines of examples/README.md that contain `word`, without the indentation.
+std::vector<std::string> lines_of_the_examples(const std::string& word) {
+  std::ifstream readme(kExamples + "README.md");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("    ") && line.find(word) != line.npos) lines.push_back(line.substr(4));
+  }
+  return lines;
+}
+
+TEST_F(Package, serves_processes_that_no_launcher_starts_as_the_readme_of_the_examples_says) {
+  const auto said = lines_of_the_examples("four_processes");
+  ASSERT_EQ(said.size(), 2U);
+  ASSERT_EQ(lines_of_the_examples("MASTER").size(), 1U);
+  ASSERT_NO_FATAL_FAILURE(build(kExamples + "sockets", "run-sockets/build/sockets"));
+  const std::string run = path("run-sockets");
+  const std::string master = "export MASTER=" + free_address() + "; ";
+  const Said saved = run_in(run, master + said[0]);
+  EXPECT_EQ(saved.text, "");
+  const Said loaded = run_in(run, master + said[1]);
+  EXPECT_THAT(loaded.text, HasSubstr("0: 3200 of 3200 elements\n"));
+  EXPECT_THAT(loaded.text, HasSubstr("1: 3200 of 3200 elements\n"));
+  Job here = local_job(run);
+  const Verification whole = verify(here, "ckpt/run");
+  EXPECT_EQ(whole.verdict, VerifyVerdict::kWhole);
+  EXPECT_EQ(whole.elements, 6400U);
+  const Said alone =
+      run_in(run, master + "RANK=0 WORLD_SIZE=1 timeout 60 build/sockets/four_processes");
+  EXPECT_EQ(alone.text, "0: 6400 of 6400 elements\n");
+  EXPECT_THAT(shell("ldd " + run + "/build/sockets/four_processes").text,
+              testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }
 
 /// Returns the program in README.md, from its first include on, without the indentation.

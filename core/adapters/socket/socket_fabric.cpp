@@ -1,0 +1,88 @@
+#include "core/adapters/socket/socket_fabric.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "core/adapters/socket/rendezvous.hpp"
+#include "core/adapters/socket/socket_communicator.hpp"
+#include "core/base/caught.hpp"
+#include "reprise/socket.hpp"
+
+namespace reprise {
+namespace {
+
+void require_sense(const SocketOptions& ranks) {
+  std::ostringstream text;
+  constexpr std::size_t kNameMax = 256;
+  if (ranks.size < 1 || ranks.rank < 0 || ranks.rank >= ranks.size) {
+    text << "rank " << ranks.rank << " of " << ranks.size << " ranks: they count from 0";
+  } else if (ranks.address.empty() == !(ranks.store.put && ranks.store.get)) {
+    text << "ranks meet at an address or by a store with put and get: give one of the two";
+  } else if (ranks.job.size() > kNameMax || ranks.job.find('\n') != std::string::npos) {
+    text << "job: a name is one line of at most " << kNameMax << " bytes";
+  } else if (ranks.deadline.count() <= 0) {
+    text << "deadline: a wait ends at some time after it begins";
+  } else {
+    return;
+  }
+  throw Error(Code::kUsage, text.str());
+}
+
+std::shared_ptr<Links> connected(const SocketOptions& ranks) {
+  const GlobalRank rank{ranks.rank};
+  const Instant end = from_now(ranks.deadline);
+  try {
+    const bool at_address = ranks.rank == 0 && !ranks.address.empty();
+    Reception reception(
+        listen_at(at_address ? host_port_of(ranks.address) : HostPort{ranks.bind, "0"}));
+    Hello own{.job = ranks.job, .size = ranks.size, .rank = rank, .address = reception.address()};
+    Session session = meet(ranks, reception, end);
+    own.key = std::move(session.key);
+    auto links = Links::make(std::move(own), std::move(session.addresses), std::move(reception));
+    // Connects the ranks, so that they notice each other's end.
+    const SocketCommunicator all(links, Group::world(ranks.size), rank,
+                                 end - std::chrono::steady_clock::now(), 0);
+    return links;
+  } catch (const std::exception& caught) {
+    throw Error(error_from(caught).within({.rank = rank}));
+  }
+}
+
+}  // namespace
+
+SocketFabric::SocketFabric(GlobalRank rank, std::int32_t size, std::chrono::nanoseconds deadline,
+                           std::shared_ptr<Links> links)
+    : rank_(rank), size_(size), deadline_(deadline), links_(std::move(links)) {}
+
+std::shared_ptr<Communicator> SocketFabric::communicator(const Group& group) {
+  std::ostringstream what;
+  what << "communicator of group " << group;
+  if (!group.rank_of(rank_)) {
+    throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank_});
+  }
+  const auto is_rank = [this](GlobalRank one) { return one.value >= 0 && one.value < size_; };
+  if (!std::ranges::all_of(group.members(), is_rank)) {
+    throw Error(Code::kUsage, what.str() + ": a member is no rank of the job", {.rank = rank_});
+  }
+  return std::make_shared<SocketCommunicator>(links_, group, rank_, deadline_,
+                                              ++made_[group.members()]);
+}
+
+std::shared_ptr<Fabric> socket_fabric(const SocketOptions& ranks,
+                                      std::chrono::nanoseconds deadline) {
+  require_sense(ranks);
+  if (deadline.count() <= 0) {
+    throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
+  }
+  return std::make_shared<SocketFabric>(GlobalRank{ranks.rank}, ranks.size, deadline,
+                                        connected(ranks));
+}
+
+Job socket_job(const std::string& root, const SocketOptions& ranks, const JobOptions& options) {
+  JobPorts ports = local_ports(root, options);
+  ports.fabric = socket_fabric(ranks, options.deadline);
+  return Job(std::move(ports));
+}
+
+}  // namespace reprise
