@@ -6,6 +6,7 @@
 #include "core/checkpoint/extents.hpp"
 #include "core/diff/diff_beside.hpp"
 #include "core/diff/diff_objects.hpp"
+#include "core/diff/diff_seamed.hpp"
 #include "core/diff/diff_tensors.hpp"
 #include "core/verify/verify_directory.hpp"
 
@@ -97,12 +98,13 @@ DiffOutcome DiffReport::outcome(LayoutBound bound) const {
 
 namespace {
 
-void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, DiffReport& report) {
+void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, const DiffSeams& seams,
+              DiffReport& report) {
   for (Finding& finding : tally.findings()) {
     if (finding.file.empty()) {
       finding.file = checkpoint.store().display(checkpoint.location().directory);
     }
-    auto& list = finding.severity == Severity::kError ? report.damage : report.notes;
+    auto& list = seams.is_damage(finding) ? report.damage : report.notes;
     list.push_back(std::move(finding));
   }
 }
@@ -118,18 +120,25 @@ void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
 
 }  // namespace
 
+bool is_error(const Finding& finding) { return finding.severity == Severity::kError; }
+
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress) {
+  return diff(left, right, device, options, progress, {});
+}
+
+DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
+                Progress& progress, const DiffSeams& seams) {
   require_apart(left);
   require_apart(right);
   DiffReport report{.checksums = options.checksums};
-  DiffSides sides(left, right);
+  DiffSides sides(left, right, seams);
   diff_objects(sides, options, report);
   diff_tensors(sides, device, options, progress, report);
   diff_beside(sides, options, report);
   for (Checkpoint* side : {&left, &right}) note_stale_files(*side, report);
-  sort_out(sides.left_checksums, left, report);
-  sort_out(sides.right_checksums, right, report);
+  sort_out(sides.left_checksums, left, seams, report);
+  sort_out(sides.right_checksums, right, seams, report);
   sides.unread.sort_into(report);
   left.require_in_place();
   right.require_in_place();

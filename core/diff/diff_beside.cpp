@@ -175,7 +175,7 @@ class BesideDiffer {
       count_records(left, name, sides_.left_checksums);
       count_records(right, name, sides_.right_checksums);
     }
-    judge_items({left, a}, {right, b}, options_, result);
+    judge_items({left, a}, {right, b}, options_, sides_.seams, result);
   }
 
   /// Adds the records of the file to the tally if the file is an archive.

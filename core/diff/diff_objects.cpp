@@ -67,7 +67,8 @@ class ObjectDiffer {
       ++report_.ignored_keys;
     }
     const bool common_twice = has_common_twice(left_) || has_common_twice(right_);
-    for (const auto& pair : pairs_of(left_.catalog().objects, right_.catalog().objects)) {
+    for (const auto& pair :
+         sides_.seams.objects(left_.catalog().objects, right_.catalog().objects)) {
       if (pair.key() == kCommonObjectKey && !common_twice) continue;
       if (!wanted(pair.key())) {
         ++report_.ignored_keys;
@@ -138,9 +139,8 @@ class ObjectDiffer {
     } catch (const Error& error) {
       if (!concerns_one_item(error)) throw;
       const Error placed = error.within({.key = result.key});
-      sides_.unread.add(placed);
       result = {.key = std::move(result.key),
-                .verdict = DiffVerdict::kNotKnown,
+                .verdict = sides_.seams.unread(sides_.unread, placed),
                 .differences = {},
                 .reason = "it can't be read: " + placed.message(),
                 .unread = true};
@@ -154,7 +154,7 @@ class ObjectDiffer {
     }
     const WholeValue a = read_whole_item(left);
     const WholeValue b = read_whole_item(right);
-    judge_items({left, a}, {right, b}, options_, result);
+    judge_items({left, a}, {right, b}, options_, sides_.seams, result);
   }
 
   void compare_common() {
@@ -214,9 +214,10 @@ class ObjectDiffer {
   /// state. Layout arguments are listed separately.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
     const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
-    result.differences = differences(left, right, most, [this](const ValueDifference& difference) {
-      return !is_bound(difference) && !ignored(difference);
-    });
+    result.differences =
+        sides_.seams.values(left, right, most, [this](const ValueDifference& difference) {
+          return !is_bound(difference) && !ignored(difference);
+        });
     if (!result.differences.empty()) result.verdict = DiffVerdict::kDifferent;
     result.differences.resize(std::min(result.differences.size(), options_.differences_max));
     for (auto& difference : result.differences) difference.path = full_path(difference.path);
@@ -276,6 +277,11 @@ class ObjectDiffer {
 };
 
 }  // namespace
+
+std::vector<Both<StoredObject>> pair_objects(const std::vector<StoredObject>& left,
+                                             const std::vector<StoredObject>& right) {
+  return pairs_of(left, right);
+}
 
 void diff_objects(DiffSides& sides, const DiffOptions& options, DiffReport& report) {
   ObjectDiffer(sides, options, report).run();

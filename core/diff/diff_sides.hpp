@@ -1,12 +1,14 @@
 #pragma once
 // Contains the two checkpoints of a diff, the differences between their layouts, the results of
-// verifying their checksums so far, and the items that could not be read.
+// verifying their checksums so far, the items that could not be read, and the functions that
+// decide.
 
 #include <optional>
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/diff/unread_items.hpp"
+#include "core/seams/diff_seams.hpp"
 
 namespace reprise {
 
@@ -19,7 +21,8 @@ struct LayoutsApart {
 
 class DiffSides {
  public:
-  DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
+  DiffSides(Checkpoint& one, Checkpoint& other, const DiffSeams& decide)
+      : left(one), right(other), seams(decide) {}
 
   /// Returns how the layouts differ. Reads the common states on the first call. If a common state
   /// is missing or cannot be read or interpreted, the layouts are assumed to be equal.
@@ -30,6 +33,7 @@ class DiffSides {
   ChecksumTally left_checksums;
   ChecksumTally right_checksums;
   UnreadItems unread;
+  const DiffSeams& seams;
 
  private:
   std::optional<LayoutsApart> layouts_apart_;

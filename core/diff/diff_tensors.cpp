@@ -24,16 +24,11 @@ using Pair = Both<StoredTensor>;
 
 /// Returns the verdict if it follows from names, shapes and dtypes alone. Returns kSame if the
 /// elements must still be compared.
-DiffVerdict judge_form(const Pair& pair, const DiffOptions& options) {
+DiffVerdict judge_pair(const Pair& pair, const DiffSeams& seams, const DiffOptions& options) {
   if (pair.left == nullptr || pair.right == nullptr) {
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
   }
-  if (!(logical_shape(*pair.left) == logical_shape(*pair.right))) {
-    return is_layout_bound(pair.name()) ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
-  }
-  if (pair.left->dtype == pair.right->dtype) return DiffVerdict::kSame;
-  const bool by_value = options.values && exact_type_of(pair.left->dtype, pair.right->dtype);
-  return by_value ? DiffVerdict::kSame : DiffVerdict::kDtype;
+  return seams.form(*pair.left, *pair.right, options);
 }
 
 /// Returns why tensors of different types were not compared although the caller wants values
@@ -49,11 +44,11 @@ std::uint64_t bytes_of(const StoredTensor& tensor) {
 
 class TensorDiffer {
  public:
-  TensorDiffer(const ReaderResources& left, const ReaderResources& right, UnreadItems& unread,
+  TensorDiffer(const ReaderResources& left, const ReaderResources& right, DiffSides& sides,
                const DiffOptions& options, Progress& progress, std::uint64_t total)
       : left_(left),
         right_(right),
-        unread_(unread),
+        sides_(sides),
         buffer_left_(options.block_bytes),
         buffer_right_(options.block_bytes),
         progress_(progress),
@@ -61,10 +56,11 @@ class TensorDiffer {
 
   void compare(const Pair& pair, TensorDiff& result) {
     const std::uint64_t end = done_ + bytes_of(*pair.left);
+    DiffVerdict if_unread = DiffVerdict::kNotKnown;
     try {
       compare_blocks(pair, result);
     } catch (const Unread& unread) {
-      unread_.add(unread.error);
+      if_unread = sides_.seams.unread(sides_.unread, unread.error);
       result.unread = true;
       result.reason = "it can't be read: " + unread.error.message();
     }
@@ -72,7 +68,7 @@ class TensorDiffer {
     if (!result.comparison.same()) {
       result.verdict = DiffVerdict::kDifferent;
     } else if (result.unread) {
-      result.verdict = DiffVerdict::kNotKnown;
+      result.verdict = if_unread;
       result.comparison = {};
     } else if (result.compared_as) {
       result.verdict = DiffVerdict::kSameValues;
@@ -98,15 +94,18 @@ class TensorDiffer {
     const auto left_width = size_of(pair.left->dtype);
     const auto width = std::max(left_width, size_of(pair.right->dtype));
     const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
-    for_each_block(logical_shape(*pair.left), most, [&](const Box& block) {
-      read(pair, [&] {
-        left->read(block, buffer_left_.data());
-        right->read(block, buffer_right_.data());
+    for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
+      for_each_block(box.extent, most, [&](Box block) {
+        for (std::size_t d = 0; d < block.offset.size(); ++d) block.offset[d] += box.offset[d];
+        read(pair, [&] {
+          left->read(block, buffer_left_.data());
+          right->read(block, buffer_right_.data());
+        });
+        judge(block, result);
+        done_ += static_cast<std::uint64_t>(block.elements()) * left_width;
+        progress_.advance(pair.key(), done_, total_);
       });
-      judge(block, result);
-      done_ += static_cast<std::uint64_t>(block.elements()) * left_width;
-      progress_.advance(pair.key(), done_, total_);
-    });
+    }
     read(pair, [&] {  // what can't be read is not the same, even if it has no elements
       left->open_rest();
       right->open_rest();
@@ -144,7 +143,7 @@ class TensorDiffer {
 
   ReaderResources left_;
   ReaderResources right_;
-  UnreadItems& unread_;
+  DiffSides& sides_;
   Bytes buffer_left_;
   Bytes buffer_right_;
   Progress& progress_;
@@ -176,22 +175,41 @@ void count(const TensorDiff& result, DiffReport& report) {
 
 }  // namespace
 
+std::vector<Both<StoredTensor>> pair_tensors(const std::vector<StoredTensor>& left,
+                                             const std::vector<StoredTensor>& right) {
+  return pairs_of(left, right);
+}
+
+DiffVerdict judge_form(const StoredTensor& left, const StoredTensor& right,
+                       const DiffOptions& options) {
+  if (!(logical_shape(left) == logical_shape(right))) {
+    return is_layout_bound(name_of(left)) ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
+  }
+  if (left.dtype == right.dtype) return DiffVerdict::kSame;
+  const bool by_value = options.values && exact_type_of(left.dtype, right.dtype);
+  return by_value ? DiffVerdict::kSame : DiffVerdict::kDtype;
+}
+
+std::vector<Box> all_elements(const StoredTensor& left, const StoredTensor& /*right*/) {
+  return {Box::whole(logical_shape(left))};
+}
+
 void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
                   DiffReport& report) {
-  auto pairs = pairs_of(sides.left.catalog().tensors, sides.right.catalog().tensors);
+  auto pairs = sides.seams.tensors(sides.left.catalog().tensors, sides.right.catalog().tensors);
   report.ignored_keys +=
       std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
   std::uint64_t total = 0;
   for (const Pair& pair : pairs) {
-    if (judge_form(pair, options) == DiffVerdict::kSame) total += bytes_of(*pair.left);
+    if (judge_pair(pair, sides.seams, options) == DiffVerdict::kSame) total += bytes_of(*pair.left);
   }
   Bytes staging(options.block_bytes);
   TensorDiffer differ(
       {sides.left, device, staging, options.checksums ? &sides.left_checksums : nullptr},
-      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr},
-      sides.unread, options, progress, total);
+      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr}, sides,
+      options, progress, total);
   for (const Pair& pair : pairs) {
-    TensorDiff result{.key = pair.key(), .verdict = judge_form(pair, options)};
+    TensorDiff result{.key = pair.key(), .verdict = judge_pair(pair, sides.seams, options)};
     result.left = side_of(pair.left);
     result.right = side_of(pair.right);
     if (result.verdict == DiffVerdict::kNotComparable) result.reason = "bound to its layout";

@@ -27,14 +27,14 @@ void judge_bytes(bool same, const std::string& why, ObjectDiff& result) {
 }
 
 void judge_items(const ReadItem& left, const ReadItem& right, const DiffOptions& options,
-                 ObjectDiff& result) {
+                 const DiffSeams& seams, ObjectDiff& result) {
   const BytesItem& a = left.read.item;
   const BytesItem& b = right.read.item;
   if (!a.value || !b.value) {
     return judge_bytes(same_bytes(left.source, right.source),
                        a.value ? b.opaque_because : a.opaque_because, result);
   }
-  result.differences = differences(*a.value, *b.value, options.differences_max);
+  result.differences = seams.values(*a.value, *b.value, options.differences_max, {});
   if (!result.differences.empty()) result.verdict = DiffVerdict::kDifferent;
   doubt_left_out(left, right, result);
 }

@@ -7,6 +7,7 @@
 #include "core/diff/diff.hpp"
 #include "core/format/whole_value.hpp"
 #include "core/format/zip/item_source.hpp"
+#include "core/seams/diff_seams.hpp"
 
 namespace reprise {
 
@@ -27,7 +28,7 @@ struct ReadItem {
 /// Compares two items by value if both have a value, otherwise by bytes. Keeps the first few
 /// differences.
 void judge_items(const ReadItem& left, const ReadItem& right, const DiffOptions& options,
-                 ObjectDiff& result);
+                 const DiffSeams& seams, ObjectDiff& result);
 /// Changes the verdict "same" to "not known" if the bytes of the items differ and at least one item
 /// contains more than the compared value.
 void doubt_left_out(const ReadItem& left, const ReadItem& right, ObjectDiff& result);

@@ -4,6 +4,7 @@
 
 #include "core/base/print.hpp"
 #include "core/diff/diff.hpp"
+#include "core/seams/diff_seams.hpp"
 
 namespace reprise {
 
@@ -29,6 +30,11 @@ bool is_told(const Finding& finding, const Findings& findings) {
 }
 
 }  // namespace
+
+DiffVerdict count_unread(UnreadItems& unread, const Error& error) {
+  unread.add(error);
+  return DiffVerdict::kNotKnown;
+}
 
 void UnreadItems::add(const Error& error) {
   Unread& unread = by_file_[{error.place().file, error.code()}];

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
+#include "core/reshard/reshard_seamed.hpp"
 
 namespace reprise {
 namespace {
@@ -15,9 +16,9 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
 
 class RankSettler {
  public:
-  RankSettler(Checkpoint& checkpoint, const RankChoice& choice, Device& device)
+  RankSettler(Checkpoint& checkpoint, std::optional<PerRank> per_rank, Device& device)
       : checkpoint_(checkpoint),
-        choice_(choice),
+        per_rank_(per_rank),
         device_(device),
         staging_(kBlockBytes),
         left_(kBlockBytes),
@@ -61,13 +62,13 @@ class RankSettler {
   }
 
   /// Decides which value to keep if each rank in `copies` saved its own value under `name`. Keeps
-  /// the first value. If the values differ and the choice is kDrop, keeps none. Returns true if a
+  /// the first value. If the values differ and the rule is kDrop, keeps none. Returns true if a
   /// value is kept.
   template <class Item>
   bool take_one(const std::string& name, const std::vector<Item>& copies) {
     const bool same = same_in_all(copies);
-    const bool dropped = !same && choice_.per_rank == PerRank::kDrop;
-    if (!same && !choice_.per_rank) refuse(name, copies);
+    const bool dropped = !same && per_rank_ == PerRank::kDrop;
+    if (!same && !per_rank_) refuse(name, copies);
     for (const Item& copy : copies) names_[copy.key].clear();
     if (dropped) settled_.dropped.push_back(name);
     if (!same && !dropped) settled_.of_first.push_back(name);
@@ -130,7 +131,7 @@ class RankSettler {
   }
 
   Checkpoint& checkpoint_;
-  const RankChoice& choice_;
+  std::optional<PerRank> per_rank_;
   Device& device_;
   Bytes staging_;
   Bytes left_;
@@ -142,7 +143,22 @@ class RankSettler {
 
 }  // namespace
 
+std::optional<PerRank> as_requested(const RankChoice& choice, std::int64_t ranks_before) {
+  const bool as_before = choice.ranks == 0 || choice.ranks == ranks_before;
+  if (choice.per_rank == PerRank::kKeep && !as_before) {
+    throw Error(Code::kUsage, "--per-rank keep takes " + std::to_string(ranks_before) +
+                                  " ranks, as many as there were");
+  }
+  if (!choice.per_rank && as_before) return PerRank::kKeep;
+  return choice.per_rank;
+}
+
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device) {
+  return settle_ranks(checkpoint, choice, device, {});
+}
+
+SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device,
+                          const ReshardSeams& seams) {
   const Metadata& metadata = checkpoint.metadata();
   if (metadata.ranks.empty()) {
     if (choice.per_rank) {
@@ -153,14 +169,9 @@ SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Devi
     }
     return {metadata};
   }
-  const auto before = static_cast<std::int64_t>(metadata.ranks.size());
-  const bool as_before = choice.ranks == 0 || choice.ranks == before;
-  if (choice.per_rank == PerRank::kKeep && !as_before) {
-    throw Error(Code::kUsage, "--per-rank keep takes " + std::to_string(before) +
-                                  " ranks, as many as there were");
-  }
-  if (choice.per_rank.value_or(PerRank::kKeep) == PerRank::kKeep && as_before) return {metadata};
-  return RankSettler(checkpoint, choice, device).settle();
+  const auto per_rank = seams.per_rank(choice, static_cast<std::int64_t>(metadata.ranks.size()));
+  if (per_rank == PerRank::kKeep) return {metadata};
+  return RankSettler(checkpoint, per_rank, device).settle();
 }
 
 }  // namespace reprise

@@ -18,6 +18,7 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/reshard/reshard_seamed.hpp"
 
 namespace reprise {
 namespace {
@@ -61,12 +62,12 @@ class Readers {
 class PartSource final : public ContentSource {
  public:
   PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
-             ByteProgress& progress)
-      : readers_(readers), catalog_(catalog), parts_(parts), progress_(progress) {}
+             ByteProgress& progress, const ReshardSeams& seams)
+      : readers_(readers), catalog_(catalog), parts_(parts), progress_(progress), seams_(seams) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     const WriterShare::Part& part = parts_[item];
-    readers_.of(part.tensor).read(pieces_of_range(part.box, begin, end), out.data());
+    readers_.of(part.tensor).read(seams_.read_from(part.box, begin, end), out.data());
     progress_.go(catalog_.tensors[part.tensor].key, out.size());
   }
 
@@ -77,6 +78,7 @@ class PartSource final : public ContentSource {
   const Catalog& catalog_;
   const std::vector<WriterShare::Part>& parts_;
   ByteProgress& progress_;
+  const ReshardSeams& seams_;
 };
 
 /// Returns patches that add the missing checksums to the item's records. Returns no patches if the
@@ -93,14 +95,16 @@ class Resharder {
   /// `opened` is the checkpoint as it is on disk. `source` is the same checkpoint with the metadata
   /// that settle_ranks() returned.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
-            const ReshardOptions& options, const ReshardPorts& ports)
+            const ReshardOptions& options, const ReshardPorts& ports, const ReshardSeams& seams)
       : opened_(opened),
         source_(source),
         target_(std::move(target)),
         options_(options),
         ports_(ports),
+        seams_(seams),
+        checks_(seams.compares_checksums(options)),
         staging_(kStagingBytes),
-        readers_({source, ports.device, staging_, options.checksums ? &tally_ : nullptr}),
+        readers_({source, ports.device, staging_, checks_ ? &tally_ : nullptr}),
         progress_(ports.progress),
         metadata_(source.metadata()) {}
 
@@ -109,7 +113,7 @@ class Resharder {
     source_.require_common_if_megatron();
     require_readable_manifest(source_);
     require_readable_backend();
-    const auto shares = plan_reshard(old, options_.rule, options_.writers);
+    const auto shares = plan_reshard(old, options_.rule, options_.writers, seams_);
     for (const auto& share : shares) progress_.expect(share.bytes);
     beside_ = beside_payload(opened_);
     own_common_ = has_own_common_file(source_);
@@ -231,7 +235,7 @@ class Resharder {
     image.checksums = Checksums::kCrc32AndSha256;
     const std::string& name = metadata_.catalog.files[file];
     ImageWriter writer(ports_.store, ports_.tasks, path_of(name), std::move(items), image);
-    PartSource source(readers_, old, parts, progress_);
+    PartSource source(readers_, old, parts, progress_, seams_);
     writer.stage(source);
     const WrittenFile written = writer.finish();
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -280,7 +284,7 @@ class Resharder {
 
   CopiedItem copy_item(ItemSource& item, CopiedFile& out, const std::string& key) {
     std::vector<Archive::Patch> patches;
-    if (options_.checksums) patches = missing_checksums(item);
+    if (checks_) patches = missing_checksums(item);
     if (!patches.empty()) tally_.add(item, key);
     ErrorPlace from = item.place_at(0);
     from.key = key;
@@ -289,7 +293,7 @@ class Resharder {
 
   /// Reads the copied records back from the new file and compares them with their checksums.
   void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
-    if (!options_.checksums) return;
+    if (!checks_) return;
     WholeFile file(ports_.store, path_of(name));
     for (const CopiedItem& item : copied) {
       PartOf part(file, item.range, item.from);
@@ -390,6 +394,8 @@ class Resharder {
   CommitTarget target_;
   const ReshardOptions& options_;
   const ReshardPorts& ports_;
+  const ReshardSeams& seams_;
+  bool checks_;  ///< true if what is read is compared with its checksums
   Bytes staging_;
   ChecksumTally tally_;  ///< compares delivered data with checksums
   Readers readers_;
@@ -403,12 +409,21 @@ class Resharder {
 
 }  // namespace
 
+Metadata take_all(Metadata source) { return source; }
+
+bool checksums_requested(const ReshardOptions& options) { return options.checksums; }
+
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports) {
+  return reshard(source, target, options, ports, {});
+}
+
+ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
+                      const ReshardPorts& ports, const ReshardSeams& seams) {
   require_apart(source);
-  SettledRanks settled = settle_ranks(source, options.ranks, ports.device);
-  Checkpoint written(source.store(), source.location(), std::move(settled.metadata));
-  ReshardReport report = Resharder(source, written, target, options, ports).run();
+  SettledRanks settled = settle_ranks(source, options.ranks, ports.device, seams);
+  Checkpoint written(source.store(), source.location(), seams.carried(std::move(settled.metadata)));
+  ReshardReport report = Resharder(source, written, target, options, ports, seams).run();
   report.ranks = written.metadata().ranks.size();
   report.dropped = std::move(settled.dropped);
   report.of_first = std::move(settled.of_first);

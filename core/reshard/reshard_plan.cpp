@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "core/geometry/placement.hpp"
-#include "core/reshard/reshard.hpp"
+#include "core/reshard/reshard_seamed.hpp"
 
 namespace reprise {
 namespace {
 
-std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut) {
+std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut, const ReshardSeams& seams) {
   const Dims& shape = logical_shape(tensor);
   if (cut.dim >= shape.size()) {
     throw Error(Code::kUsage,
@@ -15,20 +15,7 @@ std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut) {
                 {.key = tensor.key});
   }
   if (cut.parts < 1) throw Error(Code::kUsage, "less than one part", {.key = tensor.key});
-  std::vector<Box> boxes;
-  const std::int64_t parts = std::min(cut.parts, std::max<std::int64_t>(shape[cut.dim], 1));
-  const std::int64_t length = shape[cut.dim];
-  // The requested number of parts determines the chunk size, even if that number exceeds the
-  // length. The last parts are then empty and are left out.
-  for (std::int64_t p = 0; p < cut.parts && static_cast<std::int64_t>(boxes.size()) < parts; ++p) {
-    const Interval interval = ceil_chunk(length, cut.parts, p);
-    Box box = Box::whole(shape);
-    box.offset[cut.dim] = interval.begin;
-    box.extent[cut.dim] = interval.length();
-    if (box.empty()) break;
-    boxes.push_back(box);
-  }
-  return boxes;
+  return seams.divide(shape, cut);
 }
 
 std::vector<Box> stored_boxes(const StoredTensor& tensor) {
@@ -42,10 +29,11 @@ std::vector<Box> stored_boxes(const StoredTensor& tensor) {
   return boxes;
 }
 
-std::vector<Box> boxes_of(const StoredTensor& tensor, const CutRule& rule) {
+std::vector<Box> boxes_of(const StoredTensor& tensor, const CutRule& rule,
+                          const ReshardSeams& seams) {
   const Dims& shape = logical_shape(tensor);
   const auto cut = rule ? rule(std::string(name_of(tensor)), shape) : std::nullopt;
-  auto boxes = cut ? cut_boxes(tensor, *cut) : stored_boxes(tensor);
+  auto boxes = cut ? cut_boxes(tensor, *cut, seams) : stored_boxes(tensor);
   if (boxes.empty()) boxes.push_back(Box::whole(shape));
   return boxes;
 }
@@ -82,12 +70,34 @@ class Shares {
 
 }  // namespace
 
+std::vector<Box> ceil_parts(const Dims& shape, const Cut& cut) {
+  std::vector<Box> boxes;
+  const std::int64_t length = shape[cut.dim];
+  const std::int64_t parts = std::min(cut.parts, std::max<std::int64_t>(length, 1));
+  // The requested number of parts determines the chunk size, even if that number exceeds the
+  // length. The last parts are then empty and are left out.
+  for (std::int64_t p = 0; p < cut.parts && static_cast<std::int64_t>(boxes.size()) < parts; ++p) {
+    const Interval interval = ceil_chunk(length, cut.parts, p);
+    Box box = Box::whole(shape);
+    box.offset[cut.dim] = interval.begin;
+    box.extent[cut.dim] = interval.length();
+    if (box.empty()) break;
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
 std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
                                       std::int32_t writers) {
+  return plan_reshard(catalog, rule, writers, {});
+}
+
+std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
+                                      std::int32_t writers, const ReshardSeams& seams) {
   if (writers < 1) throw Error(Code::kUsage, "a checkpoint needs at least one writer");
   Shares shares(writers);
   for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
-    shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], rule));
+    shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], rule, seams));
   }
   for (std::uint32_t o = 0; o < catalog.objects.size(); ++o) {
     shares.add_object(o, catalog.objects[o]);
