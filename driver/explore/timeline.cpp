@@ -328,6 +328,7 @@ namespace {
 /// Runs the lives and reads off what was seen.
 void run_lives_of(const Scenario& scenario, const LaneOptions& options, TimelineResult& seen) {
   const auto lane = make_sim_lane(scenario, options);
+  const sim::Policies policies = policies_of(options);
   std::vector<IncarnationRecord> lives;
   std::vector<StoreView> stores;
   Past past;
@@ -336,7 +337,7 @@ void run_lives_of(const Scenario& scenario, const LaneOptions& options, Timeline
     lives.push_back(lane->run(i, past));
     asked = asked || lives.back().asked > 0;
     stores.push_back(view_of(lane->store()));
-    end_life(scenario, i, lane->store(), lives.back(), past);
+    end_life(scenario, i, lane->store(), policies, lives.back(), past);
     seen.lives.push_back({lives.back().decisions, lives.back().fibers});
     if (!may_go_on(scenario, i, lives.back())) break;
   }

@@ -2,6 +2,14 @@
 
 namespace reprise::driver {
 
+sim::Policies policies_of(const LaneOptions& options) {
+  sim::Policies policies;
+  if (options.asked_seams) sim::watch_seams(policies);
+  if (options.decide) options.decide(policies);
+  if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies);
+  return policies;
+}
+
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
   record.world = plan.world_size();
   if (plan.ranks.empty()) return;

@@ -54,6 +54,9 @@ struct LaneOptions {
   std::function<void(std::size_t incarnation, const sim::LoggedEvent& call)> calls = {};
 };
 
+/// Returns the decisions of a run with these options: those of the mutant if there is one.
+sim::Policies policies_of(const LaneOptions& options);
+
 /// Runs the incarnations of one scenario.
 class Lane {
  public:

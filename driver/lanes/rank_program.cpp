@@ -309,6 +309,8 @@ class RankProgram {
   void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}
   void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}
   void act(const OwnMetadataAction& /*own*/, LifeFaults::Range /*none*/) {}
+  void act(const ReshardAction& /*reshard*/, LifeFaults::Range /*none*/) {}
+  void act(const DiffAction& /*diff*/, LifeFaults::Range /*none*/) {}
 
   void expect_code(const Failing& fails, const Error& error) {
     if (fails.how == Failing::How::kNever) throw Error(error);

@@ -142,11 +142,8 @@ class SimLane final : public Lane {
       : scenario_(scenario),
         options_(options),
         memory_(std::move(memory)),
-        store_("sim:", scenario.checkpoint.store, options.seed) {
-    if (options.asked_seams) sim::watch_seams(policies_);
-    if (options.decide) options.decide(policies_);
-    if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
-  }
+        policies_(policies_of(options)),
+        store_("sim:", scenario.checkpoint.store, options.seed) {}
 
   IncarnationRecord run(std::size_t incarnation, const Past& past) override {
     const IncarnationPlan& plan = scenario_.incarnations[incarnation];

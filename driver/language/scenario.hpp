@@ -17,6 +17,7 @@
 #include "driver/trainers/command_life.hpp"
 #include "driver/trainers/program_plan.hpp"
 #include "reprise/error.hpp"
+#include "reprise/inspect.hpp"
 #include "reprise/store.hpp"
 #include "sim/faults/fault.hpp"
 #include "sim/job/job.hpp"
@@ -140,6 +141,24 @@ struct ReleaseAction {
 struct OwnMetadataAction {
   friend bool operator==(const OwnMetadataAction&, const OwnMetadataAction&) = default;
 };
+/// After the life has ended, rewrites the newest checkpoint under another sharding, in its place.
+struct ReshardAction {
+  std::int64_t ranks = 0;  ///< parts of dimension 0 of each tensor; 0 to keep the boxes
+  std::int64_t writers = 1;
+  std::optional<Code> fails = {};  ///< code with which it must fail; the checkpoint then stays
+
+  friend bool operator==(const ReshardAction&, const ReshardAction&) = default;
+};
+/// After the life has ended, compares a stored checkpoint with another one.
+struct DiffAction {
+  std::optional<std::int64_t> step = {};  ///< step of the first; if empty, the tracker's
+  /// Step of the second; if empty, it is the first as it was before it was resharded.
+  std::optional<std::int64_t> with = {};
+  std::vector<std::string> ignore = {};   ///< begins of keys that are not compared
+  DiffOutcome says = DiffOutcome::kSame;  ///< outcome that the diff must have
+
+  friend bool operator==(const DiffAction&, const DiffAction&) = default;
+};
 /// Damages a stored checkpoint after the life has ended.
 struct DamageAction {
   sim::FileKind what = sim::FileKind::kPayload;
@@ -158,7 +177,7 @@ struct DamageAction {
 };
 using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateAction, LoadAction,
                             BadResultAction, ExitAction, FaultAction, ReleaseAction,
-                            OwnMetadataAction, DamageAction>;
+                            OwnMetadataAction, ReshardAction, DiffAction, DamageAction>;
 
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
 struct IncarnationPlan {

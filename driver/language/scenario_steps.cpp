@@ -15,14 +15,15 @@ namespace {
 
 constexpr std::int64_t kStepsMax = 10000;
 
-constexpr std::array<std::string_view, 9> kKnown = {
-    "train", "save", "load", "bad_result", "exits", "fault", "damage", "restart", "incarnation"};
+constexpr std::array<std::string_view, 11> kKnown = {"train", "save",    "load",       "bad_result",
+                                                     "exits", "fault",   "damage",     "reshard",
+                                                     "diff",  "restart", "incarnation"};
 constexpr std::array<std::string_view, 7> kWords = {"save",    "finalize",     "reallocate", "load",
                                                     "release", "own_metadata", "restart"};
 constexpr std::array<std::string_view, 2> kChecksums = {"written", "none"};
 constexpr const char* kSteps =
     "steps are: train: N, save, finalize, reallocate, load, bad_result, exits: CODE, fault, "
-    "damage, release, own_metadata, restart, incarnation";
+    "damage, release, own_metadata, reshard, diff, restart, incarnation";
 
 Failing read_fails(YamlMap& map) {
   const auto text = map.text("fails");
@@ -77,6 +78,31 @@ ExitAction read_exit(YamlMap& step) {
   return exits;
 }
 
+ReshardAction read_reshard(YamlMap map) {
+  constexpr std::int64_t kPartsMax = 4096;
+  ReshardAction reshard;
+  reshard.ranks = map.integer_in("ranks", 1, kPartsMax).value_or(reshard.ranks);
+  reshard.writers = map.integer_in("writers", 1, kPartsMax).value_or(reshard.writers);
+  reshard.fails = map.code("fails");
+  map.refuse_unknown();
+  return reshard;
+}
+
+DiffAction read_diff(YamlMap map) {
+  DiffAction diff;
+  diff.step = map.integer_in("step", 0, INT64_MAX);
+  diff.with = map.integer_in("with", 0, INT64_MAX);
+  diff.ignore = map.texts("ignore");
+  map.attempt([&] {
+    diff.says = map.needed(
+        "says", map.one_of("says", {DiffOutcome::kSame, DiffOutcome::kDifferent,
+                                    DiffOutcome::kNotAllCompared, DiffOutcome::kNothingCompared,
+                                    DiffOutcome::kDamaged}));
+  });
+  map.refuse_unknown();
+  return diff;
+}
+
 /// Reads steps that are a single word, those of kWords.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
@@ -127,6 +153,10 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
     actions.emplace_back(read_fault(step.map("fault"), plan));
   } else if (step.has("damage")) {
     actions.emplace_back(read_damage(step.map("damage")));
+  } else if (step.has("reshard")) {
+    actions.emplace_back(read_reshard(step.map("reshard")));
+  } else if (step.has("diff")) {
+    actions.emplace_back(read_diff(step.map("diff")));
   } else if (step.has("restart")) {
     scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
   } else if (step.has("incarnation")) {
@@ -140,11 +170,17 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   step.refuse_unknown();
 }
 
-/// True if the action changes stored checkpoints only after the life has ended.
-bool is_afterwards(const Action& action) {
+/// True if the action changes stored checkpoints after the life has ended.
+bool changes_stored(const Action& action) {
   return std::holds_alternative<DamageAction>(action) ||
          std::holds_alternative<ReleaseAction>(action) ||
-         std::holds_alternative<OwnMetadataAction>(action);
+         std::holds_alternative<OwnMetadataAction>(action) ||
+         std::holds_alternative<ReshardAction>(action);
+}
+
+/// True if the action is done after the life has ended.
+bool is_afterwards(const Action& action) {
+  return changes_stored(action) || std::holds_alternative<DiffAction>(action);
 }
 
 /// Checks the order of the steps within one life.
@@ -154,9 +190,11 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   for (const auto& action : plan.actions) {
     const bool afterwards = is_afterwards(action);
     if (ended && !afterwards) {
-      top.fail(root,
-               "does something between damage, a release or own_metadata and the restart after it; "
-               "damage is last, and so is a release or own_metadata");
+      top.fail(
+          root,
+          "does something between damage, a release, own_metadata, a reshard or a diff and the "
+          "restart after it; damage is last, and so is a release, own_metadata, a reshard or a "
+          "diff");
     }
     if (exited && !afterwards) top.fail(root, "does something after the job has exited");
     ended = ended || afterwards;
@@ -185,7 +223,8 @@ bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
 /// True if the step may be meant to begin another life, whatever mistakes are in it. The steps
 /// after it can then be judged only with it.
 bool may_begin_life(const YAML::Node& step) {
-  constexpr std::array kWithinLife = {"train", "save", "bad_result", "exits", "fault", "damage"};
+  constexpr std::array kWithinLife = {"train", "save",   "bad_result", "exits",
+                                      "fault", "damage", "reshard",    "diff"};
   return !step.IsMap() || std::none_of(kWithinLife.begin(), kWithinLife.end(),
                                        [&step](const char* key) { return step[key].IsDefined(); });
 }
@@ -231,7 +270,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
     require_order(top, plan, root);
   }
   const auto& last = scenario.incarnations.back().actions;
-  if (std::any_of(last.begin(), last.end(), is_afterwards)) {
+  if (std::any_of(last.begin(), last.end(), changes_stored)) {
     top.fail(root, "does something to a checkpoint, and nothing loads it afterwards");
   }
 }

@@ -221,6 +221,21 @@ struct ActionWriter {
   void operator()(const LoadAction& /*load*/) const { out << "load"; }
   void operator()(const ReleaseAction& /*release*/) const { out << "release"; }
   void operator()(const OwnMetadataAction& /*own*/) const { out << "own_metadata"; }
+  void operator()(const ReshardAction& reshard) const {
+    begin("reshard");
+    if (reshard.ranks != 0) put(out, "ranks", reshard.ranks);
+    if (reshard.writers != 1) put(out, "writers", reshard.writers);
+    if (reshard.fails) put(out, "fails", std::string(name_of(*reshard.fails)));
+    end();
+  }
+  void operator()(const DiffAction& diff) const {
+    begin("diff");
+    if (diff.step) put(out, "step", *diff.step);
+    if (diff.with) put(out, "with", *diff.with);
+    if (!diff.ignore.empty()) put_list(out, "ignore", diff.ignore);
+    put(out, "says", std::string(name_of(diff.says)));
+    end();
+  }
   void operator()(const FinalizeAction& /*finalize*/) const { out << "finalize"; }
   void operator()(const ReallocateAction& /*reallocate*/) const { out << "reallocate"; }
   void operator()(const SaveAction& save) const {

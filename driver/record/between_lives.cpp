@@ -7,6 +7,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "core/save/commit_protocol.hpp"
+#include "driver/record/stored_verbs.hpp"
 #include "reprise/error.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "sim/faults/checkpoint_file.hpp"
@@ -158,11 +159,18 @@ void split_metadata(Store& store) {
 
 }  // namespace
 
-void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past) {
+void do_between_lives(Store& store, const IncarnationPlan& plan, const sim::Policies& policies,
+                      Past& past, std::vector<RulingText>& rulings) {
   for (const auto& action : plan.actions) {
     if (const auto* damage = std::get_if<DamageAction>(&action)) do_one(store, *damage, past);
     if (std::holds_alternative<ReleaseAction>(action)) make_release(store, past);
     if (std::holds_alternative<OwnMetadataAction>(action)) split_metadata(store);
+    if (const auto* reshard = std::get_if<ReshardAction>(&action)) {
+      reshard_stored(store, *reshard, policies.reshard, rulings);
+    }
+    if (const auto* diff = std::get_if<DiffAction>(&action)) {
+      diff_stored(store, *diff, policies.diff, rulings);
+    }
   }
 }
 

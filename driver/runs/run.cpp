@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/check.hpp"
 #include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
 #include "core/base/shell_word.hpp"
@@ -41,6 +42,7 @@
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
 #include "sim/fibers/crash.hpp"
+#include "sim/mutants/asked.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -269,20 +271,22 @@ void note_damaged(const Past& past, IncarnationRecord& life) {
 
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options) {
+  const sim::Policies policies = policies_of(options);
   std::vector<IncarnationRecord> lives;
   Past past;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const bool foreign = scenario.incarnations[i].command.has_value();
     lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
-    end_life(scenario, i, lane.store(), lives.back(), past);
+    end_life(scenario, i, lane.store(), policies, lives.back(), past);
+    if (options.asked_seams) *options.asked_seams |= sim::take_asked_seams();
     if (!may_go_on(scenario, i, lives.back())) break;
   }
   lane.finish();
   return lives;
 }
 
-void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
-              Past& past) {
+void end_life(const Scenario& scenario, std::size_t number, Store& store,
+              const sim::Policies& policies, IncarnationRecord& life, Past& past) {
   add_life(life, past);
   for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
   Rulings rulings = judge_store(store, scenario.checkpoint, past);
@@ -302,14 +306,18 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
   note_stored(store, life);
   note_damaged(past, life);
   if (!may_go_on(scenario, number, life)) return;
+  const std::uint64_t asked = sim::AskedCount::on_this_thread();
   try {
-    do_between_lives(store, scenario.incarnations[number], past);
+    do_between_lives(store, scenario.incarnations[number], policies, past, life.rulings);
   } catch (const Error& error) {
     life.rulings.push_back({.code = error.code(),
                             .text = "what was to be done to the store after the life can't be: " +
                                     without_code(error.what(), error.code()),
                             .phase = "store"});
+  } catch (const CheckFailure& defect) {
+    life.rulings.push_back({.code = Code::kInternal, .text = defect.what(), .phase = "store"});
   }
+  life.asked += sim::AskedCount::on_this_thread() - asked;
   note_damaged(past, life);
 }
 

@@ -31,9 +31,10 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options);
 
 /// Must be called after each incarnation. Judges the store that the incarnation left, adds the
-/// incarnation to `past`, and damages the store if the incarnation's plan ends with damage.
-void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
-              Past& past);
+/// incarnation to `past`, and does to the store what the incarnation's plan ends with, such as
+/// damage.
+void end_life(const Scenario& scenario, std::size_t number, Store& store,
+              const sim::Policies& policies, IncarnationRecord& life, Past& past);
 
 /// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {

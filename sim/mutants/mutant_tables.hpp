@@ -47,5 +47,7 @@ std::span<const Mutant> store_mutants();
 /// Returns the mutants that declare different state as equal copies, or leave some state without a
 /// writer.
 std::span<const Mutant> training_mutants();
+/// Returns the mutants of reshard and diff: what they lose, and what they call the same.
+std::span<const Mutant> verb_mutants();
 
 }  // namespace reprise::sim

@@ -15,9 +15,10 @@ namespace reprise::sim {
 namespace {
 
 constexpr std::array kTables = {
-    agreement_mutants, async_mutants, cache_mutants,  commit_mutants, description_mutants,
-    group_mutants,     load_mutants,  memory_mutants, module_mutants, replica_mutants,
-    rerun_mutants,     save_mutants,  state_mutants,  store_mutants,  training_mutants};
+    agreement_mutants,   async_mutants,   cache_mutants,    commit_mutants,
+    description_mutants, group_mutants,   load_mutants,     memory_mutants,
+    module_mutants,      replica_mutants, rerun_mutants,    save_mutants,
+    state_mutants,       store_mutants,   training_mutants, verb_mutants};
 
 const std::vector<Mutant>& registry() {
   static const std::vector<Mutant> all = [] {

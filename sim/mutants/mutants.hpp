@@ -12,6 +12,8 @@
 #include "core/load/load_seamed.hpp"
 #include "core/save/save_queue.hpp"
 #include "core/save/save_seamed.hpp"
+#include "core/seams/diff_seams.hpp"
+#include "core/seams/reshard_seams.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/job/data/policy.hpp"
 
@@ -21,6 +23,8 @@ namespace reprise::sim {
 struct Policies {
   SaveSeams save;
   LoadSeams load;
+  ReshardSeams reshard;
+  DiffSeams diff;
   JobPolicy job;
   /// Returns the name of the cache for a kind of checkpoint. By default, each kind has its own
   /// cache.

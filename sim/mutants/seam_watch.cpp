@@ -5,7 +5,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/diff/diff_seamed.hpp"
+#include "core/diff/rank_pairs.hpp"
 #include "core/load/checksum_vote.hpp"
+#include "core/reshard/reshard_seamed.hpp"
 #include "core/save/leaf_source.hpp"
 
 namespace reprise::sim {
@@ -25,6 +28,10 @@ template <auto... Path>
 using InSave = Seam<&Policies::save, Path...>;
 template <auto... Path>
 using InLoad = Seam<&Policies::load, Path...>;
+template <auto Member>
+using InReshard = Seam<&Policies::reshard, Member>;
+template <auto Member>
+using InDiff = Seam<&Policies::diff, Member>;
 template <auto Member>
 using InJob = Seam<&Policies::job, Member>;
 template <auto Member>
@@ -58,6 +65,12 @@ using AllSeams = std::tuple<
     InLoad<&LoadSeams::cache, &MetadataCacheSeams::key>,
     InLoad<&LoadSeams::cache, &MetadataCacheSeams::verify>, InLoad<&LoadSeams::staging>,
     InLoad<&LoadSeams::share>,
+    // reshard and diff
+    InReshard<&ReshardSeams::divide>, InReshard<&ReshardSeams::read_from>,
+    InReshard<&ReshardSeams::per_rank>, InReshard<&ReshardSeams::carried>,
+    InReshard<&ReshardSeams::compares_checksums>, InDiff<&DiffSeams::tensors>,
+    InDiff<&DiffSeams::objects>, InDiff<&DiffSeams::form>, InDiff<&DiffSeams::compared>,
+    InDiff<&DiffSeams::values>, InDiff<&DiffSeams::unread>, InDiff<&DiffSeams::is_damage>,
     // the job
     InJob<&JobPolicy::slice>, InJob<&JobPolicy::names>, InJob<&JobPolicy::replica>,
     InJob<&JobPolicy::described_save>, InJob<&JobPolicy::described_load>,

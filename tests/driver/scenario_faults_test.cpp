@@ -51,7 +51,10 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
                "  - damage: {what: metadata, cut: 7}\n"
                "  - damage: {what: tracker, remove: true}\n"
                "  - damage: {what: payload, from: 1, keys: mimo.}\n"
-               "  - own_metadata\n",
+               "  - own_metadata\n"
+               "  - reshard: {ranks: 3, writers: 2, fails: CHECKSUM}\n"
+               "  - diff: {step: 2, with: 1, ignore: [a, b], says: not all compared}\n"
+               "  - diff: {says: same}\n",
   });
   const std::vector<Action> right = {
       TrainAction{2},
@@ -73,7 +76,10 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
       DamageAction{sim::FileKind::kMetadata, 0, {}, 0, 0, 7, false},
       DamageAction{sim::FileKind::kTracker, 0, {}, 0, 0, {}, true},
       DamageAction{.from = 1, .keys = "mimo."},
-      OwnMetadataAction{}};
+      OwnMetadataAction{},
+      ReshardAction{3, 2, Code::kChecksum},
+      DiffAction{2, 1, {"a", "b"}, DiffOutcome::kNotAllCompared},
+      DiffAction{}};
   EXPECT_EQ(scenario.incarnations[0].actions, right);
 }
 
@@ -195,6 +201,11 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
       {{.first = "  - fault: {kind: write_error, phase: plan, moment: before}\n"}, "can't be"},
       {{.first = "  - damage: {what: payload}\n  - save\n"}, "damage is last"},
       {{.first = "  - own_metadata\n  - save\n"}, "damage is last"},
+      {{.first = "  - diff: {says: same}\n  - save\n"}, "damage is last"},
+      {{.first = "  - diff: {with: 1}\n"}, "lacks 'says'"},
+      {{.first = "  - diff: {says: equal}\n"}, "there are: same, different, not all compared"},
+      {{.first = "  - reshard: {ranks: 0}\n"}, "from 1 to 4096"},
+      {{.first = "  - reshard: {rank: 3}\n"}, "did you mean 'ranks'?"},
       {{.first = "  - save: {checksums: off}\n"}, "there are: written, none"},
       {{.first = "  - damage: {what: payload, from: 1, cut: 3}\n"}, "name one"},
       {{.first = "  - damage: {what: metadata, from: 1}\n"}, "only payload has some"},

@@ -69,14 +69,14 @@ class Rig {
     return life;
   }
   /// Judges the store after a life. The next life continues from that store.
-  void end(std::size_t incarnation, IncarnationRecord& life) {
-    end_life(scenario_, incarnation, store_, life, past_);
+  void end(std::size_t incarnation, IncarnationRecord& life, const sim::Policies& policies = {}) {
+    end_life(scenario_, incarnation, store_, policies, life, past_);
   }
   std::vector<IncarnationRecord> run_all(const sim::Policies& policies = {}) {
     std::vector<IncarnationRecord> lives;
     for (std::size_t i = 0; i < scenario_.incarnations.size(); ++i) {
       lives.push_back(run(i, policies));
-      end(i, lives.back());
+      end(i, lives.back(), policies);
       if (!may_go_on(scenario_, i, lives.back())) break;
     }
     return lives;

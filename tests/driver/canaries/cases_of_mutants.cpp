@@ -33,6 +33,8 @@ constexpr std::array kRows = {
     Row{"rng_judge", judged::kRngStreamCollapse, "own-metadata-of-first-rank",
         "agree/own-metadata"},
     Row{"schedule_judge", judged::kScheduleDrift, "mimo-step-consensus", "mimo/overflow-alone"},
+    Row{"stored_verbs", judged::kVerdictDisagreement, "diff-first-chunk-alone",
+        "verbs/other-chunk"},
     Row{"sim_lane", judged::kProtocol, "store-later-writer-cleared", "store/other-writer"},
 };
 

@@ -271,6 +271,8 @@ bool has_own_test(std::string_view name) {
                                        "checksums-told-alone",
                                        "own-metadata-of-first-rank",  // in scenarios/agree
                                        "mimo-bare-keys",              // in module_keys_mutants_test
+                                       "diff-",
+                                       "reshard-",  // in scenarios/verbs
                                        "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });

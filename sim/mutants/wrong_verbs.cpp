@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/diff/diff_seamed.hpp"
+#include "core/diff/rank_pairs.hpp"
+#include "core/reshard/reshard_seamed.hpp"
+#include "core/state/catalog.hpp"
+#include "properties/ruling_code.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
+
+namespace reprise::sim {
+namespace {
+
+// --- reshard ------------------------------------------------------------------------------------
+
+/// Leaves out the last part if it is shorter than the others.
+std::vector<Box> full_parts(const Dims& shape, const Cut& cut) {
+  std::vector<Box> parts = ceil_parts(shape, cut);
+  if (parts.back().extent != parts.front().extent) parts.pop_back();
+  return parts;
+}
+
+/// Reads a part's elements from the begin of the tensor, whatever the part's offset.
+std::vector<Piece> from_the_begin(const Box& part, std::int64_t begin, std::int64_t end) {
+  return pieces_of_range({Dims::filled(part.offset.size(), 0), part.extent}, begin, end);
+}
+
+std::optional<PerRank> first_for_all(const RankChoice& /*choice*/, std::int64_t /*before*/) {
+  return PerRank::kFirst;
+}
+
+/// Leaves out all shards of an object but the first.
+Metadata first_shards(Metadata source) {
+  std::erase_if(source.catalog.objects, [](const StoredObject& object) {
+    const auto key = parse_object_key(object.key);
+    return key && key->coordinate != Dims::filled(key->coordinate.size(), 0);
+  });
+  return source;
+}
+
+bool never_compared(const ReshardOptions& /*options*/) { return false; }
+
+// --- diff ---------------------------------------------------------------------------------------
+
+template <class Item>
+std::vector<Both<Item>> on_both_sides(std::vector<Both<Item>> pairs) {
+  std::erase_if(pairs, [](const auto& pair) { return !pair.left || !pair.right; });
+  return pairs;
+}
+std::vector<Both<StoredTensor>> tensors_on_both_sides(const std::vector<StoredTensor>& left,
+                                                      const std::vector<StoredTensor>& right) {
+  return on_both_sides(pair_tensors(left, right));
+}
+std::vector<Both<StoredObject>> objects_on_both_sides(const std::vector<StoredObject>& left,
+                                                      const std::vector<StoredObject>& right) {
+  return on_both_sides(pair_objects(left, right));
+}
+
+/// Compares the elements whatever the shapes, as long as the number of dimensions is the same.
+DiffVerdict form_of_any_shape(const StoredTensor& left, const StoredTensor& right,
+                              const DiffOptions& options) {
+  const DiffVerdict right_one = judge_form(left, right, options);
+  const bool alike = logical_shape(left).size() == logical_shape(right).size();
+  return right_one == DiffVerdict::kShape && alike ? DiffVerdict::kSame : right_one;
+}
+std::vector<Box> overlap(const StoredTensor& left, const StoredTensor& right) {
+  const auto both = intersect(Box::whole(logical_shape(left)), Box::whole(logical_shape(right)));
+  return both ? std::vector<Box>{*both} : std::vector<Box>{};
+}
+
+std::vector<Box> first_chunk(const StoredTensor& left, const StoredTensor& right) {
+  std::vector<Box> boxes;
+  for (const StoredChunk& chunk : left.chunks) {
+    for (const auto& piece : pieces_of(left, chunk)) boxes.push_back(piece.box);
+  }
+  if (boxes.empty()) return all_elements(left, right);
+  return {*std::min_element(boxes.begin(), boxes.end())};
+}
+
+/// Finds only what one side lacks.
+std::vector<ValueDifference> structure_alone(
+    const Value& left, const Value& right, std::size_t most,
+    const std::function<bool(const ValueDifference&)>& wanted) {
+  return differences(left, right, most, [&wanted](const ValueDifference& difference) {
+    return difference.one_sided && (!wanted || wanted(difference));
+  });
+}
+
+DiffVerdict same_if_unread(UnreadItems& /*unread*/, const Error& /*error*/) {
+  return DiffVerdict::kSame;
+}
+
+bool never_damage(const Finding& /*finding*/) { return false; }
+
+// --- mutants ------------------------------------------------------------------------------------
+
+/// These two would otherwise end at the engine's own proof that each chunk was read as a whole,
+/// which is made with checksums.
+void drop_last_part(Policies& policies) {
+  policies.reshard.divide = asked<full_parts>;
+  policies.reshard.compares_checksums = asked<never_compared>;
+}
+void read_parts_from_the_begin(Policies& policies) {
+  policies.reshard.read_from = asked<from_the_begin>;
+  policies.reshard.compares_checksums = asked<never_compared>;
+}
+void give_first_rank_to_all(Policies& policies) {
+  policies.reshard.per_rank = asked<first_for_all>;
+}
+void carry_first_shards(Policies& policies) { policies.reshard.carried = asked<first_shards>; }
+void copy_damage(Policies& policies) {
+  policies.reshard.compares_checksums = asked<never_compared>;
+}
+
+void pass_over_one_sided(Policies& policies) {
+  policies.diff.tensors = asked<tensors_on_both_sides>;
+  policies.diff.objects = asked<objects_on_both_sides>;
+}
+void compare_overlap(Policies& policies) {
+  policies.diff.form = asked<form_of_any_shape>;
+  policies.diff.compared = asked<overlap>;
+}
+void compare_first_chunk(Policies& policies) { policies.diff.compared = asked<first_chunk>; }
+void compare_structure(Policies& policies) { policies.diff.values = asked<structure_alone>; }
+void take_unread_for_same(Policies& policies) { policies.diff.unread = asked<same_if_unread>; }
+void tell_no_damage(Policies& policies) { policies.diff.is_damage = asked<never_damage>; }
+
+}  // namespace
+
+std::span<const Mutant> verb_mutants() {
+  static const std::vector<Mutant> all = {
+      {"diff-damage-not-told",
+       "A diff finds a wrong checksum on both sides, notes it, and calls the two the same because "
+       "their bytes are.",
+       "DiffSeams::is_damage",
+       "a checkpoint and a copy of it with the same damage",
+       {judged::kVerdictDisagreement},
+       tell_no_damage},
+      {"diff-first-chunk-alone",
+       "A diff compares of each tensor the first chunk of one side.",
+       "DiffSeams::compared",
+       "a tensor in 2 chunks that differs in the second",
+       {judged::kVerdictDisagreement},
+       compare_first_chunk},
+      {"diff-one-sided-passed-over",
+       "A diff compares the keys that both checkpoints have, and passes over those of one.",
+       "DiffSeams::tensors, DiffSeams::objects",
+       "a key that one checkpoint lacks",
+       {judged::kVerdictDisagreement},
+       pass_over_one_sided},
+      {"diff-overlap-alone",
+       "A diff compares tensors of different shapes where both have elements.",
+       "DiffSeams::form, DiffSeams::compared",
+       "a tensor that has more rows in one checkpoint",
+       {judged::kVerdictDisagreement},
+       compare_overlap},
+      {"diff-structure-alone",
+       "A diff of two objects looks at what is in them, and not at the values.",
+       "DiffSeams::values",
+       "objects that differ in a value",
+       {judged::kVerdictDisagreement},
+       compare_structure},
+      {"diff-unread-is-same",
+       "A diff goes on past an item that it can't read, and counts it as the same.",
+       "DiffSeams::unread",
+       "a payload file that is gone",
+       {judged::kVerdictDisagreement},
+       take_unread_for_same},
+      {"reshard-damage-copied",
+       "A reshard does not compare what it reads with its checksums, and writes damage under right "
+       "ones.",
+       "ReshardSeams::compares_checksums",
+       "a payload file with a flipped bit",
+       {judged::kVerdictDisagreement},
+       copy_damage},
+      {"reshard-first-rank-for-all",
+       "A reshard writes one metadata for all ranks that each had their own, with the first rank's "
+       "values.",
+       "ReshardSeams::per_rank",
+       "2 ranks that saved without collectives and have values of their own",
+       {judged::kRngStreamCollapse, judged::kVerdictDisagreement},
+       give_first_rank_to_all},
+      {"reshard-last-part-dropped",
+       "A reshard divides a tensor into parts of equal length and leaves out the rest.",
+       "ReshardSeams::divide, ReshardSeams::compares_checksums",
+       "a dimension that is no multiple of the parts",
+       {Code::kCoverageGap, judged::kVerdictDisagreement},
+       drop_last_part},
+      {"reshard-object-shards-lost",
+       "A reshard takes along one shard of each object.",
+       "ReshardSeams::carried",
+       "random states of 2 ranks",
+       {Code::kTrackerDangling, judged::kVerdictDisagreement},
+       carry_first_shards},
+      {"reshard-part-read-from-begin",
+       "A reshard reads each part by its extent alone, so every part holds the first elements.",
+       "ReshardSeams::read_from, ReshardSeams::compares_checksums",
+       "a tensor in 2 parts",
+       {judged::kBitMismatch, judged::kShiftedBytes, judged::kVerdictDisagreement},
+       read_parts_from_the_begin},
+  };
+  return all;
+}
+
+}  // namespace reprise::sim
