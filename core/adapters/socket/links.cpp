@@ -19,8 +19,10 @@ using posix::OwnDescriptors;
 constexpr auto kGrace = std::chrono::milliseconds(200);
 /// Longest time to say goodbye.
 constexpr auto kFarewell = std::chrono::seconds(2);
-/// Bytes of data that a connection may hold before anyone waits for them. Then no more are read.
-constexpr std::size_t kUnreadMax = std::size_t{1} << 28U;
+/// Bytes that may have arrived on a connection before the caller takes them. Then no more are read.
+/// Ranks that make their calls in one order never wait for bytes behind those: what a rank waits
+/// for was sent before what it takes later.
+constexpr std::size_t kUnreadMax = std::size_t{1} << 26U;
 /// What a frame without bytes counts as.
 constexpr std::size_t kFrameCost = 256;
 /// Frames that are read from one connection before another one has its turn.
@@ -89,7 +91,9 @@ void Links::close(Channel channel) {
       behind_.at(peer).unread -= message.bytes.size() + kFrameCost;
     }
   }
-  line = {.ahead = {}, .closed = true};
+  line.inbox.clear();
+  line.closed = true;
+  to_mover_.ring();
 }
 
 void Links::connect(GlobalRank peer) {
@@ -128,7 +132,7 @@ std::optional<Links::Message> Links::take(GlobalRank from, Channel channel) {
   Message message = std::move(messages.front());
   messages.pop_front();
   Link& link = behind_.at(from);
-  if (!is_hungry(link)) to_mover_.ring();
+  if (link.unread >= kUnreadMax) to_mover_.ring();
   link.unread -= message.bytes.size() + kFrameCost;
   return message;
 }
@@ -139,7 +143,6 @@ Links::Message Links::receive(GlobalRank from, Channel channel, Instant end) {
   wait_until(
       [&] {
         message = take(from, channel);
-        awaited_ = message ? std::nullopt : std::optional(from);
         const auto link = behind_.find(from);
         if (!message && !failure_ && link != behind_.end() && link->second.left) {
           fail(from, "has left the job");
@@ -239,7 +242,7 @@ bool Links::move_once() {
       for (auto& [peer, link] : *links) {
         if (!link.socket.is_open()) continue;
         const bool writes = link.connecting || !link.queue.empty();
-        const int events = (is_hungry(link) ? POLLIN : 0) | (writes ? POLLOUT : 0);
+        const int events = (link.unread < kUnreadMax ? POLLIN : 0) | (writes ? POLLOUT : 0);
         watched.push_back({link.socket.get(), static_cast<std::int16_t>(events), 0});
         served.push_back({&link, links == &ahead_});
       }
@@ -264,10 +267,6 @@ bool Links::has_left() {
   bool waiting = false;
   for_each_link([&waiting](Link& link) { waiting = waiting || !link.queue.empty(); });
   return !waiting || std::chrono::steady_clock::now() >= *leaves_;
-}
-
-bool Links::is_hungry(const Link& link) const {
-  return link.unread < kUnreadMax || awaited_ == link.peer;
 }
 
 void Links::receive_arrivals() {
@@ -371,8 +370,7 @@ void Links::store(Link& link, Frame frame) {
 
 void Links::pass_warning(Channel channel, GlobalRank warner) {
   const auto line = lines_.find(channel);  // nobody warns before all members have opened theirs
-  if (line == lines_.end() || line->second.closed) return;
-  if (!line->second.warners.insert(warner).second) return;
+  if (line == lines_.end() || !line->second.warners.insert(warner).second) return;
   for (const auto peer : line->second.ahead) {
     ahead_.at(peer).queue.put({.kind = FrameKind::kWarn,
                                .channel = channel,

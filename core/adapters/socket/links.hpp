@@ -57,7 +57,7 @@ class Links {
 
   /// Begins with a communicator, and connects to the ranks `ahead`, to which it sends.
   void open(Channel channel, std::vector<GlobalRank> ahead);
-  /// Drops what arrives for a communicator from now on.
+  /// Drops what has arrived for a communicator and what will. Warnings still pass.
   void close(Channel channel);
 
   /// Sends one frame for each part, without waiting. Their bytes must not change until flush()
@@ -120,7 +120,6 @@ class Links {
   void end(Link& link, const std::string& how);
   void fail(GlobalRank lost, const std::string& how);
   void fail(Error error);
-  bool is_hungry(const Link& link) const;
   template <class Visit>
   void for_each_link(const Visit& visit);
 
@@ -135,9 +134,8 @@ class Links {
   std::map<GlobalRank, Link> behind_;  ///< connections that others made
   std::map<Channel, Line> lines_;
   std::optional<Failure> failure_;
-  bool waits_ = false;                 ///< the caller waits
-  std::optional<GlobalRank> awaited_;  ///< for whom
-  std::optional<Instant> leaves_;      ///< when goodbyes that can't be sent are given up
+  bool waits_ = false;             ///< the caller waits
+  std::optional<Instant> leaves_;  ///< when goodbyes that can't be sent are given up
   std::thread mover_;
 };
 

@@ -1,6 +1,7 @@
 #include "core/adapters/socket/reception.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -11,25 +12,34 @@ constexpr std::size_t kGuestsMax = 256;
 constexpr std::size_t kNotesMax = 4;
 /// A rank says who it is as soon as it is connected.
 constexpr auto kPatience = std::chrono::seconds(10);
+/// Pause after a connection could not be accepted. Polling without one would not wait.
+constexpr auto kRest = std::chrono::milliseconds(100);
 
 }  // namespace
 
 void Reception::watch(std::vector<pollfd>& watched) const {
-  watched.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+  const bool rests = std::chrono::steady_clock::now() < rests_until_;
+  watched.push_back({.fd = rests ? -1 : listener_.get(), .events = POLLIN, .revents = 0});
   for (const auto& guest : guests_) {
     watched.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
   }
 }
 
-std::vector<Arrival> Reception::arrivals() {
-  std::string from;
-  for (Socket socket = accept_from(listener_, from); socket.is_open();
-       socket = accept_from(listener_, from)) {
+void Reception::accept_guests() {
+  for (;;) {
+    std::string from;
+    Socket socket = accept_from(listener_, from);
+    if (!socket.is_open()) break;
     guests_.push_back({.socket = std::move(socket), .from = from, .leaves = from_now(kPatience)});
     if (guests_.size() <= kGuestsMax) continue;
     note(guests_.front().from + " said nothing");
     guests_.pop_front();
   }
+  if (errno != EAGAIN && errno != EWOULDBLOCK) rests_until_ = from_now(kRest);
+}
+
+std::vector<Arrival> Reception::arrivals() {
+  accept_guests();
   std::vector<Arrival> arrived;
   const Instant now = std::chrono::steady_clock::now();
   std::erase_if(guests_, [&](Guest& guest) {

@@ -43,9 +43,11 @@ class Reception {
     FrameReader reader{kHelloBytesMax};
   };
 
+  void accept_guests();
   void note(const std::string& who);
 
   Socket listener_;
+  Instant rests_until_;  ///< while there is no room for another connection
   std::deque<Guest> guests_;
   std::deque<std::string> turned_away_;
 };

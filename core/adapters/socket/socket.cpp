@@ -60,9 +60,6 @@ void tune(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kQuietSeconds);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, kAskSeconds);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, kAsksMax);
-  constexpr int kMilliseconds = 1000;
-  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
-      (kQuietSeconds + kAskSeconds * kAsksMax) * kMilliseconds);
 }
 
 Socket open_for(const addrinfo& to) {

@@ -58,12 +58,7 @@ SocketCommunicator::SocketCommunicator(std::shared_ptr<Links> links, Group group
     ahead.push_back(member_at(rank_.value + far));
   }
   links_->open(channel_, std::move(ahead));
-  try {
-    exchange(Operation::kBegin, {});
-  } catch (const std::exception&) {
-    links_->close(channel_);
-    throw;
-  }
+  exchange(Operation::kBegin, {});
 }
 
 GlobalRank SocketCommunicator::member_at(std::int32_t place) const {
@@ -109,6 +104,7 @@ std::vector<Bytes> SocketCommunicator::exchange(Operation operation, ByteSpan mi
     }
     return parts;
   } catch (const std::exception& caught) {
+    links_->close(channel_);
     const Error error = error_from(caught);
     std::ostringstream text;
     text << name_of(call.what);

@@ -29,6 +29,12 @@ void require_sense(const SocketOptions& ranks) {
   throw Error(Code::kUsage, text.str());
 }
 
+void require_reachable(const std::string& address) {
+  if (!address.starts_with("0.0.0.0:") && !address.starts_with("[::]:")) return;
+  throw Error(Code::kUsage,
+              address + " stands for every address of this host, and other ranks need one of them");
+}
+
 std::shared_ptr<Links> connected(const SocketOptions& ranks) {
   const GlobalRank rank{ranks.rank};
   const Instant end = from_now(ranks.deadline);
@@ -37,6 +43,7 @@ std::shared_ptr<Links> connected(const SocketOptions& ranks) {
     Reception reception(
         listen_at(at_address ? host_port_of(ranks.address) : HostPort{ranks.bind, "0"}));
     Hello own{.job = ranks.job, .size = ranks.size, .rank = rank, .address = reception.address()};
+    require_reachable(own.address);
     Session session = meet(ranks, reception, end);
     own.key = std::move(session.key);
     auto links = Links::make(std::move(own), std::move(session.addresses), std::move(reception));

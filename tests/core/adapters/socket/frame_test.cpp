@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <memory>
 
 #include "core/adapters/socket/hello.hpp"
@@ -81,6 +82,13 @@ TEST_F(FramePair, take_memory_as_they_arrive_and_not_as_they_claim) {
   send(Bytes(100));
   FrameReader reader;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.read(receiver), State::kWaiting);
+}
+
+TEST_F(FramePair, to_one_that_is_gone_are_an_error_and_no_signal) {
+  receiver.close();
+  FrameQueue queue;
+  queue.put({.kind = FrameKind::kBye});
+  EXPECT_EQ(queue.send(sender), EPIPE);
 }
 
 TEST_F(FramePair, that_are_none_or_too_large_are_garbled) {

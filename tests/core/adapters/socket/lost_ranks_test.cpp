@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <deque>
 #include <numeric>
 
@@ -96,6 +98,39 @@ TEST_F(SocketProcesses, learn_of_a_killed_rank_from_others_that_make_no_calls) {
   EXPECT_LT(watch.passed(), seconds(2));
 }
 
+TEST_F(SocketProcesses, still_get_what_is_on_its_way_when_a_rank_has_ended) {
+  const Group pair({GlobalRank{0}, GlobalRank{1}});
+  start(3, [&](Fabric& own) {
+    own.communicator(world_of(own))->barrier();
+    if (own.rank() == GlobalRank{2}) ::pause();
+    const auto both = own.communicator(pair);
+    std::this_thread::sleep_for(milliseconds(60));
+    both->barrier();
+    return std::string("met");
+  });
+  fabric->communicator(world_of(*fabric))->barrier();
+  const auto both = fabric->communicator(pair);
+  rank(2).tell(SIGKILL);
+  both->barrier();
+  EXPECT_EQ(rank(1).said(), "met");
+}
+
+/// Returns how many sockets a program has that this process starts.
+std::string sockets_of_a_program() {
+  FILE* const out = ::popen("ls -l /proc/self/fd | grep -c socket:", "r");
+  std::array<char, 32> text = {};
+  EXPECT_NE(std::fgets(text.data(), text.size(), out), nullptr);
+  ::pclose(out);
+  return text.data();
+}
+
+TEST_F(SocketProcesses, give_no_connection_to_programs_that_they_start) {
+  const std::string before = sockets_of_a_program();
+  start(2, wait_for_ever);
+  fabric->communicator(world_of(*fabric))->barrier();
+  EXPECT_EQ(sockets_of_a_program(), before);
+}
+
 TEST_F(SocketProcesses, wait_for_a_rank_that_hangs_no_longer_than_the_deadline) {
   start(3, sleep_for_ever, seconds(1));
   const auto all = fabric->communicator(world_of(*fabric));
@@ -108,7 +143,9 @@ TEST_F(SocketProcesses, wait_for_a_rank_that_hangs_no_longer_than_the_deadline) 
   EXPECT_EQ(error->place().rank, GlobalRank{0});
   EXPECT_GE(watch.passed(), seconds(1));
   EXPECT_LT(watch.passed(), seconds(3));
+  const Stopwatch again;
   EXPECT_EQ(code_of([&] { all->barrier(); }), Code::kDeadline) << "it stays broken";
+  EXPECT_LT(again.passed(), milliseconds(900)) << "and does not wait again";
 }
 
 TEST_F(SocketProcesses, notice_the_end_of_a_rank_whose_children_run_on) {

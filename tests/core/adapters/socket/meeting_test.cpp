@@ -110,6 +110,9 @@ TEST_F(Meeting0, is_not_kept_waiting_by_a_crowd_that_says_nothing) {
   std::deque<Stranger> crowd;
   meet_after([&] {
     for (int i = 0; i < 300; ++i) crowd.emplace_back(address, ByteSpan());
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(crowd.front().answer()) << "it makes room for others";
+    EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
   });
 }
 
@@ -367,6 +370,13 @@ TEST(SocketOptionsRule, refuses_what_makes_no_sense) {
     EXPECT_EQ(refused([text](Options& own) { own.address = text; }), Code::kUsage) << text;
   }
   EXPECT_EQ(code_of([&] { socket_fabric(good, seconds(0)); }), Code::kUsage);
+  EXPECT_EQ(refused([](Options& own) { own.address = "0.0.0.0:0"; }), Code::kUsage);
+  EXPECT_EQ(refused([](Options& own) { own.address = "[::]:0"; }), Code::kUsage);
+  EXPECT_EQ(refused([](Options& own) {
+              own.rank = 1;
+              own.bind = "0.0.0.0";
+            }),
+            Code::kUsage);
   EXPECT_EQ(refused([](Options& own) { own.address = "no.such.host.invalid:80"; }), Code::kIo);
 }
 
