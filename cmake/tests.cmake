@@ -67,6 +67,9 @@ function(_reprise_register name folder)
     add_test(NAME ${name} COMMAND ${name} ${report})
     set(tests ${name})
   endif()
+  if(folder STREQUAL "silence")
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2)  # it runs tests side by side
+  endif()
   set_tests_properties(${tests} PROPERTIES
     TIMEOUT ${REPRISE_TEST_TIMEOUT} ENVIRONMENT "${_environment}" LABELS "${folder}"
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
@@ -151,6 +154,9 @@ function(_reprise_add_test folder)
   _reprise_define_paths(${folder} ${sources})
   reprise_group_sources(sources)
   add_executable(${name} ${sources})
+  if(folder IN_LIST _folders_of_judges)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:reprise_line_watch>)
+  endif()
   target_link_libraries(${name} PRIVATE reprise_options rapidcheck)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)  # compiled more than run
   if(own_main)
@@ -174,10 +180,25 @@ function(_reprise_add_test folder)
     add_dependencies(${name} reprise)
   elseif(folder STREQUAL "border")
     add_dependencies(${name} reprise_libraries)
+  elseif(folder STREQUAL "silence")
+    foreach(judges IN LISTS _folders_of_judges)
+      string(REPLACE "/" "_" judges test_${judges})
+      if(TARGET ${judges})
+        add_dependencies(${name} ${judges})  # which it runs
+      endif()
+    endforeach()
   endif()
   _reprise_register(${name} ${folder})
   set_property(GLOBAL APPEND_STRING PROPERTY REPRISE_TEST_LIST "${name}\n")
 endfunction()
+
+# Lists the folders whose tests can silence a line of a judge, for tests/silence to run them.
+set(_folders_of_judges properties driver driver/canaries driver/exhaust driver/judges driver/programs
+  driver/random driver/witness)
+if("properties" IN_LIST REPRISE_LAYERS)
+  add_library(reprise_line_watch OBJECT ${_root}/silence/line_watch.cpp)
+  target_link_libraries(reprise_line_watch PRIVATE reprise_options reprise_properties GTest::gtest)
+endif()
 
 file(GLOB_RECURSE _found CONFIGURE_DEPENDS RELATIVE ${_root} ${_root}/*_test.cpp ${_root}/*_test.cu)
 set(_folders)

@@ -78,10 +78,11 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
 Rulings judge_request(const Inventory& requested, const Inventory& stored,
                       std::span<const std::string> excused) {
   Rulings rulings;
-  const auto compare = [&](const Inventory& here, const Inventory& there, const char* message) {
+  const auto compare = [&](const Inventory& here, const Inventory& there, const char* message,
+                           SourceLine line = SourceLine::here()) {
     for (const auto& key : here) {
       if (has(there, key) || excuses(excused, key)) continue;
-      rulings.push_back({judged::kKeysetAsymmetry, key, message, {}});
+      rulings.push_back({judged::kKeysetAsymmetry, key, message, {}, line});
     }
   };
   compare(stored, requested, "the checkpoint has it and no rank requests it");

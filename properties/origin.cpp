@@ -93,9 +93,6 @@ class Search {
   Origin from(const Place& place) const {
     const std::string text = print(place);
     if (place.tensor->key != wrong_.key) return {judged::kWrongOwner, text};
-    if (place.index == wrong_.index) {
-      return {judged::kBitMismatch, "its own place, with other bits"};
-    }
     if (crosses_components(place.index)) {
       return {judged::kPermutedComponents, text + "; it is another component of the fused tensor"};
     }
@@ -148,7 +145,7 @@ class Search {
       if (found) {
         found->text += ", or " + other.what;
       } else {
-        found = Origin{other.code, "its own place " + other.what};
+        found = Origin{other.code, "its own place " + other.what, other.line};
       }
     }
     return found;

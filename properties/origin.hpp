@@ -18,6 +18,7 @@ namespace reprise {
 struct Origin {
   RulingCode code = judged::kBitMismatch;
   std::string text;
+  SourceLine line = SourceLine::here();  ///< where it was decided
 };
 
 /// Adjacent wrong elements of the tensor `key`, the first of them at `index`. `elements` has the
@@ -35,6 +36,7 @@ struct OtherState {
   std::string what;  ///< for messages, such as "of step 3"
   std::shared_ptr<const GlobalState> state;
   RulingCode code = judged::kStaleBytes;
+  SourceLine line = SourceLine::here();  ///< where it was suspected
 };
 
 /// Sources to consider in addition to the saved state. The functions are called only if an element

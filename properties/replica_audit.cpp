@@ -89,9 +89,10 @@ class Audit {
   Rulings rulings;
 
  private:
-  void find(RulingCode code, const std::string& key, GlobalRank rank, std::string message) {
+  void find(RulingCode code, const std::string& key, GlobalRank rank, std::string message,
+            SourceLine line = SourceLine::here()) {
     if (!found_.insert({code, key}).second) return;
-    rulings.push_back({code, key, std::move(message), rank});
+    rulings.push_back({code, key, std::move(message), rank, line});
   }
 
   void equal(const std::vector<Copy>& copies) {

@@ -2,16 +2,14 @@
 
 #include <utility>
 
-#include "properties/ruling_watch.hpp"
-
 namespace reprise {
 
-Rulings::Rulings(std::initializer_list<Ruling> found, const char* file) {
-  for (const Ruling& ruling : found) push_back(ruling, file);
+Rulings::Rulings(std::initializer_list<Ruling> found) {
+  for (const Ruling& ruling : found) push_back(ruling);
 }
 
-void Rulings::push_back(Ruling ruling, const char* file) {
-  if (may_state(file, ruling.code)) found_.push_back(std::move(ruling));
+void Rulings::push_back(Ruling ruling) {
+  if (may_state(ruling.line, ruling.code)) found_.push_back(std::move(ruling));
 }
 
 void Rulings::append(const Rulings& others) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "properties/ruling_code.hpp"
+#include "properties/ruling_watch.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -18,19 +19,19 @@ struct Ruling {
   std::string key;
   std::string message;
   std::optional<GlobalRank> rank;
+  SourceLine line = SourceLine::here();  ///< where a judge made it
 
   /// Prints "WRONG_OWNER: <message> [rank 0, key ...]".
   friend std::ostream& operator<<(std::ostream& out, const Ruling& ruling);
 };
 
-/// Holds what a judge found. A ruling comes into it only past may_state() (ruling_watch.hpp);
-/// `file` is then the judge's source file, and no caller gives it.
+/// Holds what a judge found. A ruling comes into it only past may_state().
 class Rulings {
  public:
   Rulings() = default;
-  Rulings(std::initializer_list<Ruling> found, const char* file = __builtin_FILE());
+  Rulings(std::initializer_list<Ruling> found);
 
-  void push_back(Ruling ruling, const char* file = __builtin_FILE());
+  void push_back(Ruling ruling);
   /// Add what another judge found.
   void append(const Ruling& other) { found_.push_back(other); }
   void append(const Rulings& others);

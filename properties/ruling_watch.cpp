@@ -1,38 +1,19 @@
 #include "properties/ruling_watch.hpp"
 
-#include <utility>
-
-#include "core/base/check.hpp"
+#include <atomic>
 
 namespace reprise {
 namespace {
 
-RulingWatch*& watch_here() {
-  static thread_local RulingWatch* watch = nullptr;
-  return watch;
-}
-
-/// Returns "life_judge" for "driver/judges/life_judge.cpp".
-std::string judge_in(std::string file) {
-  file.erase(0, file.rfind('/') + 1);
-  return file.substr(0, file.rfind('.'));
-}
+std::atomic<RulingWatch> watch_now{nullptr};
 
 }  // namespace
 
-RulingWatch::RulingWatch(std::optional<StatedCode> silenced) : silenced_(std::move(silenced)) {
-  CHECK(watch_here() == nullptr);
-  watch_here() = this;
-}
+void watch_rulings(RulingWatch watch) { watch_now = watch; }
 
-RulingWatch::~RulingWatch() { watch_here() = nullptr; }
-
-bool may_state(const char* file, RulingCode code) {
-  RulingWatch* const watch = watch_here();
-  if (watch == nullptr) return true;
-  const StatedCode stated{judge_in(file), code};
-  watch->heard_.insert(stated);
-  return watch->silenced_ != stated;
+bool may_state(const SourceLine& line, RulingCode code) {
+  const RulingWatch watch = watch_now;
+  return watch == nullptr || watch(line, code);
 }
 
 }  // namespace reprise

@@ -1,46 +1,32 @@
 #pragma once
-// The one place through which judges state what they find. A test can listen there, and silence a
-// code of one judge, to see that its case is found by that judge alone.
-
-#include <compare>
-#include <optional>
-#include <set>
-#include <string>
+// The one place through which judges state what they find. A test can listen there, and silence one
+// line of one judge, to see that a test of that judge needs it.
 
 #include "properties/ruling_code.hpp"
 
 namespace reprise {
 
-/// A code, and the judge that stated it: the name of its source file, such as "life_judge".
-struct StatedCode {
-  std::string judge;
-  RulingCode code = judged::kBitMismatch;
+/// A line of a source file: where a judge states a code.
+struct SourceLine {
+  const char* file = "";
+  int number = 0;
 
-  friend auto operator<=>(const StatedCode&, const StatedCode&) = default;
+  /// Returns the line of the call. As a default argument, or as the default of a member, it is the
+  /// line of whoever calls the function or makes the object; a helper passes it on.
+  static constexpr SourceLine here(const char* file = __builtin_FILE(),
+                                   int number = __builtin_LINE()) {
+    return {file, number};
+  }
 };
 
-/// Listens to the judges of this thread for as long as it lives. Only tests make one, and only one
-/// at a time.
-class RulingWatch {
- public:
-  /// `silenced` is not stated.
-  explicit RulingWatch(std::optional<StatedCode> silenced = {});
-  ~RulingWatch();
-  RulingWatch(const RulingWatch&) = delete;
-  RulingWatch& operator=(const RulingWatch&) = delete;
+/// Asked before a code is stated. Returns false if it is not to be stated. It may be asked on
+/// several threads at once, and more than once for one statement.
+using RulingWatch = bool (*)(const SourceLine& line, RulingCode code);
 
-  /// Returns what was stated, or was to be.
-  const std::set<StatedCode>& heard() const { return heard_; }
+/// Sets what is asked from now on; null for none. Only tests set it.
+void watch_rulings(RulingWatch watch);
 
- private:
-  friend bool may_state(const char* file, RulingCode code);
-
-  std::optional<StatedCode> silenced_;
-  std::set<StatedCode> heard_;
-};
-
-/// Called by each judge before it states a code; `file` is the judge's source file. True unless a
-/// test has silenced that.
-bool may_state(const char* file, RulingCode code);
+/// Called before each code is stated at this line. True unless a test has silenced that.
+bool may_state(const SourceLine& line, RulingCode code);
 
 }  // namespace reprise

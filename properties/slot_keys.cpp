@@ -68,8 +68,9 @@ bool is_of_optimizer(std::string_view key) {
   return at != std::string_view::npos && begins_part(key, at);
 }
 
-Ruling asymmetry(const std::string& key, const std::string& text) {
-  return {judged::kKeysetAsymmetry, key, text, {}};
+Ruling asymmetry(const std::string& key, const std::string& text,
+                 SourceLine line = SourceLine::here()) {
+  return {judged::kKeysetAsymmetry, key, text, {}, line};
 }
 
 }  // namespace

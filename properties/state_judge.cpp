@@ -75,8 +75,9 @@ class Judge {
   }
 
  private:
-  void find(RulingCode code, const std::string& key, std::string message) {
-    evidence_.rulings.push_back({code, key, std::move(message), evidence_.rank});
+  void find(RulingCode code, const std::string& key, std::string message,
+            SourceLine line = SourceLine::here()) {
+    evidence_.rulings.push_back({code, key, std::move(message), evidence_.rank, line});
   }
 
   bool skipped(const std::string& key) const {
@@ -139,7 +140,8 @@ class Judge {
                               origin.text};
     find(origin.code, leaf.key,
          "element " + to_string(index) + " was saved as " + first.saved + " and is " +
-             first.loaded + "; it comes from " + origin.text);
+             first.loaded + "; it comes from " + origin.text,
+         origin.line);
     if (!evidence_.first) evidence_.first = first;
   }
 

@@ -18,10 +18,11 @@ std::string name_without_place(const std::string& key) {
   return parsed ? parsed->key : key;
 }
 
-void set_wrong(PairResult& result, std::string code, std::string what) {
-  if (!result.what.empty()) return;  // keep the first problem
+void set_wrong(PairResult& result, RulingCode code, std::string what,
+               SourceLine line = SourceLine::here()) {
+  if (!result.what.empty() || !may_state(line, code)) return;  // keep the first problem
   result.outcome = PairOutcome::kWrong;
-  result.code = std::move(code);
+  result.code = name_of(code);
   result.what = std::move(what);
 }
 
@@ -35,8 +36,8 @@ PairTally::PairTally(const SavedLayout& saved, const PairRule& rule, std::int32_
 }
 
 void PairTally::find(RulingCode code, GlobalRank rank, const std::string& key,
-                     const std::string& message) {
-  if (!wrong_) wrong_ = Ruling{code, key, message, rank};
+                     const std::string& message, SourceLine line) {
+  if (!wrong_ && may_state(line, code)) wrong_ = Ruling{code, key, message, rank, line};
 }
 
 void PairTally::delivered(GlobalRank rank, const StateDict& loaded) {
@@ -105,10 +106,10 @@ PairResult PairTally::result() const {
     return result;
   }
   if (wrong_) {
-    const auto code = std::string(name_of(wrong_->code));
-    set_wrong(result, code,
-              "rank " + std::to_string(wrong_->rank->value) + ", " + wrong_->key + ": " +
-                  wrong_->message);
+    set_wrong(
+        result, wrong_->code,
+        "rank " + std::to_string(wrong_->rank->value) + ", " + wrong_->key + ": " + wrong_->message,
+        wrong_->line);
     return result;
   }
   result.outcome = PairOutcome::kSame;
@@ -122,12 +123,11 @@ void PairTally::judge_refusals(PairResult& result) const {
       rule_.refused ? "must be refused with " + std::string(name_of(*rule_.refused)) : "must load";
   for (const auto& error : errors_) {
     if (rule_.refused && error.code() == *rule_.refused) continue;
-    return set_wrong(result, std::string(name_of(error.code())),
-                     "it " + demanded + ", and ended with " + error.what());
+    return set_wrong(result, error.code(), "it " + demanded + ", and ended with " + error.what());
   }
   if (static_cast<std::int32_t>(errors_.size()) < ranks_) {
     const auto loaded = ranks_ - static_cast<std::int32_t>(errors_.size());
-    return set_wrong(result, std::string(name_of(Code::kLayoutMismatch)),
+    return set_wrong(result, Code::kLayoutMismatch,
                      "it " + demanded + ", and " + std::to_string(loaded) + " of " +
                          std::to_string(ranks_) + " ranks loaded it");
   }
@@ -142,7 +142,7 @@ void PairTally::judge_reach(PairResult& result) const {
     const auto gap = std::find(reached_[t].begin(), reached_[t].end(), std::byte{0});
     if (gap == reached_[t].end()) continue;
     const GlobalTensor& tensor = saved_.model.tensors[t];
-    return set_wrong(result, std::string(name_of(Code::kCoverageGap)),
+    return set_wrong(result, Code::kCoverageGap,
                      tensor.key + ": no rank has element " +
                          to_string(index_at(gap - reached_[t].begin(), tensor.shape)));
   }
@@ -150,8 +150,7 @@ void PairTally::judge_reach(PairResult& result) const {
     const std::string& key = saved_.stored.objects[o].key;
     if (rule_.delivers(name_without_place(key))) {
       if (objects_[o]) continue;
-      return set_wrong(result, std::string(name_of(judged::kLostObject)),
-                       key + " was saved and delivered to no rank");
+      return set_wrong(result, judged::kLostObject, key + " was saved and delivered to no rank");
     }
     ++result.left;
   }

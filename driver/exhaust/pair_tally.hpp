@@ -45,7 +45,8 @@ class PairTally {
   PairResult result() const;
 
  private:
-  void find(RulingCode code, GlobalRank rank, const std::string& key, const std::string& message);
+  void find(RulingCode code, GlobalRank rank, const std::string& key, const std::string& message,
+            SourceLine line = SourceLine::here());
   void mark(const StateDict& model);
   void judge_refusals(PairResult& result) const;
   void judge_reach(PairResult& result) const;

@@ -87,7 +87,9 @@ class StoreJudge {
   }
 
  private:
-  void rule(RulingCode code, const std::string& text) { rulings_.push_back({code, "", text, {}}); }
+  void rule(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
+    rulings_.push_back({code, "", text, {}, line});
+  }
 
   const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
 

@@ -89,8 +89,9 @@ Judgement difference_of(const IncarnationRecord& life) {
 
 // --- expectations for all lives ------------------------------------------------------------------
 
-Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
-  return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
+Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is,
+                       SourceLine line = SourceLine::here()) {
+  return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is, line);
 }
 
 /// Returns the gravest diagnosis of the last life that has one; kNone if none has.
@@ -202,8 +203,8 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
 
 // --- did the faults fire? ------------------------------------------------------------------------
 
-Judgement vacuous(std::string reason) {
-  return driver::vacuous(judged::kOracleVacuous, std::move(reason));
+Judgement vacuous(std::string reason, SourceLine line = SourceLine::here()) {
+  return driver::vacuous(judged::kOracleVacuous, std::move(reason), line);
 }
 
 /// The finding concerns this rank of this life.

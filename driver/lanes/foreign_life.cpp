@@ -129,8 +129,8 @@ class ForeignLife {
   }
 
  private:
-  void rule(RulingCode code, const std::string& text) {
-    driver::rule(rank_.rulings, {.code = code, .text = text, .phase = "command"});
+  void rule(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
+    driver::rule(rank_.rulings, {.code = code, .text = text, .phase = "command", .line = line});
   }
 
   void count(const VerifyReport& report) {

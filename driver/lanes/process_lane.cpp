@@ -1,5 +1,7 @@
 // Implements the driver's side of the lanes with real processes: launches the ranks of each
 // incarnation, judges them by their records, and leaves no process behind.
+#include "driver/lanes/process_lane.hpp"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,7 +16,6 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/codes.hpp"
 #include "driver/lanes/lane.hpp"
-#include "driver/lanes/process.hpp"
 #include "driver/lanes/process_table.hpp"
 #include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/rank_task.hpp"
@@ -103,8 +104,8 @@ std::uint64_t since_1970_ns() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-/// Returns rulings on how the processes ended. Ranks can't write these themselves, because they
-/// write their records before they exit.
+}  // namespace
+
 std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
                                    const std::vector<RankRecord>& ranks,
                                    const std::vector<std::int64_t>& left) {
@@ -133,6 +134,8 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
   }
   return rulings;
 }
+
+namespace {
 
 class ProcessLane final : public Lane {
  public:

@@ -199,7 +199,7 @@ class RankProgram {
   void follow_rerun(const std::string& event) {
     const std::string state(sim::name_of(job_.rerun().state()));
     if (auto said = rerun_.take(event == "save" ? event : event + " " + state)) {
-      broken_.push_back({.code = judged::kProtocol, .text = *said, .phase = record_.phase});
+      rule(broken_, {.code = judged::kProtocol, .text = *said, .phase = record_.phase});
       rank_ports_.ports().trace.event({.phase = sim::kBrokenProtocol, .detail = *said});
     }
   }
@@ -211,7 +211,7 @@ class RankProgram {
     if (load != "new" && !rank_ports_.load().is_complete())
       record_.unended.push_back("load " + load);
     date_rulings();
-    for (const auto& ruling : broken_) rule(record_.rulings, ruling);
+    record_.rulings.insert(record_.rulings.end(), broken_.begin(), broken_.end());
   }
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }

@@ -10,6 +10,7 @@
 #include "driver/programs/program_life.hpp"
 #include "driver/witness/stored_root.hpp"
 #include "driver/yaml/text_file.hpp"
+#include "properties/ruling_watch.hpp"
 #include "reports/read_error.hpp"
 
 namespace reprise::driver {
@@ -189,7 +190,9 @@ ElementMismatch describe(const std::string& key, const WholeValues& saved, const
   }
   if (const auto source = compare.source(first)) {
     const std::int64_t owner = saved.ranks[*source];
-    found.code = owner == saved.ranks[first] ? judged::kShiftedBytes : judged::kWrongOwner;
+    const RulingCode code =
+        owner == saved.ranks[first] ? judged::kShiftedBytes : judged::kWrongOwner;
+    if (may_state(SourceLine::here(), code)) found.code = code;
     found.first.comes_from = "element " + place_text(saved.shape, *source) +
                              " of the same tensor, " + "which rank " + std::to_string(owner) +
                              " held";

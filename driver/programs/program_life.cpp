@@ -176,7 +176,10 @@ class RunningLife {
     }
     for (auto& thread : threads) thread.join();
     evidence.longest_silence = silence_.longest_s();
-    for (std::size_t rank = 0; rank < world_; ++rank) read_witness(rank, evidence);
+    for (std::size_t rank = 0; rank < world_; ++rank) {
+      const std::string file = witness_file(work_.string(), request_.number, rank, ".jsonl");
+      read_witness(file, evidence.ends[rank], evidence);
+    }
     return evidence;
   }
 
@@ -268,34 +271,6 @@ class RunningLife {
     return end;
   }
 
-  void read_witness(std::size_t rank, LifeEvidence& evidence) const {
-    const std::string file = witness_file(work_.string(), request_.number, rank, ".jsonl");
-    const std::string shown = fs::path(file).filename().string();
-    evidence.ranks.emplace_back();
-    if (!fs::exists(file)) {
-      // If the rank failed, its exit code already reports that.
-      const bool failed = evidence.ends[rank].exit_code != 0;
-      if (!failed) evidence.unread.push_back({judged::kOracleVacuous, shown + " was not written"});
-      return;
-    }
-    if (!fs::is_regular_file(file)) {
-      evidence.unread.push_back(
-          {judged::kOracleVacuous, shown + " is no regular file, so it can't be a witness"});
-      return;
-    }
-    try {
-      evidence.ranks.back() = parse_witness(text_of(file), shown);
-    } catch (const reports::ReadError& error) {
-      evidence.unread.push_back({Code::kTornFile, error.what()});
-      return;
-    }
-    // The last line may be incomplete only if a signal ended the process.
-    const bool ended = evidence.ends[rank].exit_code > 128 || evidence.ends[rank].cut_short;
-    if (evidence.ranks.back().torn && !ended) {
-      evidence.unread.push_back({Code::kTornFile, shown + " ends with a part of a line"});
-    }
-  }
-
   const LifeRequest& request_;
   std::size_t world_;
   fs::path work_;
@@ -362,6 +337,33 @@ std::string witness_file(const std::string& work, std::size_t life, std::size_t 
 std::int64_t silence_limit(std::int64_t seconds, double first_silence) {
   const double wanted = std::ceil(static_cast<double>(kSilenceFactor) * first_silence);
   return std::max(seconds, static_cast<std::int64_t>(wanted));
+}
+
+void read_witness(const std::string& file, const ProgramEnd& end, LifeEvidence& life) {
+  const std::string shown = fs::path(file).filename().string();
+  life.ranks.emplace_back();
+  if (!fs::exists(file)) {
+    // If the rank failed, its exit code already reports that.
+    if (end.exit_code == 0) {
+      add_flaw({judged::kOracleVacuous, shown + " was not written"}, life.unread);
+    }
+    return;
+  }
+  if (!fs::is_regular_file(file)) {
+    add_flaw({judged::kOracleVacuous, shown + " is no regular file, so it can't be a witness"},
+             life.unread);
+    return;
+  }
+  try {
+    life.ranks.back() = parse_witness(text_of(file), shown);
+  } catch (const reports::ReadError& error) {
+    add_flaw({Code::kTornFile, error.what()}, life.unread);
+    return;
+  }
+  // The last line may be incomplete only if a signal ended the process.
+  if (life.ranks.back().torn && end.exit_code <= 128 && !end.cut_short) {
+    add_flaw({Code::kTornFile, shown + " ends with a part of a line"}, life.unread);
+  }
 }
 
 LifeEvidence run_program_life(const LifeRequest& request) { return RunningLife(request).run(); }

@@ -52,6 +52,9 @@ std::string checkpoints_in(const std::string& work);
 std::string witness_file(const std::string& work, std::size_t life, std::size_t rank,
                          const std::string& suffix);
 
+/// Adds the witness of a rank whose process ended so, and a flaw if it can't be read.
+void read_witness(const std::string& file, const ProgramEnd& end, LifeEvidence& life);
+
 /// Runs the life and returns its evidence, with `before` and `after` still empty. Ends every
 /// process that it started.
 LifeEvidence run_program_life(const LifeRequest& request);

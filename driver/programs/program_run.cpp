@@ -13,6 +13,7 @@
 #include "driver/programs/element_mismatch.hpp"
 #include "driver/programs/program_failure.hpp"
 #include "driver/programs/second_try.hpp"
+#include "driver/record/judgement.hpp"
 #include "driver/witness/same_steps.hpp"
 #include "driver/witness/sample_judge.hpp"
 #include "driver/witness/step_table.hpp"
@@ -125,14 +126,7 @@ class ProgramRun {
       runs.emplace_back("the second run from a checkpoint", again.get());
     }
     for (const auto& [called, run] : runs) {
-      if (ended_as_planned(*run)) continue;
-      const bool late = timed_out(*run);
-      findings.insert(findings.begin(),
-                      {.code = late ? RulingCode(passed_on::kHang) : RulingCode(Code::kIo),
-                       .text = called + " failed: " + why_ended(*run),
-                       .inconclusive = true,
-                       .at_deadline = late});
-      return;
+      if (!ended_as_planned(*run)) return judge_control(*run, called, findings);
     }
   }
 
@@ -397,6 +391,13 @@ void add_fault(const LifeEvidence& life, ScenarioResult& result) {
   }
 }
 
+/// Makes a judgement the verdict.
+void take(const Judgement& judgement, ScenarioResult& result) {
+  result.verdict = judgement.verdict;
+  if (judgement.code) result.code = name_of(*judgement.code);
+  result.reason = judgement.reason;
+}
+
 }  // namespace
 
 ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
@@ -455,24 +456,21 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
     result.code = name_of(failure->code);
     result.reason = failure->text;
     result.failure = program_failure(plan, findings,
-                                     static_cast<std::size_t>(failure - findings.data()), result);
+                                     static_cast<std::size_t>(failure - &findings.front()), result);
     return;
   }
   if (expect.fails) {
-    result.verdict = Verdict::kFail;
-    result.code = name_of(judged::kVerdictDisagreement);
-    result.reason =
+    std::string reason =
         "it was to fail with " + std::string(name_of(*expect.fails)) + ", and nothing was found";
-    if (!findings.empty()) result.reason += " but: " + findings.front().text;
+    if (!findings.empty()) reason += " but: " + findings.front().text;
+    take(fail(judged::kVerdictDisagreement, std::move(reason)), result);
   } else if (!findings.empty()) {
     result.verdict = Verdict::kInconclusive;
     result.code = name_of(findings.front().code);
     result.reason = findings.front().text;
     result.failure = program_failure(plan, findings, 0, result);
   } else if (elements == 0) {
-    result.verdict = Verdict::kInconclusive;
-    result.code = name_of(judged::kOracleVacuous);
-    result.reason = "nothing was compared";
+    take(vacuous(judged::kOracleVacuous, "nothing was compared"), result);
   } else {
     result.verdict = Verdict::kPass;
   }

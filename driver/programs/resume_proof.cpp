@@ -93,14 +93,15 @@ bool fits(const std::map<std::string, std::int64_t>& layout, std::int64_t ranks)
 /// Reads a witness file. Adds the reason to `unread` if it can't be read.
 RankWitness read_rank(const std::string& file, std::vector<StoredFlaw>& unread) {
   if (!fs::is_regular_file(file)) {
-    unread.push_back({judged::kOracleVacuous,
-                      file + (fs::exists(file) ? " is no regular file" : " is missing")});
+    add_flaw(
+        {judged::kOracleVacuous, file + (fs::exists(file) ? " is no regular file" : " is missing")},
+        unread);
     return {.file = file};
   }
   try {
     return parse_witness(text_of(file), file);
   } catch (const reports::ReadError& error) {
-    unread.push_back({Code::kTornFile, error.what()});
+    add_flaw({Code::kTornFile, error.what()}, unread);
     return {.file = file};
   }
 }
@@ -110,7 +111,7 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
   life.stored_known = false;
   const std::string name = "life" + std::to_string(number);
   if (ranks == 0) {
-    life.unread.push_back({judged::kOracleVacuous, name + " has no witness file in " + folder});
+    add_flaw({judged::kOracleVacuous, name + " has no witness file in " + folder}, life.unread);
   }
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     life.ranks.push_back(read_rank(file_in(folder, number, rank), life.unread));
@@ -120,14 +121,16 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
   life.plan.layout = life.ranks.front().layout;
   const std::int64_t world = life.ranks.front().world;
   if (world > static_cast<std::int64_t>(ranks)) {
-    life.unread.push_back({judged::kOracleVacuous, name + " has " + std::to_string(ranks) +
-                                                       " witness files, and " +
-                                                       std::to_string(world) + " ranks"});
+    add_flaw(
+        {judged::kOracleVacuous, name + " has " + std::to_string(ranks) + " witness files, and " +
+                                     std::to_string(world) + " ranks"},
+        life.unread);
   }
   if (world > 0 && !fits(life.plan.layout, world)) {
-    life.unread.push_back({judged::kOracleVacuous,
-                           name + " has " + counted(static_cast<std::uint64_t>(world), "rank") +
-                               ", and its layout has not"});
+    add_flaw({judged::kOracleVacuous, name + " has " +
+                                          counted(static_cast<std::uint64_t>(world), "rank") +
+                                          ", and its layout has not"},
+             life.unread);
   }
   return life;
 }
@@ -214,7 +217,8 @@ bool is_named_by(const RankWitness& rank) {
 
 /// True if the run is complete, so that lives can be compared with it. Otherwise adds an
 /// inconclusive finding: a witness file can't be read, or a rank did not run to its end.
-bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings) {
+bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings,
+               SourceLine line = SourceLine::here()) {
   std::string flaw = run.unread.empty() ? "" : run.unread.front().text;
   for (std::size_t i = 0; i < run.ranks.size() && flaw.empty(); ++i) {
     const RankWitness& rank = run.ranks[i];
@@ -228,7 +232,8 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
   if (flaw.empty()) return true;
   findings.push_back({.code = judged::kOracleVacuous,
                       .text = called + " can't be compared with: " + flaw,
-                      .inconclusive = true});
+                      .inconclusive = true,
+                      .line = line});
   return false;
 }
 
@@ -322,7 +327,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
       settle_other_course(other_course(uninterrupted, second), findings);
     }
   }
-  findings.insert(findings.end(), doubts.begin(), doubts.end());
+  findings.append(doubts);
   advise(plan, findings);
   if (runs.second.empty()) advise_second(findings);
   if (findings.empty() && !runs.cold.empty()) {

@@ -2,26 +2,24 @@
 
 #include <utility>
 
-#include "properties/ruling_watch.hpp"
-
 namespace reprise::driver {
 
-Judgement fail(RulingCode code, std::string reason, const char* file) {
-  if (!may_state(file, code)) return {};
+Judgement fail(RulingCode code, std::string reason, SourceLine line) {
+  if (!may_state(line, code)) return {};
   return {reports::Verdict::kFail, code, std::move(reason)};
 }
 
-Judgement vacuous(RulingCode code, std::string reason, const char* file) {
-  if (!may_state(file, code)) return {};
+Judgement vacuous(RulingCode code, std::string reason, SourceLine line) {
+  if (!may_state(line, code)) return {};
   return {reports::Verdict::kInconclusive, code, std::move(reason)};
 }
 
-void rule(std::vector<RulingText>& rulings, RulingText ruling, const char* file) {
-  if (may_state(file, ruling.code)) rulings.push_back(std::move(ruling));
+void rule(std::vector<RulingText>& rulings, RulingText ruling) {
+  if (may_state(ruling.line, ruling.code)) rulings.push_back(std::move(ruling));
 }
 
-Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason, const char* file) {
-  Judgement found = fail(code, std::move(reason), file);
+Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason, SourceLine line) {
+  Judgement found = fail(code, std::move(reason), line);
   found.rank = rank.result.rank;
   found.phase = rank.phase;
   found.step = rank.last_step;

@@ -22,16 +22,16 @@ struct Judgement {
   std::optional<std::int64_t> step = {};  ///< iteration of the job when the problem was found
 };
 
-/// States a problem. `file` is the judge's source file, for may_state(); no caller gives it.
-Judgement fail(RulingCode code, std::string reason, const char* file = __builtin_FILE());
+/// States a problem. `line` is where the judge does so, for may_state().
+Judgement fail(RulingCode code, std::string reason, SourceLine line = SourceLine::here());
 /// The problem is how this rank's life ended.
 Judgement fail_at(const RankRecord& rank, RulingCode code, std::string reason,
-                  const char* file = __builtin_FILE());
+                  SourceLine line = SourceLine::here());
 /// States that the run shows nothing: the verdict is inconclusive.
-Judgement vacuous(RulingCode code, std::string reason, const char* file = __builtin_FILE());
+Judgement vacuous(RulingCode code, std::string reason, SourceLine line = SourceLine::here());
 
-/// Adds a ruling of the judge in `file`.
-void rule(std::vector<RulingText>& rulings, RulingText ruling, const char* file = __builtin_FILE());
+/// Adds a ruling, past may_state().
+void rule(std::vector<RulingText>& rulings, RulingText ruling);
 
 /// Removes the code from the start of a message, because the finding already contains it.
 std::string without_code(const std::string& text, RulingCode code);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/record/record.hpp"
+#include "driver/record/judgement.hpp"
 #include "properties/protocol.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/ports.hpp"
@@ -44,8 +44,9 @@ class ProtocolTrace final : public Trace {
   bool is_complete() const { return walk_.is_complete(); }
 
  private:
-  void rule(const std::string& said) {
-    rulings_.push_back({.code = judged::kProtocol, .text = said, .phase = phase_});
+  void rule(const std::string& said, SourceLine line = SourceLine::here()) {
+    driver::rule(rulings_,
+                 {.code = judged::kProtocol, .text = said, .phase = phase_, .line = line});
     inner_.event({.phase = sim::kBrokenProtocol, .detail = said});
   }
 

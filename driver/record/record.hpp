@@ -12,6 +12,7 @@
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
 #include "properties/ruling_code.hpp"
+#include "properties/ruling_watch.hpp"
 #include "reports/report.hpp"
 #include "sim/faults/fault_book.hpp"
 #include "sim/job/rerun/rerun_state.hpp"
@@ -37,6 +38,7 @@ struct RulingText {
   std::string key = {};    ///< key of the tensor or object, if the ruling is about one
   std::string phase = {};  ///< what was done when it was found; see RankRecord::phase
   std::optional<std::int64_t> step = {};  ///< iteration of the job at that time
+  SourceLine line = SourceLine::here();   ///< where a judge made it; not part of the record
 };
 
 /// One load: the keys that this rank requested, and the keys that the checkpoint holds.

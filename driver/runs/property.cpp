@@ -45,25 +45,10 @@ std::optional<Failure> failure_of(const ScenarioResult& result) {
 }
 
 /// Nothing if a test has silenced it.
-std::optional<Failure> broken(RulingCode code, std::string reason) {
-  if (!may_state(__FILE__, code)) return std::nullopt;
+std::optional<Failure> broken(RulingCode code, std::string reason,
+                              SourceLine line = SourceLine::here()) {
+  if (!may_state(line, code)) return std::nullopt;
   return Failure{reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
-}
-
-/// Returns the failure of a result; nothing if it is a pass. A pass requires that each rank that
-/// owns elements compared some, and that no bit differed.
-std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
-  if (scenario.expect.refusal) return std::nullopt;
-  for (const auto& rank : result.ranks) {
-    const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
-    if (rank.owns == (rank.elements == 0)) {
-      return broken(judged::kOracleVacuous, who + "compared nothing, or owned nothing and did");
-    }
-    if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
-      return broken(judged::kBitMismatch, who + "differs");
-    }
-  }
-  return std::nullopt;
 }
 
 std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOptions& options) {
@@ -95,11 +80,7 @@ std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOpt
   if (auto failure = failure_of(many)) return failure;
   const ScenarioResult one = run_on_sim(on_one_rank(scenario), options);
   if (auto failure = failure_of(one)) return failure;
-  if (!many.content_digest.empty() && many.content_digest == one.content_digest) {
-    return std::nullopt;
-  }
-  return broken(judged::kContentDiffers, "the content's digest is '" + many.content_digest +
-                                             "', and on one rank '" + one.content_digest + "'");
+  return judge_content(many, one, "on one rank");
 }
 
 std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
@@ -107,15 +88,7 @@ std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneO
   again.twins = std::make_shared<TwinBook>();
   const ScenarioResult first = run_on_sim(scenario, options);
   const ScenarioResult second = run_on_sim(scenario, again);
-  if (first.event_hash.empty() || first.event_hash != second.event_hash) {
-    return broken(judged::kNotDeterministic,
-                  "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
-  }
-  const bool same = first.verdict == second.verdict && first.code == second.code &&
-                    first.content_digest == second.content_digest;
-  if (same) return std::nullopt;
-  return broken(judged::kNotDeterministic,
-                "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
+  return judge_repeated(first, second);
 }
 
 /// Returns the plan with the layouts and ranks of `grids`.
@@ -155,20 +128,6 @@ bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules)
              return spec.live_rows > 0 && key.find(spec.key) != std::string::npos;
            });
   });
-}
-
-std::optional<Failure> judge_diff(const DiffReport& report,
-                                  const std::vector<ModuleConfig>& modules) {
-  for (const auto& tensor : report.tensors) {
-    if (!counts_as_different(tensor.verdict)) continue;
-    if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
-    return broken(judged::kContentDiffers, tensor.key +
-                                               " is stored otherwise under the other layout: " +
-                                               std::string(reprise::name_of(tensor.verdict)));
-  }
-  if (report.elements == 0)
-    return broken(judged::kOracleVacuous, "nothing was stored that compares");
-  return std::nullopt;
 }
 
 /// Returns a plan whose layouts or ranks differ from the first life's, so that a checkpoint is not
@@ -260,11 +219,7 @@ std::optional<Failure> check_relation(const Relation& relation, const Scenario& 
   const ScenarioResult right =
       run_kept(changed, "right", scratch.path(), decided(options, relation));
   if (auto failure = failure_of(right)) return failure;
-  if (left.content_digest != right.content_digest) {
-    return broken(judged::kContentDiffers, "the content's digest is '" + left.content_digest +
-                                               "', and after the change '" + right.content_digest +
-                                               "'");
-  }
+  if (auto failure = judge_content(left, right, "after the change")) return failure;
   return relation.keeps_keys ? judge_stored(scratch.path(), relation.adds) : std::nullopt;
 }
 
@@ -346,6 +301,56 @@ void write_scenario(const Scenario& scenario, const std::string& folder, const s
 }
 
 }  // namespace
+
+std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
+  if (scenario.expect.refusal) return std::nullopt;
+  for (const auto& rank : result.ranks) {
+    const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
+    if (rank.owns == (rank.elements == 0)) {
+      return broken(judged::kOracleVacuous, who + "compared nothing, or owned nothing and did");
+    }
+    if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
+      return broken(judged::kBitMismatch, who + "differs");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> judge_content(const ScenarioResult& first, const ScenarioResult& second,
+                                     const std::string& where) {
+  if (!first.content_digest.empty() && first.content_digest == second.content_digest) {
+    return std::nullopt;
+  }
+  return broken(judged::kContentDiffers, "the content's digest is '" + first.content_digest +
+                                             "', and " + where + " '" + second.content_digest +
+                                             "'");
+}
+
+std::optional<Failure> judge_repeated(const ScenarioResult& first, const ScenarioResult& second) {
+  if (first.event_hash.empty() || first.event_hash != second.event_hash) {
+    return broken(judged::kNotDeterministic,
+                  "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
+  }
+  const bool same = first.verdict == second.verdict && first.code == second.code &&
+                    first.content_digest == second.content_digest;
+  if (same) return std::nullopt;
+  return broken(judged::kNotDeterministic,
+                "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
+}
+
+std::optional<Failure> judge_diff(const DiffReport& report,
+                                  const std::vector<ModuleConfig>& modules) {
+  for (const auto& tensor : report.tensors) {
+    if (!counts_as_different(tensor.verdict)) continue;
+    if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
+    return broken(judged::kContentDiffers, tensor.key +
+                                               " is stored otherwise under the other layout: " +
+                                               std::string(reprise::name_of(tensor.verdict)));
+  }
+  if (report.elements == 0)
+    return broken(judged::kOracleVacuous, "nothing was stored that compares");
+  return std::nullopt;
+}
 
 std::span<const Property> properties() { return kProperties; }
 

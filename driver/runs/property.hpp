@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/diff/diff.hpp"
 #include "driver/lanes/lane.hpp"
 #include "driver/random/case_distribution.hpp"
 #include "driver/random/generator.hpp"
@@ -55,6 +56,23 @@ const Property& property_named(std::string_view name);
 /// failure.
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
                                   const LaneOptions& options);
+
+/// Returns what a passed result lacks: each rank that owns elements must have compared some, and no
+/// bit may differ. A load that had to be refused compares nothing.
+std::optional<Failure> judge_evidence(const Scenario& scenario,
+                                      const reports::ScenarioResult& result);
+/// Requires that two runs end with the same content. `where` says in words what is other about the
+/// second.
+std::optional<Failure> judge_content(const reports::ScenarioResult& first,
+                                     const reports::ScenarioResult& second,
+                                     const std::string& where);
+/// Requires that two runs of one scenario took the same course.
+std::optional<Failure> judge_repeated(const reports::ScenarioResult& first,
+                                      const reports::ScenarioResult& second);
+/// Requires that two checkpoints hold the same tensors. Vocabularies of `modules` that are padded
+/// for another number of ranks may have another shape.
+std::optional<Failure> judge_diff(const DiffReport& report,
+                                  const std::vector<sim::ModuleConfig>& modules);
 
 /// A failure and the scenario to which it was shrunk.
 struct Counterexample {

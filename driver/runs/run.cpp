@@ -310,12 +310,12 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store,
   try {
     do_between_lives(store, scenario.incarnations[number], policies, past, life.rulings);
   } catch (const Error& error) {
-    life.rulings.push_back({.code = error.code(),
-                            .text = "what was to be done to the store after the life can't be: " +
-                                    without_code(error.what(), error.code()),
-                            .phase = "store"});
+    rule(life.rulings, {.code = error.code(),
+                        .text = "what was to be done to the store after the life can't be: " +
+                                without_code(error.what(), error.code()),
+                        .phase = "store"});
   } catch (const CheckFailure& defect) {
-    life.rulings.push_back({.code = Code::kInternal, .text = defect.what(), .phase = "store"});
+    rule(life.rulings, {.code = Code::kInternal, .text = defect.what(), .phase = "store"});
   }
   life.asked += sim::AskedCount::on_this_thread() - asked;
   note_damaged(past, life);

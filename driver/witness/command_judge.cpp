@@ -14,18 +14,22 @@ class CommandJudge {
 
   void judge() {
     if (!life_.complaint.empty()) {
-      find(judged::kVerdictDisagreement, life_.complaint);
-      findings_.back().at_deadline = !life_.ends.empty() && life_.ends.front().timed_out;
+      find(judged::kVerdictDisagreement, life_.complaint).at_deadline =
+          !life_.ends.empty() && life_.ends.front().timed_out;
     }
     const auto& step = life_.plan.command->leaves;
     if (!step) return;
     const StoredCheckpoint* left = checkpoint_of(life_.after, *step);
     if (left == nullptr) {
-      return find(judged::kCommitMissing,
-                  "the command left no checkpoint of step " + std::to_string(*step), {},
-                  {"a checkpoint of step " + std::to_string(*step), "none"});
+      find(judged::kCommitMissing,
+           "the command left no checkpoint of step " + std::to_string(*step), {},
+           {"a checkpoint of step " + std::to_string(*step), "none"});
+      return;
     }
-    if (left->flaw) return find(left->flaw->code, "what the command left: " + left->flaw->text);
+    if (left->flaw) {
+      find(left->flaw->code, "what the command left: " + left->flaw->text);
+      return;
+    }
     for (const auto& [key, flaw] : left->unread) find(flaw.code, key + ": " + flaw.text, key);
     const StoredCheckpoint* before = checkpoint_of(life_.before, *step);
     if (before != nullptr && !before->flaw) judge_kept(*before, *left);
@@ -33,16 +37,18 @@ class CommandJudge {
 
  private:
   /// `values` are the right one and the wrong one.
-  void find(RulingCode code, const std::string& text, const std::string& key = {},
-            const std::pair<std::string, std::string>& values = {}) {
-    findings_.push_back({.code = code,
-                         .text = life_name(number_) + ": " + text,
-                         .key = key,
-                         .step = life_.plan.command->leaves,
-                         .life = number_,
-                         .phase = "command",
-                         .expected = values.first,
-                         .found = values.second});
+  WitnessFinding& find(RulingCode code, const std::string& text, const std::string& key = {},
+                       const std::pair<std::string, std::string>& values = {},
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = code,
+                                .text = life_name(number_) + ": " + text,
+                                .key = key,
+                                .step = life_.plan.command->leaves,
+                                .life = number_,
+                                .phase = "command",
+                                .expected = values.first,
+                                .found = values.second,
+                                .line = line});
   }
 
   void judge_kept(const StoredCheckpoint& before, const StoredCheckpoint& left) {

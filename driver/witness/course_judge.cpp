@@ -44,19 +44,19 @@ class MetricJudge {
   void move_to(WitnessFindings& findings) {
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const auto& a, const auto& b) { return a.step < b.step; });
-    findings.insert(findings.end(), findings_.begin(), findings_.end());
+    findings.append(findings_);
   }
 
  private:
-  void find(const StepTime& time, const StepRow& row, const char* metric, const std::string& text) {
-    findings_.push_back({.code = judged::kTrajectoryDivergence,
-                         .text = life_name(number_) + ", step " + std::to_string(time.step) +
-                                 ": the " + metric + " is " + text,
-                         .step = time.step,
-                         .life = number_,
-                         .phase = "train",
-                         .stream = metric});
-    findings_.back().untouched = reference_.same_start && before_state(row, loads_);
+  WitnessFinding& find(RulingCode code, const StepTime& time, const char* metric,
+                       const std::string& text, SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = code,
+                                .text = life_name(number_) + ", step " + std::to_string(time.step) +
+                                        ": the " + metric + " is " + text,
+                                .step = time.step,
+                                .life = number_,
+                                .phase = "train",
+                                .line = line});
   }
 
   /// Requires that the ranks report the same metrics, because each metric describes the whole job.
@@ -67,10 +67,9 @@ class MetricJudge {
         if (row[rank] == nullptr || !row[rank]->metrics.contains(metric)) continue;
         const double own = row[rank]->metrics.at(metric);
         if (same_bits(own, *first)) continue;
-        find(time, row, metric, hex_text(own) + ", and " + hex_text(*first) + " on another rank");
-        findings_.back().rank = ranks_[rank].rank;
-        findings_.back().untouched = false;
-        findings_.back().stream = {};  // it is about one run
+        find(judged::kTrajectoryDivergence, time, metric,
+             hex_text(own) + ", and " + hex_text(*first) + " on another rank")
+            .rank = ranks_[rank].rank;
         return;
       }
     }
@@ -85,17 +84,20 @@ class MetricJudge {
       if (!here && !there) continue;
       if (here && there && same_bits(*here, *there)) continue;
       if (here && there) {
-        find(time, row, metric,
-             hex_text(*here) + ", and " + hex_text(*there) + " in " + reference_.called);
-        findings_.back().expected = hex_text(*there);
-        findings_.back().found = hex_text(*here);
+        WitnessFinding& finding =
+            find(judged::kTrajectoryDivergence, time, metric,
+                 hex_text(*here) + ", and " + hex_text(*there) + " in " + reference_.called);
+        finding.expected = hex_text(*there);
+        finding.found = hex_text(*here);
+        finding.stream = metric;
+        finding.untouched = reference_.same_start && before_state(row, loads_);
       } else {
-        find(time, row, metric,
-             "told only in " + (here ? std::string("this life") : reference_.called) +
-                 ", so there is nothing to compare it with");
-        findings_.back().code = judged::kOracleVacuous;
-        findings_.back().inconclusive = true;
-        findings_.back().untouched = false;
+        WitnessFinding& finding =
+            find(judged::kOracleVacuous, time, metric,
+                 "told only in " + (here ? std::string("this life") : reference_.called) +
+                     ", so there is nothing to compare it with");
+        finding.inconclusive = true;
+        finding.stream = metric;
       }
       return;
     }
@@ -167,34 +169,38 @@ class EndJudge {
                          .phase = "end"});
   }
 
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
-    findings_.push_back({.code = code,
-                         .text = life_name(number_) + ", at the end: " + key + " " + text,
-                         .key = key,
-                         .step = step_,
-                         .when = StateMoment::kEnd,
-                         .life = number_,
-                         .phase = "end",
-                         .stream = "end"});
-    return findings_.back();
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = code,
+                                .text = life_name(number_) + ", at the end: " + key + " " + text,
+                                .key = key,
+                                .step = step_,
+                                .when = StateMoment::kEnd,
+                                .life = number_,
+                                .phase = "end",
+                                .stream = "end",
+                                .line = line});
   }
 
-  void find_lost(const std::string& key, bool per_rank, const std::string& there) {
+  void find_lost(const std::string& key, bool per_rank, const std::string& there,
+                 SourceLine line = SourceLine::here()) {
     if (per_rank && other_layout()) return;
     find_values(find(judged::kLostObject, key,
-                     "is held by no rank, and " + reference_.called + " holds it"),
+                     "is held by no rank, and " + reference_.called + " holds it", line),
                 there, kHeldByNone);
   }
-  static void find_values(WitnessFinding& finding, const std::string& there,
-                          const std::string& here) {
+  static WitnessFinding& find_values(WitnessFinding& finding, const std::string& there,
+                                     const std::string& here) {
     finding.expected = there;
     finding.found = here;
+    return finding;
   }
-  void find_extra(const std::string& key, bool per_rank) {
+  void find_extra(const std::string& key, bool per_rank, SourceLine line = SourceLine::here()) {
     if (per_rank && other_layout()) return;
     WitnessFinding& finding = find(
         judged::kOracleVacuous, key,
-        "is held, and " + reference_.called + " lacks it, so there is nothing to compare it with");
+        "is held, and " + reference_.called + " lacks it, so there is nothing to compare it with",
+        line);
     finding.inconclusive = true;
     finding.stream = {};
   }
@@ -225,8 +231,8 @@ class EndJudge {
       find_values(find(judged::kLostObject, shown(name),
                        "is not held by rank " + std::to_string(*lost) + ", and in " +
                            reference_.called + " it is"),
-                  shown_content(other->second), "nothing on that rank");
-      findings_.back().rank = lost;
+                  shown_content(other->second), "nothing on that rank")
+          .rank = lost;
       return;
     }
     if (!object.digest || !other->second.digest || object.digest == other->second.digest) return;
@@ -234,9 +240,9 @@ class EndJudge {
     find_other_content(shown(name), shown_content(other->second), shown_content(object));
   }
 
-  void find_other_content(const std::string& key, const std::string& there,
-                          const std::string& here) {
-    find_values(find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called),
+  void find_other_content(const std::string& key, const std::string& there, const std::string& here,
+                          SourceLine line = SourceLine::here()) {
+    find_values(find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called, line),
                 there, here);
   }
 

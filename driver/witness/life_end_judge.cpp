@@ -12,9 +12,10 @@ class LifeEndJudge {
       : number_(number), life_(life), findings_(findings) {}
 
   void judge_start() {
-    for (const auto& [code, text] : life_.unread) {
-      find(code, text).inconclusive = code == judged::kOracleVacuous;
-      findings_.back().phase = "start";
+    for (const auto& flaw : life_.unread) {
+      WitnessFinding& finding = find(flaw.code, flaw.text);
+      finding.inconclusive = flaw.code == judged::kOracleVacuous;
+      finding.phase = "start";
     }
     const auto world = static_cast<std::int64_t>(life_.ends.size());
     for (std::size_t i = 0; i < life_.ranks.size(); ++i) {
@@ -24,8 +25,8 @@ class LifeEndJudge {
                         rank.layout == life_.plan.layout &&
                         rank.life == static_cast<std::int64_t>(number_);
       if (same) continue;
-      find(Code::kLayoutMismatch, rank.file + " is of another life, rank, world or layout", i);
-      findings_.back().phase = "start";
+      find(Code::kLayoutMismatch, rank.file + " is of another life, rank, world or layout", i)
+          .phase = "start";
     }
   }
 
@@ -45,13 +46,18 @@ class LifeEndJudge {
 
  private:
   WitnessFinding& find(RulingCode code, const std::string& text,
-                       std::optional<std::size_t> rank = {}) {
-    findings_.push_back(
-        {.code = code, .text = life_name(number_) + ": " + text, .life = number_, .phase = "end"});
-    if (rank) findings_.back().rank = static_cast<std::int64_t>(*rank);
-    return findings_.back();
+                       std::optional<std::size_t> rank = {}, SourceLine line = SourceLine::here()) {
+    WitnessFinding& finding = findings_.push_back({.code = code,
+                                                   .text = life_name(number_) + ": " + text,
+                                                   .life = number_,
+                                                   .phase = "end",
+                                                   .line = line});
+    if (rank) finding.rank = static_cast<std::int64_t>(*rank);
+    return finding;
   }
-  void doubt(const std::string& text) { find(judged::kOracleVacuous, text).inconclusive = true; }
+  void doubt(const std::string& text, SourceLine line = SourceLine::here()) {
+    find(judged::kOracleVacuous, text, {}, line).inconclusive = true;
+  }
 
   /// True if the rank's witness has its first line.
   static bool started(const RankWitness& rank) {
@@ -121,7 +127,7 @@ class LifeEndJudge {
     finding.inconclusive = end.progressing || silent;
     finding.at_deadline = true;
     if (rank < life_.ranks.size() && !life_.ranks[rank].steps.empty()) {
-      findings_.back().step = life_.ranks[rank].steps.back().step;
+      finding.step = life_.ranks[rank].steps.back().step;
     }
   }
 

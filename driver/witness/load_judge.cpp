@@ -29,15 +29,16 @@ class LoadJudge {
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
-    findings_.push_back({.code = code,
-                         .text = life_name(loaded_.life) + ": " + text,
-                         .key = key,
-                         .step = loaded_.step,
-                         .when = StateMoment::kLoaded,
-                         .life = loaded_.life,
-                         .phase = "load"});
-    return findings_.back();
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = code,
+                                .text = life_name(loaded_.life) + ": " + text,
+                                .key = key,
+                                .step = loaded_.step,
+                                .when = StateMoment::kLoaded,
+                                .life = loaded_.life,
+                                .phase = "load",
+                                .line = line});
   }
   std::string after() const { return "after the load of step " + std::to_string(loaded_.step); }
 
@@ -58,11 +59,12 @@ class LoadJudge {
     const auto there = loaded_.tensors.find(key);
     if (live.per_rank && other_layout_) return;  // it is of a place that this layout may not have
     if (there == loaded_.tensors.end()) {
-      find(judged::kLostObject, key,
-           key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
-               " and nobody has it after the load" + advice());
-      findings_.back().expected = "digest " + hex(live.digest);
-      findings_.back().found = kHeldByNone;
+      WitnessFinding& found =
+          find(judged::kLostObject, key,
+               key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
+                   " and nobody has it after the load" + advice());
+      found.expected = "digest " + hex(live.digest);
+      found.found = kHeldByNone;
     } else if (there->second.dtype != live.dtype) {
       WitnessFinding& found = find(Code::kDtypeDrift, key,
                                    after() + ", " + key + " is " + text_of(there->second.dtype) +
@@ -148,10 +150,11 @@ class LoadJudge {
     const auto there = loaded_.objects.find(name);
     if (there == loaded_.objects.end()) {
       if (!name.second.empty() && other_layout_) return;
-      find(judged::kLostObject, key,
-           what + " is held by no rank" + (name.second.empty() ? advice() : ""));
-      findings_.back().expected = shown_content(live);
-      findings_.back().found = kHeldByNone;
+      WitnessFinding& found =
+          find(judged::kLostObject, key,
+               what + " is held by no rank" + (name.second.empty() ? advice() : ""));
+      found.expected = shown_content(live);
+      found.found = kHeldByNone;
     } else if (!there->second.digest) {
       find(judged::kOracleVacuous, key, what + " has no digest to compare with the one at the save")
           .inconclusive = true;

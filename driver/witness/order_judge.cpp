@@ -23,8 +23,8 @@ class RankOrder {
   }
 
  private:
-  void find(const std::string& flaw) {
-    if (flaw_.empty()) flaw_ = flaw;
+  void find(const std::string& flaw, SourceLine line = SourceLine::here()) {
+    if (flaw_.empty() && may_state(line, judged::kOracleVacuous)) flaw_ = flaw;
   }
   std::string reached() const { return "when " + std::to_string(done_) + " steps are done"; }
 
@@ -63,12 +63,14 @@ class RankOrder {
 
 void judge_order(std::size_t number, const LifeEvidence& life, const std::string& called,
                  const LifeOrder& order, WitnessFindings& findings) {
-  const auto find = [&](const RankWitness& rank, const std::string& text) {
+  const auto find = [&](const RankWitness& rank, const std::string& text,
+                        SourceLine line = SourceLine::here()) {
     findings.push_back({.code = judged::kOracleVacuous,
                         .text = called + ": rank " + std::to_string(rank.rank) + " " + text,
                         .rank = rank.rank,
                         .life = number,
-                        .inconclusive = true});
+                        .inconclusive = true,
+                        .line = line});
   };
   for (const auto& rank : life.ranks) {
     const std::string flaw = RankOrder(rank, order).flaw();

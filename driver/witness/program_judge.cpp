@@ -67,22 +67,22 @@ class ProgramJudge {
     if (controls_.uninterrupted != nullptr) {
       judge_samples(lives_, *controls_.uninterrupted, compared);
     }
-    compared.insert(compared.end(), course_.begin(), course_.end());
+    compared.append(course_);
     settle_same_steps(compared);
-    findings_.insert(findings_.end(), compared.begin(), compared.end());
+    findings_.append(compared);
     doubt_after_gap();
     return std::move(findings_);
   }
 
  private:
-  void find(RulingCode code, const std::string& text, std::optional<std::int64_t> rank = {}) {
-    findings_.push_back(
-        {.code = code, .text = life_name(number_) + ": " + text, .rank = rank, .life = number_});
+  WitnessFinding& find(RulingCode code, const std::string& text,
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back(
+        {.code = code, .text = life_name(number_) + ": " + text, .life = number_, .line = line});
   }
 
-  void doubt(const std::string& text) {
-    find(judged::kOracleVacuous, text);
-    findings_.back().inconclusive = true;
+  void doubt(const std::string& text, SourceLine line = SourceLine::here()) {
+    find(judged::kOracleVacuous, text, line).inconclusive = true;
   }
 
   void judge_life() {
@@ -206,14 +206,16 @@ class ProgramJudge {
     if (checkpoint == nullptr && may_be_gone(save)) return;
     saves_[save].compared = true;
     if (checkpoint == nullptr) {
-      find(judged::kCommitMissing, "the save of step " + std::to_string(saves_[save].state.step) +
-                                       " left no checkpoint that can be read: one of "
-                                       "torch.distributed.checkpoint or torch_dist");
-      findings_.back().step = saves_[save].state.step;
-      findings_.back().life = saves_[save].state.life;
-      findings_.back().phase = "store";
-      findings_.back().expected = "a checkpoint of step " + std::to_string(saves_[save].state.step);
-      findings_.back().found = "none";
+      const WholeState& state = saves_[save].state;
+      WitnessFinding& finding =
+          find(judged::kCommitMissing, "the save of step " + std::to_string(state.step) +
+                                           " left no checkpoint that can be read: one of "
+                                           "torch.distributed.checkpoint or torch_dist");
+      finding.step = state.step;
+      finding.life = state.life;
+      finding.phase = "store";
+      finding.expected = "a checkpoint of step " + std::to_string(state.step);
+      finding.found = "none";
       return;
     }
     reprise::driver::judge_save({.saves = saves_,
@@ -338,8 +340,8 @@ class ProgramJudge {
     if (step == *plan_.expect.loaded_step) return;
     find(judged::kVerdictDisagreement, "the loaded step was to be " +
                                            std::to_string(*plan_.expect.loaded_step) + " and is " +
-                                           (step < 0 ? "none" : std::to_string(step)));
-    findings_.back().phase = "load";
+                                           (step < 0 ? "none" : std::to_string(step)))
+        .phase = "load";
   }
 
   void judge_trajectory() {
@@ -489,6 +491,18 @@ WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvi
   return ProgramJudge(plan, lives, controls).judge();
 }
 
+void judge_control(const LifeEvidence& failed, const std::string& called,
+                   WitnessFindings& findings) {
+  const bool late = timed_out(failed);
+  WitnessFindings all;
+  all.push_back({.code = late ? RulingCode(passed_on::kHang) : RulingCode(Code::kIo),
+                 .text = called + " failed: " + why_ended(failed),
+                 .inconclusive = true,
+                 .at_deadline = late});
+  all.append(findings);
+  findings = std::move(all);
+}
+
 const WitnessFinding* first_failure(const WitnessFindings& findings) {
   for (const auto& finding : findings) {
     if (!finding.inconclusive) return &finding;
@@ -500,21 +514,25 @@ void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
                      const LifeEvidence& cold, const ControlRuns& controls,
                      WitnessFindings& findings) {
   const std::size_t number = lives.size() - 1;
-  const auto doubt = [&](const std::string& text) {
-    findings.push_back(
-        {.code = judged::kOracleVacuous, .text = text, .life = number, .inconclusive = true});
+  const auto doubt = [&](const std::string& text,
+                         SourceLine line = SourceLine::here()) -> WitnessFinding& {
+    return findings.push_back({.code = judged::kOracleVacuous,
+                               .text = text,
+                               .life = number,
+                               .inconclusive = true,
+                               .line = line});
   };
   const std::string flaw = flaw_of_cold(lives.back(), cold);
   if (!flaw.empty()) {
-    doubt("the cold run can't be compared: " + flaw);
-    findings.back().at_deadline = timed_out(cold);
+    doubt("the cold run can't be compared: " + flaw).at_deadline = timed_out(cold);
     return;
   }
   WitnessFindings course;
   judge_course(number, cold, {.life = lives.back(), .called = "this life"}, course);
   if (course.empty()) {
-    return doubt(life_name(number) +
-                 " trains and ends as a life that loads nothing: what it loaded had no effect");
+    doubt(life_name(number) +
+          " trains and ends as a life that loads nothing: what it loaded had no effect");
+    return;
   }
   LifeEvidence& last = lives.back();
   last.plan = cold.plan;

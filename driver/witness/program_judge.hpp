@@ -72,6 +72,10 @@ const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
 WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
                               const ControlRuns& controls);
 
+/// Adds, as the first, an inconclusive finding that a control run failed. `called` names the run.
+void judge_control(const LifeEvidence& failed, const std::string& called,
+                   WitnessFindings& findings);
+
 /// Returns the first finding that is a failure; null if there is none.
 const WitnessFinding* first_failure(const WitnessFindings& findings);
 

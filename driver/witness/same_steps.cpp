@@ -27,7 +27,8 @@ void excuse(const std::set<std::string>& unlike, WitnessFindings& findings) {
   }
 }
 
-void make_cause(WitnessFinding& finding) {
+void make_cause(WitnessFinding& finding, SourceLine line = SourceLine::here()) {
+  if (!may_state(line, judged::kNotDeterministic)) return;
   finding.code = judged::kNotDeterministic;
   finding.inconclusive = true;
   finding.text = "two runs of the same steps differ: " + finding.text;
@@ -55,15 +56,19 @@ void settle_other_course(WitnessFindings differences, WitnessFindings& findings)
     make_cause(difference);
   }
   excuse(unlike, findings);
-  findings.insert(findings.begin(), differences.begin(), differences.end());
+  differences.append(findings);
+  findings = std::move(differences);
 }
 
 WitnessFindings other_course(const LifeEvidence& first, const LifeEvidence& second) {
   WitnessFindings found;
   judge_samples({first}, second, found);
   judge_course(0, first, {.life = second, .called = "a second uninterrupted run"}, found);
-  std::erase_if(found, [](const auto& f) { return f.stream.empty() || f.inconclusive; });
-  return found;
+  WitnessFindings differences;
+  for (const auto& finding : found) {
+    if (!finding.stream.empty() && !finding.inconclusive) differences.push_back(finding);
+  }
+  return differences;
 }
 
 }  // namespace reprise::driver

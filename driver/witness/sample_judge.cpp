@@ -201,16 +201,19 @@ class SampleJudge {
     Counts here = {};           ///< what the job took until now
   };
 
-  WitnessFinding& find(std::int64_t step, const std::string& text) {
-    findings_.push_back({.code = judged::kDataStreamSkip,
-                         .text = text,
-                         .step = step,
-                         .life = life_,
-                         .phase = "train",
-                         .stream = "samples"});
-    return findings_.back();
+  WitnessFinding& find(std::int64_t step, const std::string& text,
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = judged::kDataStreamSkip,
+                                .text = text,
+                                .step = step,
+                                .life = life_,
+                                .phase = "train",
+                                .stream = "samples",
+                                .line = line});
   }
-  void doubt(std::int64_t step, const std::string& text) { find(step, text).inconclusive = true; }
+  void doubt(std::int64_t step, const std::string& text, SourceLine line = SourceLine::here()) {
+    find(step, text, line).inconclusive = true;
+  }
 
   /// Returns false after a finding: later differences follow from the first one.
   bool judge_life() {
@@ -387,12 +390,13 @@ class SampleJudge {
       return at.first.step != time.step && at.second == here;
     });
     if (other == steps.end()) return false;
-    find(time.step, "sample " + std::to_string(there->begin()->first) + " is left out of step " +
-                        std::to_string(time.step) +
-                        ", which takes what the uninterrupted run takes in step " +
-                        std::to_string(other->first.step));
-    findings_.back().expected = samples_text(*there);
-    findings_.back().found = samples_text(here);
+    WitnessFinding& finding =
+        find(time.step, "sample " + std::to_string(there->begin()->first) +
+                            " is left out of step " + std::to_string(time.step) +
+                            ", which takes what the uninterrupted run takes in step " +
+                            std::to_string(other->first.step));
+    finding.expected = samples_text(*there);
+    finding.found = samples_text(here);
     return true;
   }
   /// True if this is the first life that is compared as a stream, so that it must begin where the
@@ -419,12 +423,13 @@ class SampleJudge {
     const auto often = std::max_element(
         here.begin(), here.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto before = taken_before(step, often->first);
-    find(step, "sample " + std::to_string(often->first) + " is taken " +
-                   (before ? "in step " + std::to_string(*before) + " and " : std::string()) +
-                   "again by step " + std::to_string(step) +
-                   ", before others of the uninterrupted run are taken");
-    findings_.back().expected = samples_text(known.all);
-    findings_.back().found = samples_text(here);
+    WitnessFinding& finding =
+        find(step, "sample " + std::to_string(often->first) + " is taken " +
+                       (before ? "in step " + std::to_string(*before) + " and " : std::string()) +
+                       "again by step " + std::to_string(step) +
+                       ", before others of the uninterrupted run are taken");
+    finding.expected = samples_text(known.all);
+    finding.found = samples_text(here);
     return true;
   }
 

@@ -54,14 +54,15 @@ class SaveJudge {
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text) {
-    findings_.push_back({.code = code,
-                         .text = life_name(live_.life) + ": " + text,
-                         .key = key,
-                         .step = live_.step,
-                         .life = live_.life,
-                         .phase = "store"});
-    return findings_.back();
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
+                       SourceLine line = SourceLine::here()) {
+    return findings_.push_back({.code = code,
+                                .text = life_name(live_.life) + ": " + text,
+                                .key = key,
+                                .step = live_.step,
+                                .life = live_.life,
+                                .phase = "store",
+                                .line = line});
   }
 
   std::string where() const { return "the save of step " + std::to_string(live_.step); }
@@ -184,8 +185,8 @@ class SaveJudge {
     find(judged::kOracleVacuous, untold.front(),
          where() + " holds " + std::to_string(untold.size()) +
              (untold.size() == 1 ? " key" : " keys") + " that no rank told of: " +
-             listed(untold, told) + "; 'unwitnessed' may name what never changes");
-    findings_.back().inconclusive = true;
+             listed(untold, told) + "; 'unwitnessed' may name what never changes")
+        .inconclusive = true;
   }
 
   const SaveCase& case_;

@@ -161,7 +161,8 @@ StoredCheckpoint read_parts(PosixStore& store, const std::string& parent,
       whole.flaw = StoredFlaw{stored.flaw->code, part + ": " + stored.flaw->text};
     for (auto& [key, digest] : stored.tensors) {
       if (whole.tensors.emplace(key, digest).second) continue;
-      whole.unread[key] = {judged::kOracleVacuous, "it is in several parts of the save"};
+      StoredFlaw twice{judged::kOracleVacuous, "it is in several parts of the save"};
+      if (may_state(twice.line, twice.code)) whole.unread[key] = std::move(twice);
     }
     whole.unread.merge(stored.unread);
     whole.objects.merge(stored.objects);
@@ -171,6 +172,10 @@ StoredCheckpoint read_parts(PosixStore& store, const std::string& parent,
 }
 
 }  // namespace
+
+void add_flaw(StoredFlaw flaw, std::vector<StoredFlaw>& flaws) {
+  if (may_state(flaw.line, flaw.code)) flaws.push_back(std::move(flaw));
+}
 
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks) {
   std::vector<std::string> directories;

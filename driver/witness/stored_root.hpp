@@ -12,6 +12,7 @@
 #include "core/base/bytes.hpp"
 #include "core/geometry/box.hpp"
 #include "properties/ruling_code.hpp"
+#include "properties/ruling_watch.hpp"
 
 namespace reprise::driver {
 
@@ -24,7 +25,10 @@ struct StoredDigest {
 struct StoredFlaw {
   RulingCode code = Code::kInternal;
   std::string text;
+  SourceLine line = SourceLine::here();  ///< where it was found
 };
+/// Adds a flaw, past may_state().
+void add_flaw(StoredFlaw flaw, std::vector<StoredFlaw>& flaws);
 
 struct StoredCheckpoint {
   std::string directory;             ///< relative to the root; empty for the root itself

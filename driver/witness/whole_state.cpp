@@ -57,17 +57,20 @@ class Merge {
   }
 
  private:
-  void find(RulingCode code, const std::string& key, const std::string& what, std::int64_t rank) {
-    findings_.push_back({.code = code,
-                         .text = moment_text(state_) + ": " + (key.empty() ? "" : key + " ") + what,
-                         .rank = rank,
-                         .key = key,
-                         .step = state_.step,
-                         .when = state_.when,
-                         .life = state_.life,
-                         .phase = state_.when == StateMoment::kSave     ? "save"
-                                  : state_.when == StateMoment::kLoaded ? "load"
-                                                                        : "end"});
+  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& what,
+                       std::int64_t rank, SourceLine line = SourceLine::here()) {
+    return findings_.push_back(
+        {.code = code,
+         .text = moment_text(state_) + ": " + (key.empty() ? "" : key + " ") + what,
+         .rank = rank,
+         .key = key,
+         .step = state_.step,
+         .when = state_.when,
+         .life = state_.life,
+         .phase = state_.when == StateMoment::kSave     ? "save"
+                  : state_.when == StateMoment::kLoaded ? "load"
+                                                        : "end",
+         .line = line});
   }
 
   void add(std::int64_t rank, const WitnessTensor& tensor) {
@@ -147,8 +150,8 @@ class Merge {
          "is held in boxes that overlap and are not equal: " +
              to_string(boxes[fault->overlap->first]) + " and " +
              to_string(boxes[fault->overlap->second]),
-         told.whole.rank);
-    findings_.back().inconclusive = true;
+         told.whole.rank)
+        .inconclusive = true;
   }
 
   WholeState& state_;
@@ -157,6 +160,15 @@ class Merge {
 };
 
 }  // namespace
+
+WitnessFinding& WitnessFindings::push_back(WitnessFinding finding) {
+  if (may_state(finding.line, finding.code)) return found_.emplace_back(std::move(finding));
+  return silenced_ = std::move(finding);
+}
+
+void WitnessFindings::append(const WitnessFindings& others) {
+  found_.insert(found_.end(), others.begin(), others.end());
+}
 
 std::string shown_content(const WholeObject& object) {
   if (!object.value.empty()) return object.value;

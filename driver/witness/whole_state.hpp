@@ -10,6 +10,7 @@
 
 #include "driver/witness/stored_root.hpp"
 #include "driver/witness/witness.hpp"
+#include "properties/ruling_watch.hpp"
 
 namespace reprise::driver {
 
@@ -34,8 +35,31 @@ struct WitnessFinding {
   bool untouched = false;
   /// True if a process was ended at its deadline. On a slow machine another try may show more.
   bool at_deadline = false;
+  SourceLine line = SourceLine::here();  ///< where a judge made it
 };
-using WitnessFindings = std::vector<WitnessFinding>;
+
+/// Holds what judges found. A finding comes into it only past may_state().
+class WitnessFindings {
+ public:
+  /// Returns the finding, for what is known only afterwards.
+  WitnessFinding& push_back(WitnessFinding finding);
+  void append(const WitnessFindings& others);
+
+  auto begin() { return found_.begin(); }
+  auto end() { return found_.end(); }
+  auto begin() const { return found_.begin(); }
+  auto end() const { return found_.end(); }
+  bool empty() const { return found_.empty(); }
+  std::size_t size() const { return found_.size(); }
+  const WitnessFinding& front() const { return found_.front(); }
+  const WitnessFinding& operator[](std::size_t i) const { return found_[i]; }
+  const WitnessFinding& at(std::size_t i) const { return found_.at(i); }
+
+ private:
+  std::vector<WitnessFinding> found_;
+  WitnessFinding silenced_;  ///< the last one that was not to be stated
+};
+
 /// Values of what is lost, in findings.
 inline constexpr const char* kNotStored = "not stored";
 inline constexpr const char* kHeldByNone = "held by no rank";

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "driver/lanes/command_run.hpp"
+#include "driver/lanes/process_lane.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -35,6 +36,31 @@ TEST(Process, a_signal_ends_the_child_then_reaches_the_own_handler_and_the_next_
   EXPECT_EXIT(std::raise(SIGINT), testing::KilledBySignal(SIGINT), "");
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+}
+
+TEST(ProcessLane, rules_on_processes_that_do_not_end_as_their_ranks_say) {
+  std::vector<RankRecord> ranks(2);
+  for (auto& rank : ranks) rank.ending = Ending::kReturned;
+  const auto said = [&ranks](const ProcessEnd& end, const std::vector<std::int64_t>& left = {}) {
+    std::string text;
+    for (const auto& ruling : rulings_on("mpirun", end, ranks, left)) {
+      text += std::string(name_of(ruling.code)) + ": " + ruling.text + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(said({}), "");
+  EXPECT_EQ(said({}, {12, 13}),
+            "HANG: mpirun left the process 12 behind, which was killed\n"
+            "HANG: mpirun left the process 13 behind, which was killed\n");
+  EXPECT_EQ(said({.left_some = true}), "HANG: mpirun left processes behind, which were killed\n");
+  const std::string well = "every rank says that it ended well, and mpirun ";
+  EXPECT_EQ(said({.timed_out = true}),
+            "HANG: " + well + "was still running at the deadline, and was killed\n");
+  EXPECT_EQ(said({.cut_short = true}),
+            "HANG: " + well + "was still running long after, and was killed\n");
+  EXPECT_EQ(said({.exit_code = 5}), "INTERNAL: " + well + "ended with 5: one failed after that\n");
+  ranks[1].ending = Ending::kFailed;
+  EXPECT_EQ(said({.timed_out = true, .exit_code = 5}), "") << "a rank says so itself";
 }
 
 TEST(CommandLife, says_which_deadline_ended_it) {

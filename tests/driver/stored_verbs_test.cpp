@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.hpp"
+#include "core/format/metadata.hpp"
 #include "driver/language/catalogue.hpp"
 #include "driver/runs/mutant_matrix.hpp"
 #include "driver/runs/run.hpp"
+#include "tests/driver/small_scenario.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -62,6 +65,19 @@ TEST(StoredVerbs, a_reshard_that_is_refused_leaves_the_checkpoint_as_it_was) {
                                  DiffAction{.says = DiffOutcome::kSame}});
   EXPECT_NE(result.reason.find("was to say 'same' and says 'damaged'"), std::string::npos)
       << result.reason;
+}
+
+TEST(StoredVerbs, that_break_a_check_of_ours_fail_the_run) {
+  test::Rig rig(test::scenario_of({{"dp2", {TrainAction{1}, SaveAction{}, ReshardAction{}}}}));
+  IncarnationRecord life = rig.run(0);
+  sim::Policies policies;
+  policies.reshard.carried = [](Metadata source) {
+    CHECK(source.catalog.tensors.empty());
+    return source;
+  };
+  rig.end(0, life, policies);
+  ASSERT_EQ(life.rulings.size(), 1U);
+  EXPECT_EQ(life.rulings[0].code, Code::kInternal);
 }
 
 TEST(StoredVerbs, ask_the_decisions_that_mutants_replace) {

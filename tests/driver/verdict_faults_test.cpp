@@ -247,6 +247,24 @@ TEST(Verdict, a_load_may_be_refused_where_the_scenario_leaves_that_open) {
       << "the ranks have different errors";
 }
 
+TEST(Verdict, a_refusal_must_say_what_is_expected) {
+  Case one = good_case();
+  one.scenario.expect.refusal = Code::kChecksum;
+  for (auto& rank : one.lives[1].ranks) {
+    rank.ending = Ending::kFailed;
+    rank.code = Code::kChecksum;
+    rank.message = "CHECKSUM: the payload is wrong";
+  }
+  one.scenario.expect.refusal_says = "payload";
+  EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kPass);
+  one.scenario.expect.refusal_says = "metadata";
+  const auto result = judge(one.scenario, one.lives);
+  EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
+  EXPECT_NE(result.reason.find("was to refuse with CHECKSUM saying 'metadata' and said"),
+            std::string::npos)
+      << result.reason;
+}
+
 TEST(Verdict, what_is_expected_is_held_against_what_is) {
   struct Row {
     std::string what;
@@ -270,6 +288,10 @@ TEST(Verdict, what_is_expected_is_held_against_what_is) {
          e.log = {"vanished", "key w"};
        },
        true},
+      {"silence", [](Expectation& e) { e.silent = {"key v"}; }, true},
+      {"silence about what a log says", [](Expectation& e) { e.silent = {"key w"}; }, false},
+      {"one rank that holds nothing", [](Expectation& e) { e.empty_ranks = 1; }, true},
+      {"no such rank", [](Expectation& e) { e.empty_ranks = 0; }, false},
       {"what no log says",
        [](Expectation& e) {
          e.log = {"vanished", "key v"};
@@ -284,6 +306,7 @@ TEST(Verdict, what_is_expected_is_held_against_what_is) {
     one.lives[0].ranks[1].diagnosis = sim::RerunDiagnosis::kTransientError;
     one.lives[1].ranks[0].skipped = {2};
     one.lives[0].ranks[0].log = {"key w vanished"};
+    one.lives[1].ranks[1].bound_bytes.empty = 1;
     row.expect(one.scenario.expect);
     const auto result = judge(one.scenario, one.lives);
     EXPECT_EQ(result.verdict == Verdict::kPass, row.holds) << row.what << ": " << result.reason;

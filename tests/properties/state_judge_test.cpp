@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "properties/ruling_code.hpp"
+#include "properties/unsettled.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::state_judge_test {
@@ -208,6 +209,25 @@ TEST_F(StateJudge, zeros_are_zero_fill) {
 TEST_F(StateJudge, poison_that_was_never_filled) {
   std::fill_n(leaf(1).data + 2 * sizeof(float), 4 * sizeof(float), std::byte{0xBD});
   expect_first(judged::kNotFilled, {0, 2}, "never filled");
+}
+
+TEST_F(StateJudge, a_copy_that_a_load_did_not_wait_for_was_not_filled) {
+  std::fill_n(leaf(1).data, kRow, kUnsettledLoad);
+  expect_first(judged::kNotFilled, {0, 0}, "the load did not wait for its copy");
+}
+
+TEST_F(StateJudge, one_narrow_element_of_another_place_may_be_chance) {
+  constexpr std::uint16_t kOnce = 0x4321;
+  for (OneRank* rank : {&saver_[0], &loaded_}) {
+    fill(rank->add("low", DType::kBFloat16, kShape, {Box::whole(kShape)}));
+    put(rank->state.tensors.back(), {3, 5}, kOnce);
+  }
+  put(loaded_.state.tensors[2], {1, 2}, kOnce);
+  Rulings rulings;
+  const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
+  saved_ = assemble(ranks, rulings);
+  expect_first(judged::kBitMismatch, {1, 2},
+               "perhaps low[3, 5], which is rank 0's; too few elements differ to tell");
 }
 
 TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {

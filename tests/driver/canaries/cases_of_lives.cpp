@@ -218,6 +218,9 @@ std::vector<RulingCase> cases_of_lives() {
                "2> /dev/null",
                1)},
       {"foreign_life", Code::kTrackerDangling, command({{"dp2", {}}}, "true")},
+      {"foreign_life", Code::kTrackerDangling,
+       command({{"dp2", {}}}, "cp -r " REPRISE_TEST_DATA
+                              "/mcore_0.16.1_gpt_dp2/. . && rm iter_0000010/__0_0.distcp")},
   };
 }
 

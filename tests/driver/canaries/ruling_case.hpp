@@ -1,5 +1,5 @@
 #pragma once
-// For each code that a judge can state, a small case in which that judge alone states it.
+// Small cases, each with the code that a judge states in it.
 
 #include <functional>
 #include <ostream>

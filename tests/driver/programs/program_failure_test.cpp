@@ -109,6 +109,20 @@ TEST(ProgramFailure, HasItsFieldsInEveryOutput) {
   }
 }
 
+TEST(ProgramRun, FailsWhereAFailureWasExpectedAndIsInconclusiveWhereNothingWasCompared) {
+  RecordedRun run;
+  reports::ScenarioResult result;
+  conclude(run.plan, {}, result);
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
+  EXPECT_EQ(result.code, "ORACLE_VACUOUS");
+  EXPECT_EQ(result.reason, "nothing was compared");
+  run.plan.expect.fails = judged::kLostObject;
+  conclude(run.plan, {}, result);
+  EXPECT_EQ(result.verdict, reports::Verdict::kFail);
+  EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
+  EXPECT_EQ(result.reason, "it was to fail with LOST_OBJECT, and nothing was found");
+}
+
 TEST(ProgramFailure, HasAllFindingsInEveryOutput) {
   constexpr int kObjects = 40;
   RecordedRun run;

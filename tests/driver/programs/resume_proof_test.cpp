@@ -176,6 +176,40 @@ TEST(ResumeProof, WantsStepsAfterTheLoad) {
   EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive) << result.reason;
 }
 
+TEST(ResumeProof, SaysEachReasonWhyItProvesNothing) {
+  const auto shown = [](Runs& runs) { return to_block(runs.prove()); };
+  Runs unfinished;
+  unfinished.told.second = under_another_layout(unfinished.told.second);
+  auto again = unfinished.told.second;
+  for (auto& text : again) put(text, kDone, "");
+  unfinished.write("again", 1, again);
+  unfinished.folders.control = unfinished.path("again");
+  EXPECT_THAT(shown(unfinished), HasSubstr("the second run of life 1 can't be compared with"));
+
+  Runs second;
+  auto whole = second.told.control;
+  for (auto& text : whole) put(text, kDone, "");
+  second.write("second", 0, whole);
+  second.folders.second = second.path("second");
+  EXPECT_THAT(shown(second), HasSubstr("the second uninterrupted run can't be compared with"));
+
+  Runs no_step;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = no_step.told.second[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 3), "");
+    put(text, state_line("end", rank, 3), state_line("end", rank, 2));
+  }
+  EXPECT_THAT(shown(no_step), HasSubstr("life 1 trains no step after its load"));
+
+  Runs torn;
+  torn.told.second[1] = "no json\n";
+  EXPECT_THAT(shown(torn), HasSubstr("TORN_FILE"));
+
+  Runs fewer;
+  fewer.told.second.pop_back();
+  EXPECT_THAT(shown(fewer), HasSubstr("life1 has 1 witness files, and 2 ranks"));
+}
+
 TEST(ResumeProof, RefusesWhatIsNoResumedRun) {
   Runs runs;
   EXPECT_THROW(prove_resume(runs.folders), Error) << "no folder";

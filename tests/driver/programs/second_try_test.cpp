@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "driver/programs/program_life.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/driver/witness/recorded_life.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -59,6 +64,33 @@ TEST(SecondTry, ShowsTheSecondIfItDoesNotPassEither) {
     EXPECT_EQ(result.earlier_tries.size(), 1U);
     EXPECT_THAT(to_block(result), HasSubstr("earlier try:  HANG: life 1: rank 0 was not"));
   }
+}
+
+TEST(ProgramLife, SaysWhyTheWitnessOfARankCannotBeRead) {
+  const contracts::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/life0-rank0.jsonl";
+  const auto said = [&file](const ProgramEnd& end) {
+    LifeEvidence life;
+    read_witness(file, end, life);
+    EXPECT_EQ(life.ranks.size(), 1U);
+    EXPECT_LE(life.unread.size(), 1U);
+    if (life.unread.empty()) return std::string();
+    return std::string(name_of(life.unread[0].code)) + ": " + life.unread[0].text;
+  };
+  EXPECT_EQ(said({}), "ORACLE_VACUOUS: life0-rank0.jsonl was not written");
+  EXPECT_EQ(said({.exit_code = 1}), "") << "its exit code says enough";
+  std::filesystem::create_directory(file);
+  EXPECT_EQ(said({}),
+            "ORACLE_VACUOUS: life0-rank0.jsonl is no regular file, so it can't be a witness");
+  std::filesystem::remove(file);
+  const std::string whole = start_line(0, 0) + kDone;
+  std::ofstream(file) << whole;
+  EXPECT_EQ(said({}), "");
+  std::ofstream(file, std::ios::app) << "{\"what\":";
+  EXPECT_EQ(said({}), "TORN_FILE: life0-rank0.jsonl ends with a part of a line");
+  EXPECT_EQ(said({.exit_code = 137}), "") << "a signal ended it";
+  std::ofstream(file) << "no json\n";
+  EXPECT_THAT(said({}), testing::StartsWith("TORN_FILE: life0-rank0.jsonl"));
 }
 
 TEST(SilenceLimit, FollowsTheFirstLifeAndIsNeverShorterThanTheFileSays) {

@@ -627,6 +627,48 @@ TEST(ColdLife, MustTakeAnotherCourse) {
       << "the life threw away what it loaded";
 }
 
+TEST(ColdLife, MustNotPassInThePlaceOfTheLife) {
+  const RecordedRun run;
+  std::vector<LifeEvidence> lives = run.lives();
+  auto files = run.files.second;
+  for (auto& text : files) put(text, R"("loss":"0x1.3p+0")", R"("loss":"0x1.9p+0")");
+  WitnessFindings findings;
+  // Without an uninterrupted run, nothing is wrong with another loss.
+  judge_cold_life(run.plan, lives, evidence_of(run.plan.lives[1], files), {}, findings);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].text, "life 1 would pass although it loads nothing");
+}
+
+TEST(ProgramJudge, NamesAControlRunThatFailed) {
+  LifeEvidence control = RecordedRun().lives()[0];
+  control.ends[1] = {.exit_code = 1, .log = "no memory"};
+  WitnessFindings findings;
+  findings.push_back({.text = "something else"});
+  judge_control(control, "the uninterrupted run", findings);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].code, Code::kIo);
+  EXPECT_EQ(findings[0].text, "the uninterrupted run failed: no memory");
+  EXPECT_TRUE(findings[0].inconclusive);
+  control.ends[1].timed_out = true;
+  judge_control(control, "the uninterrupted run", findings);
+  EXPECT_EQ(findings[0].code, passed_on::kHang);
+  EXPECT_TRUE(findings[0].at_deadline);
+}
+
+TEST(ProgramJudge, DoubtsAFirstLifeThatFailedBeforeItsWitnessBegan) {
+  const RecordedRun run;
+  std::vector<LifeEvidence> lives = run.lives();
+  lives[0].ranks[0] = {};
+  lives[0].ends[0] = {.exit_code = 2, .log = "no such option"};
+  const auto findings = judge_program(run.plan, lives, {});
+  const auto told = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
+    return finding.inconclusive && finding.text ==
+                                       "life 0: rank 0 ended with 2 before its witness "
+                                       "began: no such option";
+  });
+  EXPECT_TRUE(told);
+}
+
 TEST(ProgramJudge, BoundsTheFirstLossUnderAnotherLayout) {
   RecordedRun run;
   run.plan.expect.goes_on = GoesOn::kLikeControl;

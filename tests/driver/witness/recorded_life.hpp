@@ -3,6 +3,7 @@
 // between them, a tensor that is whole on both, and an object. Its first life trains 2 steps,
 // saves, and trains 1 step. Its second life loads and trains 1 step.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,21 @@ struct RecordedRun {
     controls.uninterrupted = &control;
     if (again) controls.again[1] = &lives[1];
     return judge_program(plan, lives, controls);
+  }
+  /// Returns all findings as lines "CODE: text".
+  std::string all() const {
+    std::string text;
+    for (const auto& finding : judged()) {
+      text += std::string(name_of(finding.code)) + ": " + finding.text + "\n";
+    }
+    return text;
+  }
+  /// True if there is a finding with this code whose text contains `says`.
+  bool found(const std::string& code, const std::string& says) const {
+    const auto findings = judged();
+    return std::any_of(findings.begin(), findings.end(), [&](const WitnessFinding& finding) {
+      return name_of(finding.code) == code && finding.text.find(says) != std::string::npos;
+    });
   }
   /// Returns the first finding as "CODE: text"; empty if there is none.
   std::string first() const {

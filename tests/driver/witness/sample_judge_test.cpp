@@ -232,6 +232,30 @@ TEST(SampleJudge, FindsAPaddedSampleThatTheUninterruptedRunDoesNotTake) {
   EXPECT_THAT(findings.front().text, HasSubstr("2 times in step 6"));
 }
 
+TEST(SampleJudge, NamesTheStepOfWhichAnotherTakesTheSamples) {
+  Job job;
+  job.after = {.ranks = 1, .batch = 4};  // as many samples in a step
+  job.layout_after = {{"dp", 1}};
+  job.forgets = 2;
+  const auto findings = job.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_TRUE(fails(findings));
+  EXPECT_THAT(findings.front().text, HasSubstr("is left out of step 5, which takes what the "
+                                               "uninterrupted run takes in step 3"));
+}
+
+TEST(SampleJudge, DoubtsAnotherOrderAtAnotherNumberOfRanks) {
+  Job job;
+  job.before.by_ranks = true;
+  job.after = {.ranks = 4, .batch = 1, .by_ranks = true};
+  job.layout_after = {{"dp", 4}};
+  job.saved = 6;  // at the end of an epoch
+  const auto findings = job.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_FALSE(fails(findings));
+  EXPECT_THAT(findings.front().text, HasSubstr("this may be the sampler's padding or order"));
+}
+
 TEST(SampleJudge, SaysThatItCannotJudgeAxesOfUnknownNames) {
   Job job;
   job.copies_after = 2;

@@ -51,6 +51,22 @@ TEST(StoredRoot, TakesTwoFoldersBelowOneStepAsOneSave) {
   }
 }
 
+TEST(StoredRoot, CannotReadAKeyThatIsInTwoParts) {
+  const contracts::TemporaryDirectory root;
+  for (const char* part : {"step_3/model_0", "step_3/optim_0"}) {
+    fs::create_directories(fs::path(root.path()) / part);
+    fs::copy(kData / "plain", fs::path(root.path()) / part, fs::copy_options::recursive);
+  }
+  const auto found = read_root(root.path());
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_FALSE(found[0].tensors.empty());
+  EXPECT_EQ(found[0].unread.size(), found[0].tensors.size());
+  for (const auto& [key, flaw] : found[0].unread) {
+    EXPECT_EQ(flaw.code, judged::kOracleVacuous);
+    EXPECT_EQ(flaw.text, "it is in several parts of the save");
+  }
+}
+
 TEST(StoredRoot, FindsADamagedPart) {
   const contracts::TemporaryDirectory root;
   read(root, "step_3/model_0", "step_3/optim_0");
