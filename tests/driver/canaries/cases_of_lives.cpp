@@ -4,16 +4,9 @@
 #include <utility>
 
 #include "core/base/codes.hpp"
-#include "core/checkpoint/checkpoint.hpp"
-#include "core/format/bytes_item.hpp"
-#include "core/format/tracker.hpp"
-#include "core/ports/store_path.hpp"
-#include "core/ports/whole_file.hpp"
-#include "driver/judges/content_judge.hpp"
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/store_judge.hpp"
 #include "driver/judges/verdict.hpp"
-#include "sim/job/rerun/rerun_machine.hpp"
 #include "tests/driver/canaries/ruling_case.hpp"
 #include "tests/driver/good_life.hpp"
 #include "tests/driver/small_scenario.hpp"
@@ -25,7 +18,6 @@ using Ranks = std::vector<RankRecord>;
 
 const std::vector<Life> kSavedOnce = {{"dp2", {TrainAction{1}, SaveAction{}}}, {"dp2", {}}};
 const std::string kOlder = std::string(kCheckpointRoot) + "/iter_0000001";
-const std::string kNewer = std::string(kCheckpointRoot) + "/iter_0000002";
 
 Codes codes_found(const Scenario& scenario, const std::vector<IncarnationRecord>& lives) {
   Codes codes = {judge(scenario, lives).code};
@@ -47,23 +39,6 @@ Scenario two_lives() {
                       {"dp2", {TrainAction{1}}}});
 }
 
-/// Returns the verdict on two lives of one scenario, which `spoil` made wrong.
-std::function<Codes()> verdict(void (*spoil)(Scenario&, std::vector<IncarnationRecord>&)) {
-  return [spoil] {
-    Scenario scenario = two_lives();
-    std::vector<IncarnationRecord> lives(2);
-    for (auto& life : lives) {
-      for (const std::int32_t rank : {0, 1}) {
-        auto& own = life.ranks.emplace_back();
-        own.ending = Ending::kReturned;
-        own.result = {.rank = rank, .loaded_step = 2, .compared = 1, .elements = 8};
-      }
-    }
-    spoil(scenario, lives);
-    return codes_found(scenario, lives);
-  };
-}
-
 /// Returns what is said of the store of a life that saved twice, after `spoil`.
 std::function<Codes()> store(void (*spoil)(Store&, CheckpointPlan&)) {
   return [spoil] {
@@ -73,20 +48,6 @@ std::function<Codes()> store(void (*spoil)(Store&, CheckpointPlan&)) {
     CheckpointPlan plan;
     spoil(rig.store(), plan);
     return codes_of(judge_store(rig.store(), plan, rig.past()));
-  };
-}
-
-/// Returns what is said of the contents of a checkpoint, if a rank seems to have handed over other
-/// ones, `beside` steps of training.
-std::function<Codes()> contents(std::int64_t beside) {
-  return [beside] {
-    Rig rig(two_lives());
-    IncarnationRecord life = rig.run(0);
-    for (auto& rank : life.ranks) {
-      for (auto& save : rank.saves) save.point.beside = beside;
-      for (auto& item : rank.audits[1].items) item.hashes[0] ^= 1U;
-    }
-    return codes_of(judge_contents(rig.store(), life));
   };
 }
 
@@ -119,17 +80,6 @@ Codes told_of_another_layout() {
   return codes_found(rig.scenario(), lives);
 }
 
-/// Puts a state of the rerun machine into the newest checkpoint with which nobody can go on.
-void put_rerun_state(Store& store, CheckpointPlan& /*plan*/) {
-  Checkpoint checkpoint = Checkpoint::open(store, kNewer);
-  Value common = *checkpoint.common()->item.value;
-  common.as<Dict>()->emplace_back("rerun_state_machine",
-                                  sim::encode({.mode = sim::RerunMode::kValidateResults,
-                                               .state = sim::RerunState::kRerunningInPlace,
-                                               .iteration = 2}));
-  write_durably(store, kNewer + "/common.pt", write_bytes_item(common));
-}
-
 /// Returns what is said of a program that takes the place of the job's last life, and is to leave
 /// the checkpoint of step `leaves`, if any.
 std::function<Codes()> command(const std::vector<Life>& lives, const std::string& line,
@@ -153,25 +103,6 @@ std::vector<RulingCase> cases_of_lives() {
   return {
       {"replica_audit", judged::kFalseReplica,
        life([](Ranks& ranks) { ranks[1].audits[1].items[0].hashes[1] = 8; })},
-      {"replica_audit", Code::kMultiWriter,
-       life([](Ranks& ranks) { ranks[1].audits[0].items[0].replica = 0; })},
-      {"replica_audit", Code::kNoWriter,
-       life([](Ranks& ranks) { ranks[0].audits[0].items[0].replica = 1; })},
-      {"replica_audit", Code::kCommonStateDiverges,
-       life([](Ranks& ranks) { ranks[1].audits[0].common[0].hash = 2; })},
-      {"life_judge", Code::kStalePlan, life([](Ranks& ranks) {
-         ranks[0].saves[1].stored = {"b", "w"};
-         ranks[1].saves[1].reused = true;
-       })},
-      {"life_judge", judged::kKeysetAsymmetry, life([](Ranks& ranks) {
-         ranks[1].absent = {"a", "b"};
-       })},
-      {"life_judge", judged::kVerdictDisagreement, life([](Ranks& ranks) {
-         ranks[1].saves[0].code = Code::kIo;
-         ranks[1].saves[0].point.certain = false;
-       })},
-      {"life_judge", judged::kCommitMissing,
-       life([](Ranks& ranks) { ranks[0].saves[1].point.certain = false; })},
       {"life_judge", judged::kReadTwice, life([](Ranks& ranks) {
          ranks[0].loads[0].bytes_read = 101;
          ranks[0].loads[0].bytes_allowed = 100;
@@ -180,32 +111,10 @@ std::vector<RulingCase> cases_of_lives() {
        life([](Ranks& ranks) { ranks[1].loads[0].step = 5; })},
       {"life_judge", judged::kOracleVacuous,
        life([](Ranks& ranks) { ranks[0].loads[0].stored = {}; })},
-      {"life_end", judged::kVerdictDisagreement,
-       verdict([](auto& scenario, auto&) { scenario.expect.refusal = Code::kChecksum; })},
-      {"verdict", judged::kVerdictDisagreement,
-       verdict([](auto& scenario, auto&) { scenario.expect.loaded_step = 7; })},
-      {"verdict", judged::kBitMismatch,
-       verdict([](auto&, auto& lives) { lives[1].ranks[0].result.bit_mismatches = 1; })},
-      {"verdict", judged::kOracleVacuous,
-       verdict([](auto&, auto& lives) { lives[1].ranks[0].result.elements = 0; })},
-      {"verdict", Code::kIo,
-       verdict([](auto&, auto& lives) { lives[1].launch_error = "there is no launcher"; })},
-      {"store_judge", Code::kTrackerDangling,
-       store([](auto& store, auto&) { store.remove(kNewer + "/.metadata"); })},
-      {"store_judge", judged::kCommitMissing, store([](auto& store, auto&) {
-         write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
-                          write_tracker({.step = Step{1}}));
-       })},
       {"store_judge", judged::kLastGoodDeleted,
        store([](auto& store, auto&) { store.remove(kOlder); })},
-      {"store_judge", judged::kMixedGeneration, store([](auto& store, auto&) {
-         write_durably(store, kNewer + "/__7_0.distcp", as_bytes("of another save"));
-       })},
       {"store_judge", judged::kRetentionExceeded,
        store([](auto&, CheckpointPlan& plan) { plan.keep = 1; })},
-      {"store_judge", passed_on::kIllegalStatePersisted, store(put_rerun_state)},
-      {"content_judge", judged::kBitMismatch, contents(0)},
-      {"content_judge", judged::kTornSnapshot, contents(1)},
       {"rank_judge", judged::kVerdictDisagreement,
        job({TrainAction{1}, SaveAction{.fails = {Failing::How::kAny}}})},
       {"rank_judge", Code::kLayoutMismatch, told_of_another_layout},

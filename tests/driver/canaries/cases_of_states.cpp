@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "properties/destination.hpp"
-#include "properties/inventory.hpp"
-#include "properties/slot_keys.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
 #include "tests/driver/canaries/ruling_case.hpp"
@@ -43,7 +40,6 @@ struct Loaded {
   OneRank top{0};
   OneRank bottom{1};
   OneRank loaded{0};
-  JudgeOptions options = {};
 
   TensorLeaf& leaf(std::size_t i) { return loaded.state.tensors[i]; }
 };
@@ -59,7 +55,7 @@ std::function<Codes()> loaded(Spoil spoil) {
     add_job(job.loaded, kTop);
     spoil(job);
     const GlobalState saved = whole_of({&job.top, &job.bottom});
-    return codes_of(judge_state(saved, job.loaded.view(), job.options).rulings);
+    return codes_of(judge_state(saved, job.loaded.view()).rulings);
   };
 }
 
@@ -76,19 +72,6 @@ Codes swapped_components() {
   return codes_of(judge_state(whole_of({&saver}), swapped.view()).rulings);
 }
 
-/// The loaded row is that of another step.
-void take_older_row(Loaded& job) {
-  auto older = std::make_shared<OneRank>(0);
-  add_job(*older, kWhole);
-  for (std::int64_t i = 0; i < 6; ++i) {
-    const float value = 0.5F + 0.1F * static_cast<float>(i);
-    put(older->state.tensors[0], {1, i}, value);
-    put(job.leaf(0), {1, i}, value);
-  }
-  const auto state = std::make_shared<const GlobalState>(whole_of({older.get()}));
-  job.options.suspects.others = [state] { return std::vector<OtherState>{{"of step 2", state}}; };
-}
-
 /// Returns what is said of two ranks that hold the same job, if `spoil` makes the second wrong.
 std::function<Codes()> assembled(void (*spoil)(OneRank& second)) {
   return [spoil] {
@@ -103,23 +86,6 @@ std::function<Codes()> assembled(void (*spoil)(OneRank& second)) {
     Rulings rulings;
     assemble(ranks, rulings);
     return codes_of(rulings);
-  };
-}
-
-Codes half_refused() {
-  OneRank rank(0);
-  add_job(rank, kWhole);
-  const Destination before(rank.state);
-  put(rank.state.tensors[0], {0, 0}, 1.0F);
-  return codes_of(before.refused(GlobalRank{0}, rank.state).rulings);
-}
-
-std::function<Codes()> unsettled(std::byte pattern) {
-  return [pattern] {
-    OneRank rank(0);
-    add_job(rank, kWhole);
-    std::fill_n(rank.state.tensors[0].data, kRow, pattern);
-    return codes_of(judge_settled(rank.view()));
   };
 }
 
@@ -143,46 +109,9 @@ std::vector<RulingCase> cases_of_states() {
        loaded([](Loaded& job) { std::fill_n(job.leaf(1).data, kRow, kLoadPoison); })},
       {"state_judge", judged::kTornSnapshot,
        loaded([](Loaded& job) { std::fill_n(job.leaf(1).data, kRow, kUnsettled); })},
-      {"state_judge", judged::kStaleBytes, loaded(take_older_row)},
-      {"state_judge", judged::kBitMismatch, loaded([](Loaded& job) {
-         put(job.leaf(0), {1, 3}, 1234.5F);
-       })},
-      {"state_judge", Code::kDtypeDrift,
-       loaded([](Loaded& job) { job.leaf(0).dtype = DType::kInt32; })},
-      {"state_judge", Code::kShapeDrift, loaded([](Loaded& job) {
-         job.leaf(0).shape = {6, 4};
-       })},
-      {"state_judge", judged::kKeysetAsymmetry,
-       loaded([](Loaded& job) { job.loaded.state.tensors.pop_back(); })},
-      {"state_judge", judged::kLostObject,
-       loaded([](Loaded& job) { job.loaded.state.objects[0].value = Value(8); })},
       {"global_state", judged::kReplicaMismatch, assembled([](OneRank& second) {
          put(second.state.tensors[2], {0, 0}, 1.0F);
        })},
-      {"global_state", Code::kCoverageGap,
-       assembled([](OneRank& second) { second.state.tensors[0].pieces.clear(); })},
-      {"global_state", Code::kDtypeDrift,
-       assembled([](OneRank& second) { second.state.tensors[2].dtype = DType::kInt32; })},
-      {"global_state", Code::kShapeDrift, assembled([](OneRank& second) {
-         second.state.tensors[2].shape = {6, 4};
-       })},
-      {"global_state", Code::kCommonStateDiverges, assembled([](OneRank& second) {
-         second.state.common = Dict{{"step", 6}};
-       })},
-      {"destination", judged::kBitMismatch, half_refused},
-      {"unsettled", judged::kTornSnapshot, unsettled(kUnsettled)},
-      {"unsettled", judged::kNotFilled, unsettled(kUnsettledLoad)},
-      {"inventory", judged::kKeysetAsymmetry,
-       [] { return codes_of(judge_inventory({"w"}, {}, {"w"}, {})); }},
-      {"inventory", judged::kLostObject,
-       [] {
-         return codes_of(judge_common_inventory(Dict{{"step", 5}}, Dict{}));
-       }},
-      {"slot_keys", judged::kKeysetAsymmetry,
-       [] {
-         const std::vector<std::string> keys = {"v", "w", "optimizer.state.exp_avg.w"};
-         return codes_of(judge_slot_keys(keys));
-       }},
   };
 }
 
