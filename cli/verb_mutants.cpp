@@ -34,7 +34,7 @@ class MutantsVerb final : public Verb {
            "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n"
            "  reprise mutants --matrix --jobs 2       each in one row of each scenario file\n"
            "  reprise mutants --matrix --whole        each in the whole catalogue; takes hours\n"
-           "  reprise mutants --matrix --page docs/matrix.md --report build/report\n";
+           "  reprise mutants --matrix --page build/matrix.md --report build/report\n";
   }
   void declare(Options& options) override {
     options.optional_positional(paths_, "PATH", "scenario files or folders; default: 'scenarios'")

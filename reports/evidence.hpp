@@ -52,7 +52,8 @@ inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
 
 /// Says what nobody can know of a report from its entries.
 inline constexpr const char* kNotKnown =
-    "whether all values are those of the run (docs/gate.md names those that no entry contradicts, "
+    "whether all values are those of the run (docs/report.md names those that no entry "
+    "contradicts, "
     "such "
     "as times, the machine and texts); 'reprise gate --digest' demands the very file that a job "
     "wrote";

@@ -43,7 +43,7 @@ void print_head(const Matrix& matrix, std::ostream& out) {
          "This page is the output of `reprise mutants --matrix --page FILE`; nobody edits it.\n"
          "Each mutant ran in "
       << (matrix.whole ? "every scenario of the catalogue" : "one row of each scenario file")
-      << ".\nThe page [mutants in scenarios](scenarios.md#mutants) says what a mutant is.\n\n"
+      << ".\nThe page docs/mutants.md says what a mutant is.\n\n"
       << "| | |\n|---|---|\n"
       << "| mutants | " << matrix.rows.size() << " of " << matrix.mutants << " |\n"
       << "| scenarios | " << matrix.scenarios.size() << " |\n"

@@ -1,6 +1,6 @@
 #pragma once
 // Computes the digest of a tensor's content. A program publishes digests to show which values it
-// holds (docs/witness.md). If a tensor is split into disjoint boxes, the digests of the boxes add
+// holds (docs/trainers.md). If a tensor is split into disjoint boxes, the digests of the boxes add
 // up, modulo 2^64, to the digest of the tensor. Every sharding therefore gives the same digest.
 
 #include <cstdint>

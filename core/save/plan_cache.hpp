@@ -1,6 +1,6 @@
 #pragma once
 // State that a saver keeps between saves. With this state, a job whose structure does not change
-// makes its plan only once. See docs/cache.md.
+// makes its plan only once. See docs/save-and-load.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused

@@ -1,6 +1,6 @@
 #pragma once
-// Saves a checkpoint: begin() takes the snapshot, poll() commits. docs/save.md describes the whole
-// flow.
+// Saves a checkpoint: begin() takes the snapshot, poll() commits. docs/architecture.md shows the
+// whole flow.
 
 #include <memory>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// Runs one life of a trainer: one process per rank, with the environment of docs/witness.md.
+// Runs one life of a trainer: one process per rank, with the environment of docs/trainers.md.
 
 #include <cstdint>
 #include <optional>

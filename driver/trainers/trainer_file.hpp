@@ -1,5 +1,5 @@
 #pragma once
-// Reads the description of a trainer, the file trainer.yaml (docs/witness.md). A trainer is a
+// Reads the description of a trainer, the file trainer.yaml (docs/trainers.md). A trainer is a
 // program from outside this project that runs as the job of a scenario.
 
 #include <cstdint>

@@ -18,7 +18,7 @@ using reports::JsonField;
 constexpr std::array<std::string_view, 3> kMoments = {"save", "loaded", "end"};
 constexpr std::size_t kDigestDigits = 16;
 
-/// Refuses a field that docs/witness.md does not define. Whoever wrote the field expects it to be
+/// Refuses a field that docs/trainers.md does not define. Whoever wrote the field expects it to be
 /// checked, and nothing would check it.
 void refuse_others(const JsonField& field, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : field.entries()) {

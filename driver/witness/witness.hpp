@@ -1,6 +1,6 @@
 #pragma once
 // Reads a witness file: what one rank of a trainer reports about itself during one life. Anything
-// that docs/witness.md does not allow is an error.
+// that docs/trainers.md does not allow is an error.
 
 #include <array>
 #include <cstdint>
@@ -87,7 +87,7 @@ struct RankWitness {
 };
 
 /// Parses a witness file. Throws reports::ReadError with file and line for anything that
-/// docs/witness.md does not allow. A last line without a newline is dropped, and `torn` is set.
+/// docs/trainers.md does not allow. A last line without a newline is dropped, and `torn` is set.
 RankWitness parse_witness(const std::string& text, const std::string& file);
 
 /// The elements of one box, as bits.

@@ -1,5 +1,5 @@
 #pragma once
-// Says how fast the resources of a simulated world are, in virtual time. See docs/rates.md.
+// Says how fast the resources of a simulated world are, in virtual time. See docs/speed.md.
 
 #include <cstdint>
 

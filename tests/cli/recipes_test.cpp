@@ -1,9 +1,10 @@
-// Runs the shell lines of the recipes in ci/ on a small catalogue, and the command line by which
-// the gate says that a report is made full.
+// Runs what the pages tell a reader to type: the shell lines of README.md, those of the recipes in
+// ci/ on a small catalogue, and the command line by which the gate says that a report is made full.
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -175,6 +176,86 @@ TEST(Package, its_readme_names_only_what_is_in_it) {
     }
   }
   EXPECT_GT(commands, 6U);
+}
+
+/// A line of README.md that a reader may type, and the lines that stand below it as its output.
+struct TypedLine {
+  std::string command;
+  std::string output;
+};
+
+/// Returns the lines that begin with `$`, with what they print, and those that begin with the
+/// program or with ./dev, without their remarks.
+std::vector<TypedLine> typed_lines(const std::string& page) {
+  std::vector<TypedLine> lines;
+  bool prints = false;
+  std::istringstream in(page);
+  for (std::string line; std::getline(in, line);) {
+    const bool indented = line.starts_with("    ");
+    const std::string text = indented ? line.substr(4) : "";
+    if (text.starts_with("$ ")) {
+      lines.push_back({.command = text.substr(2), .output = ""});
+      prints = true;
+    } else if (indented && prints) {
+      lines.back().output += text + "\n";
+    } else if (text.starts_with("build/release/reprise ") || text.starts_with("./dev")) {
+      lines.push_back({.command = text.substr(0, text.find(" #")), .output = ""});
+    }
+    prints = prints && indented;
+  }
+  return lines;
+}
+
+/// A directory in which the program and the folders that README.md names are where they are in the
+/// tree after a build.
+std::string tree_of_links(const std::string& root) {
+  fs::create_directories(fs::path(root) / "build/release");
+  fs::create_symlink(REPRISE_EXE, fs::path(root) / "build/release/reprise");
+  for (const char* folder : {"tests", "scenarios", "trainers"}) {
+    fs::create_symlink(kTree / folder, fs::path(root) / folder);
+  }
+  return root;
+}
+
+TEST(Readme, each_line_of_the_program_prints_what_stands_below_it) {
+  const contracts::TemporaryDirectory directory;
+  const std::string root = tree_of_links(directory.path());
+  std::size_t ran = 0;
+  for (const auto& typed : typed_lines(text_of(kTree / "README.md"))) {
+    if (typed.command.starts_with("./dev")) continue;
+    const std::string command = "cd '" + root + "' && " + typed.command + " >said 2>&1";
+    const int status = std::system(command.c_str());  // NOLINT: the words are README.md's
+    const std::string said = text_of(root + "/said");
+    const bool fails = typed.command.find("--mutant") != std::string::npos;
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : 128, fails ? 1 : 0) << command << '\n'
+                                                                            << said;
+    EXPECT_TRUE(typed.output.empty() || said == typed.output) << typed.command << "\n" << said;
+    ++ran;
+  }
+  EXPECT_GE(ran, 4U);
+}
+
+TEST(Readme, names_only_verbs_that_dev_lists) {
+  const contracts::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/said";
+  const std::string command = "cd '" + kTree.string() + "' && ./dev >'" + file + "' 2>&1";
+  ASSERT_NE(std::system(command.c_str()), -1);  // NOLINT: lists the verbs
+  const std::string listed = text_of(file);
+  static const std::regex kVerb(R"(\./dev ([a-z]+))");
+  std::size_t verbs = 0;
+  for (const auto& typed : typed_lines(text_of(kTree / "README.md"))) {
+    std::smatch verb;
+    if (!std::regex_search(typed.command, verb, kVerb)) continue;
+    EXPECT_NE(listed.find("\n  " + verb[1].str() + " "), std::string::npos) << typed.command;
+    ++verbs;
+  }
+  EXPECT_GE(verbs, 4U);
+}
+
+TEST(Readme, has_at_most_90_lines) {
+  const std::string text = text_of(kTree / "README.md");
+  EXPECT_GT(text.size(), 0U);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 90);
 }
 
 TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {

@@ -23,7 +23,7 @@ BYTES_PER_CHANGE = 255
 ALL = os.environ.get("REPRISE_INTEROP_ALL", "") == "1"  # the nightly run; otherwise one change in STEP is tried
 STEP = 1 if ALL else int(os.environ.get("REPRISE_INTEROP_STEP", 293))
 
-# The differences that docs/trust.md allows: a name, what verify notes, and what Python says of the same bytes. Whoever adds one
+# The differences that docs/format.md allows: a name, what verify notes, and what Python says of the same bytes. Whoever adds one
 # explains it there.
 RULES = (
     ("names that are never imported", r"which is not on the list of what is read|when it is called", r"^(ModuleNotFoundError|AttributeError|ImportError|ValueError: Empty module name|other)"),

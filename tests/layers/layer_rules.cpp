@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <functional>
 #include <ostream>
+#include <regex>
 #include <sstream>
 
 namespace reprise::layers {
@@ -230,6 +232,86 @@ std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<So
     if (lines > kReadmeLinesMax) {
       findings.push_back({.path = path, .line = 0, .what = "is longer than 40 lines"});
     }
+  }
+  return findings;
+}
+
+namespace {
+
+/// Returns the anchor that a heading gets: lower case, words joined by hyphens, no punctuation.
+std::string anchor_of(std::string_view heading) {
+  std::string anchor;
+  for (const char c : strip(heading.substr(heading.find_first_not_of('#')))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '_' || c == '-') {
+      anchor += static_cast<char>(std::tolower(byte));
+    } else if (c == ' ') {
+      anchor += '-';
+    }
+  }
+  return anchor;
+}
+
+/// Maps each file and folder of the tree to the anchors of its headings.
+using Places = std::map<std::string, std::set<std::string>>;
+
+Places places_of(const std::vector<SourceFile>& tree) {
+  Places places;
+  for (const auto& file : tree) {
+    auto& anchors = places[file.path];
+    for (auto folder = folder_of(file.path); !folder.empty(); folder = folder_of(folder)) {
+      places.try_emplace(folder);
+    }
+    if (!file.path.ends_with(".md")) continue;
+    for_each_line(file.text, [&](int, std::string_view line) {
+      if (line.starts_with('#')) anchors.insert(anchor_of(line));
+    });
+  }
+  return places;
+}
+
+/// Returns what is wrong with a link of a page; empty if it leads somewhere or out of the tree.
+std::string flaw_of(const std::string& page, const std::string& link, const Places& places) {
+  if (link.find("://") != std::string::npos) return {};
+  const auto hash = link.find('#');
+  const std::string path = link.substr(0, hash);
+  const std::string target =
+      path.empty() ? page
+                   : (std::filesystem::path(folder_of(page)) / path).lexically_normal().string();
+  const auto place =
+      places.find(target.ends_with('/') ? target.substr(0, target.size() - 1) : target);
+  if (place == places.end()) return "links to " + link + ", which is not there";
+  if (hash == std::string::npos || place->second.contains(link.substr(hash + 1))) return {};
+  return "links to " + link + ", and that page has no such heading";
+}
+
+}  // namespace
+
+std::vector<Finding> check_pages(const std::vector<SourceFile>& tree) {
+  static const std::regex kLink(R"(\]\(([^)\s]+)\))");
+  static const std::regex kPage(R"(\bdocs/[a-z-]+\.md\b)");
+  const Places places = places_of(tree);
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    if (!file.path.ends_with(".md") && file.text.find("docs/") == std::string::npos) continue;
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      const std::string text(line);
+      const auto add = [&](const std::string& what) {
+        if (!what.empty()) findings.push_back({.path = file.path, .line = number, .what = what});
+      };
+      const auto each = [&text](const std::regex& pattern, int group, const auto& visit) {
+        for (auto at = std::sregex_iterator(text.begin(), text.end(), pattern);
+             at != std::sregex_iterator(); ++at) {
+          visit(at->str(static_cast<std::size_t>(group)));
+        }
+      };
+      if (file.path.ends_with(".md")) {
+        each(kLink, 1, [&](const std::string& link) { add(flaw_of(file.path, link, places)); });
+      }
+      each(kPage, 0, [&](const std::string& page) {
+        if (!places.contains(page)) add("names " + page + ", which is not there");
+      });
+    });
   }
   return findings;
 }

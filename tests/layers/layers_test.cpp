@@ -34,7 +34,8 @@ std::vector<SourceFile> read_tree() {
   for (auto entry = fs::recursive_directory_iterator(root); entry != fs::end(entry); ++entry) {
     if (entry->is_directory() && is_skipped_folder(entry->path())) {
       entry.disable_recursion_pending();
-    } else if (entry->is_regular_file() && entry->file_size() < (1U << 20)) {
+    } else if (entry->path().filename() != ".git" && entry->is_regular_file() &&
+               entry->file_size() < (1U << 20)) {
       std::string text = read_text(entry->path());
       if (!is_text(text)) continue;
       tree.push_back({.path = entry->path().lexically_relative(root).generic_string(),
@@ -83,6 +84,8 @@ TEST(Tree, names_no_path_of_the_machine_it_was_written_on) {
 TEST(Tree, every_layer_has_a_readme_of_at_most_40_lines) {
   EXPECT_TRUE(none(check_readmes(parsed().table, tree())));
 }
+
+TEST(Tree, links_of_pages_lead_somewhere) { EXPECT_TRUE(none(check_pages(tree()))); }
 
 TEST(Tree, no_folder_has_too_many_files_side_by_side) { EXPECT_TRUE(none(check_rooms(tree()))); }
 
@@ -183,6 +186,22 @@ TEST(Checker, missing_and_long_readme_are_found) {
       check_readmes(table, {{.path = "a/README.md", .text = std::string(41, '\n')},
                             {.path = "b/README.md", .text = std::string(40, '\n')}});
   EXPECT_EQ(findings.size(), 2U);
+}
+
+TEST(Checker, a_link_or_a_name_of_a_page_that_leads_nowhere_is_found) {
+  const auto in = [](const std::string& path, const std::string& text) {
+    return check_pages({{.path = "docs/speed.md", .text = "# Speed\n## What was tried, and why\n"},
+                        {.path = path, .text = text}})
+        .size();
+  };
+  EXPECT_EQ(in("a/README.md", "[speed](../docs/speed.md#what-was-tried-and-why) [all](../docs/)"),
+            0U);
+  EXPECT_EQ(in("a/README.md", "[torch](https://pytorch.org/x.md) [above](#a)\n# A\n"), 0U);
+  EXPECT_EQ(in("docs/" + std::string("b.md"),
+               "[speed](fast.md), [speed](speed.md#rates), [here](#nothing)"),
+            3U);
+  EXPECT_EQ(in("a/b.cpp", "// See docs/speed.md.\nlist[0](x);\n"), 0U);
+  EXPECT_EQ(in("a/b.cpp", "// See docs/fa" + std::string("st.md.\n")), 1U);
 }
 
 TEST(Checker, a_table_gives_a_name_to_folders_that_are_included_together) {

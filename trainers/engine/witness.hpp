@@ -1,5 +1,5 @@
 #pragma once
-// Writes the witness of a C++ program for the scenario driver: see docs/witness.md.
+// Writes the witness of a C++ program for the scenario driver: see docs/trainers.md.
 
 #include <openssl/sha.h>
 #include <unistd.h>

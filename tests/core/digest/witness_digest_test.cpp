@@ -20,7 +20,7 @@ std::string digest_text(const std::string& key, DType dtype, const Dims& shape,
       witness_digest(witness_key(key, name_of(dtype)), dtype, shape, Box::whole(shape), bytes));
 }
 
-/// docs/witness.md and tests/trainers/test_witness.py list the same test vectors.
+/// docs/trainers.md and tests/trainers/test_witness.py list the same test vectors.
 TEST(WitnessDigest, GivesTheKnownNumbers) {
   EXPECT_EQ(mix64(0), 0xe220a8397b1dcdafULL);
   EXPECT_EQ(digest_text("model.w", DType::kFloat32, {2, 2}, std::array{1.F, 2.F, 3.F, 4.F}),

@@ -1,5 +1,5 @@
 // Tests that historical defects of placement and geometry are detected, because they make pairs of
-// small layouts fail. The same defects are listed in docs/exhaust.md.
+// small layouts fail. The same defects are listed in docs/search.md.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ const std::vector<Row> kRows = {
 };
 
 std::string page() {
-  std::ifstream file(REPRISE_SOURCE_DIR "/docs/exhaust.md");
+  std::ifstream file(REPRISE_SOURCE_DIR "/docs/search.md");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -73,7 +73,7 @@ TEST(LayoutSpace, has_568_layouts_of_up_to_eight_ranks_if_dp_is_cut) {
   const auto megatron_refuses = std::count_if(
       layouts.begin(), layouts.end(),
       [](const auto& layout) { return layout.expert_dp() % layout.dp_replicate != 0; });
-  EXPECT_EQ(megatron_refuses, 142);  // docs/exhaust.md names the number
+  EXPECT_EQ(megatron_refuses, 142);  // docs/search.md names the number
 }
 
 TEST(LayoutSpace, has_333_layouts_of_up_to_eight_ranks) {

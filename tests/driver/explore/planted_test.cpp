@@ -1,5 +1,5 @@
 // Plants two-stage defects in real timelines. Twenty pairs of behaviours were drawn at random from
-// those that 2,500 seeds alone did not reach (docs/explore.md has the commands and the figures).
+// those that 2,500 seeds alone did not reach (docs/search.md has the commands and the figures).
 // These are the drawn ones that 5,000 timelines of the search reached and 20,000 seeds alone did
 // not, each with a timeline of the search that reached it.
 

@@ -1,6 +1,6 @@
 #pragma once
 // A model of CUDA's runtime over host memory, for tests of the adapter on machines without a GPU.
-// It is stricter than hardware about order, and says nothing about speed. docs/models.md has its
+// It is stricter than hardware about order, and says nothing about speed. docs/gpu.md has its
 // rules.
 
 #include <cstddef>

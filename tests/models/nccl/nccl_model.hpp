@@ -1,6 +1,6 @@
 #pragma once
 // A model of NCCL over the model of CUDA's runtime. Its ranks are fibers of one thread, each of
-// them a process. docs/models.md has its rules.
+// them a process. docs/gpu.md has its rules.
 
 #include <cstdint>
 #include <string>

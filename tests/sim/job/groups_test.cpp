@@ -122,7 +122,7 @@ std::set<std::string> orders_with_other_stages(const std::string& sizes) {
 }
 
 TEST(Groups, the_page_lists_the_orders_that_the_field_refuses_and_that_run_here) {
-  std::ifstream page(REPRISE_SOURCE_DIR "/docs/groups.md");
+  std::ifstream page(REPRISE_SOURCE_DIR "/docs/scenarios.md");
   std::set<std::string> listed;
   const auto orders = all_orders();
   for (std::string word; page >> word;) {
