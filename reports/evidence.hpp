@@ -53,10 +53,8 @@ inline constexpr std::uint64_t kCountMax = std::uint64_t{1} << 48;
 /// Says what nobody can know of a report from its entries.
 inline constexpr const char* kNotKnown =
     "whether all values are those of the run (docs/report.md names those that no entry "
-    "contradicts, "
-    "such "
-    "as times, the machine and texts); 'reprise gate --digest' demands the very file that a job "
-    "wrote";
+    "contradicts, such as times, the machine and texts); 'reprise gate --digest' demands the very "
+    "file that a job wrote";
 
 /// Subject of the reason to refuse an interrupted run.
 inline constexpr const char* kInterrupted = "interrupted";
