@@ -9,6 +9,8 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kGuestsMax = 256;
+/// Who connects without end keeps no others waiting.
+constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kNotesMax = 4;
 /// A rank says who it is as soon as it is connected.
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -26,16 +28,18 @@ void Reception::watch(std::vector<pollfd>& watched) const {
 }
 
 void Reception::accept_guests() {
-  for (;;) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     std::string from;
     Socket socket = accept_from(listener_, from);
-    if (!socket.is_open()) break;
+    if (!socket.is_open()) {
+      if (errno != EAGAIN && errno != EWOULDBLOCK) rests_until_ = from_now(kRest);
+      return;
+    }
     guests_.push_back({.socket = std::move(socket), .from = from, .leaves = from_now(kPatience)});
     if (guests_.size() <= kGuestsMax) continue;
     note(guests_.front().from + " said nothing");
     guests_.pop_front();
   }
-  if (errno != EAGAIN && errno != EWOULDBLOCK) rests_until_ = from_now(kRest);
 }
 
 std::vector<Arrival> Reception::arrivals() {

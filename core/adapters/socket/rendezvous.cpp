@@ -76,6 +76,7 @@ class Gathering {
 
   Session run(Instant end) {
     while (addresses_.size() < static_cast<std::size_t>(own_.size)) {
+      if (std::chrono::steady_clock::now() >= end) throw Error(Code::kDeadline, missing());
       wait(end);
       for (auto& arrival : reception_.arrivals()) receive(std::move(arrival));
     }
@@ -100,8 +101,7 @@ class Gathering {
     }
     reception_.watch(watched);
     constexpr auto kLook = milliseconds(500);  // at guests that say nothing
-    const bool ready = poll_until(watched, std::min(end, from_now(kLook)));
-    if (!ready && std::chrono::steady_clock::now() >= end) throw Error(Code::kDeadline, missing());
+    poll_until(watched, std::min(end, from_now(kLook)));
     auto one = watched.begin();
     for (const auto& [rank, socket] : waiting_) {
       if ((one++)->revents == 0) continue;
@@ -178,7 +178,7 @@ Answer hear(const Socket& socket, const std::string& where, Instant end) {
     switch (reader.read(socket)) {
       case FrameReader::State::kWaiting: {
         pollfd ready = {.fd = socket.get(), .events = POLLIN, .revents = 0};
-        if (poll_until({&ready, 1}, end)) continue;
+        if (poll_until({&ready, 1}, end) && std::chrono::steady_clock::now() < end) continue;
         throw Error(Code::kDeadline,
                     "rank 0 at " + where + " did not answer in time; it waits for other ranks");
       }

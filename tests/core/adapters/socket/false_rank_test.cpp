@@ -14,7 +14,7 @@ namespace reprise::contracts {
 namespace {
 
 using testing::HasSubstr;
-using State = FrameReader::State;
+using Reading = FrameReader::State;
 
 bool is_ready(const Socket& socket, std::int16_t events, milliseconds wait) {
   pollfd ready = {.fd = socket.get(), .events = events, .revents = 0};
@@ -31,9 +31,9 @@ Socket connected_to(const std::string& address) {
 Frame next_frame(const Socket& socket) {
   FrameReader reader;
   for (;;) {
-    const State state = reader.read(socket);
-    if (state == State::kFrame) return reader.take();
-    if (state != State::kWaiting || !is_ready(socket, POLLIN, seconds(10))) return {};
+    const Reading state = reader.read(socket);
+    if (state == Reading::kFrame) return reader.take();
+    if (state != Reading::kWaiting || !is_ready(socket, POLLIN, seconds(10))) return {};
   }
 }
 

@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-using State = FrameReader::State;
+using Reading = FrameReader::State;
 
 /// Two ends of a connection.
 struct FramePair : testing::Test {
@@ -50,7 +50,7 @@ TEST_F(FramePair, arrive_as_they_were_sent_whatever_their_size) {
   }
   FrameReader reader;
   for (const std::size_t size : sizes) {
-    while (reader.read(receiver) != State::kFrame) ASSERT_EQ(queue.send(sender), 0);
+    while (reader.read(receiver) != Reading::kFrame) ASSERT_EQ(queue.send(sender), 0);
     const Frame frame = reader.take();
     EXPECT_EQ(frame.header.sequence, size);
     EXPECT_EQ(frame.header.channel, 5U);
@@ -59,9 +59,9 @@ TEST_F(FramePair, arrive_as_they_were_sent_whatever_their_size) {
     EXPECT_EQ(frame.body.capacity(), frame.body.size()) << "no more than was sent";
   }
   EXPECT_TRUE(queue.empty());
-  EXPECT_EQ(reader.read(receiver), State::kWaiting);
+  EXPECT_EQ(reader.read(receiver), Reading::kWaiting);
   sender.close();
-  EXPECT_EQ(reader.read(receiver), State::kEnded);
+  EXPECT_EQ(reader.read(receiver), Reading::kEnded);
 }
 
 TEST_F(FramePair, arrive_byte_by_byte) {
@@ -69,10 +69,10 @@ TEST_F(FramePair, arrive_byte_by_byte) {
   append(all, as_bytes("abc"));
   FrameReader reader;
   for (const auto one : all) {
-    EXPECT_EQ(reader.read(receiver), State::kWaiting);
+    EXPECT_EQ(reader.read(receiver), Reading::kWaiting);
     send({&one, 1});
   }
-  EXPECT_EQ(reader.read(receiver), State::kFrame);
+  EXPECT_EQ(reader.read(receiver), Reading::kFrame);
   EXPECT_EQ(as_text(reader.take().body), "abc");
 }
 
@@ -81,7 +81,7 @@ TEST_F(FramePair, take_memory_as_they_arrive_and_not_as_they_claim) {
   send(head(kMagic, kData, kDataBytesMax));
   send(Bytes(100));
   FrameReader reader;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.read(receiver), State::kWaiting);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.read(receiver), Reading::kWaiting);
 }
 
 TEST_F(FramePair, to_one_that_is_gone_are_an_error_and_no_signal) {
@@ -106,7 +106,7 @@ TEST_F(FramePair, that_are_none_or_too_large_are_garbled) {
   for (const Row& row : rows) {
     send(row.head);
     FrameReader reader(row.size_max);
-    EXPECT_EQ(reader.read(receiver), State::kGarbled);
+    EXPECT_EQ(reader.read(receiver), Reading::kGarbled);
     std::array<std::byte, 64> rest = {};
     while (receive_some(receiver, rest).bytes != 0) {
     }

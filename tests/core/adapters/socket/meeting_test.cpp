@@ -1,6 +1,8 @@
 // How ranks over TCP meet, and who is not let in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +13,7 @@
 #include "core/adapters/socket/frame.hpp"
 #include "core/adapters/socket/hello.hpp"
 #include "core/base/bytes.hpp"
+#include "tests/core/adapters/socket/rank_process.hpp"
 #include "tests/core/adapters/socket/socket_ranks.hpp"
 
 namespace reprise::contracts {
@@ -32,6 +35,7 @@ class Stranger {
   Stranger(const std::string& address, FrameKind kind, const std::string& text)
       : Stranger(address, framed(kind, text)) {}
 
+  void leave() { socket_.close(); }
   /// Waits for the answer. Returns the error in it, or nothing if the connection was closed.
   std::optional<Error> answer() {
     FrameReader reader;
@@ -114,6 +118,51 @@ TEST_F(Meeting0, is_not_kept_waiting_by_a_crowd_that_says_nothing) {
     EXPECT_FALSE(crowd.front().answer()) << "it makes room for others";
     EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
   });
+}
+
+/// Returns the processor time of this process.
+milliseconds busy() {
+  rusage used = {};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& time) {
+    return seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return std::chrono::duration_cast<milliseconds>(of(used.ru_utime) + of(used.ru_stime));
+}
+
+TEST_F(Meeting0, sleeps_while_it_has_no_room_for_another_connection) {
+  const RankProcess rank0([&] {
+    const int next = ::dup(0);
+    rlimit room = {};
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &room), 0);
+    room.rlim_cur = static_cast<rlim_t>(next) + 3;
+    ::close(next);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &room), 0);
+    SocketOptions options = rank(0);
+    options.deadline = seconds(1);
+    const auto error = error_of([&] { expect_meets(options); });
+    return name_of(error->code()) == "DEADLINE" && busy() < milliseconds(300)
+               ? std::string("slept")
+               : error->what() + (" after " + std::to_string(busy().count()));
+  });
+  std::deque<Stranger> crowd;
+  for (int i = 0; i < 6; ++i) crowd.emplace_back(address, ByteSpan());
+  EXPECT_EQ(rank0.said(), "slept");
+}
+
+TEST_F(Meeting0, ends_at_its_deadline_also_if_strangers_never_stop_to_come) {
+  std::atomic<bool> done = false;
+  std::thread strangers([&] {
+    while (!done) Stranger(address, ByteSpan()).leave();
+  });
+  SocketOptions options = rank(0);
+  options.deadline = milliseconds(500);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(code_of([&] { expect_meets(options); }), Code::kDeadline);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(3));
+  done = true;
+  const Socket listener = listen_at(host_port_of(address));  // for the stranger that still tries
+  strangers.join();
 }
 
 struct RefusedRow {
@@ -213,8 +262,8 @@ TEST_F(Meeting0, ends_for_all_when_a_rank_that_came_has_ended) {
     SocketOptions own = options;
     own.rank = number;
     if (number == 1) {
-      Stranger(address, FrameKind::kJoin, encode(gone));
       own.deadline = seconds(3);  // rank 0 may have given up already
+      const Stranger came(address, FrameKind::kJoin, encode(gone));
     }
     expect_meets(own);
   });

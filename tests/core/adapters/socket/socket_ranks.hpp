@@ -80,7 +80,11 @@ inline std::vector<std::optional<Error>> run_sockets(
   MemoryKeys keys;
   const std::string address = by == MeetBy::kStore ? "" : free_address(host_of(by));
   return errors_of(size, [&](std::int32_t rank) {
-    SocketOptions options{.rank = rank, .size = size, .address = address, .bind = host_of(by)};
+    SocketOptions options{.rank = rank,
+                          .size = size,
+                          .address = address,
+                          .bind = host_of(by),
+                          .deadline = seconds(60)};
     if (by == MeetBy::kStore) options.store = keys.store();
     body(*socket_fabric(options, deadline));
   });
