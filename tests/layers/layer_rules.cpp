@@ -270,6 +270,11 @@ Places places_of(const std::vector<SourceFile>& tree) {
   return places;
 }
 
+/// True for README.md and the files of docs/, which name files from the root of the tree.
+bool is_page(std::string_view path) {
+  return path == "README.md" || (path.starts_with("docs/") && path.ends_with(".md"));
+}
+
 /// Returns what is wrong with a link of a page; empty if it leads somewhere or out of the tree.
 std::string flaw_of(const std::string& page, const std::string& link, const Places& places) {
   if (link.find("://") != std::string::npos) return {};
@@ -290,6 +295,7 @@ std::string flaw_of(const std::string& page, const std::string& link, const Plac
 std::vector<Finding> check_pages(const std::vector<SourceFile>& tree) {
   static const std::regex kLink(R"(\]\(([^)\s]+)\))");
   static const std::regex kPage(R"(\bdocs/[a-z-]+\.md\b)");
+  static const std::regex kFile(R"(`([a-z]+/[\w/.-]+\.(?:hpp|cpp|md|py|sh|tsv|txt|cmake))`)");
   const Places places = places_of(tree);
   std::vector<Finding> findings;
   for (const auto& file : tree) {
@@ -308,9 +314,11 @@ std::vector<Finding> check_pages(const std::vector<SourceFile>& tree) {
       if (file.path.ends_with(".md")) {
         each(kLink, 1, [&](const std::string& link) { add(flaw_of(file.path, link, places)); });
       }
-      each(kPage, 0, [&](const std::string& page) {
-        if (!places.contains(page)) add("names " + page + ", which is not there");
-      });
+      const auto require = [&](const std::string& path) {
+        if (!places.contains(path)) add("names " + path + ", which is not there");
+      };
+      each(kPage, 0, require);
+      if (is_page(file.path)) each(kFile, 1, require);
     });
   }
   return findings;

@@ -50,8 +50,9 @@ std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree);
 // Checks that every layer has a README.md of 1 to 40 lines.
 std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
-// Checks that each link of a page (*.md) to a file or a heading of the tree leads there, and that
-// each page docs/NAME.md that any file names exists.
+// Checks that each link of a page (*.md) to a file or a heading of the tree leads there, that each
+// page docs/NAME.md that any file names exists, and so do the files that README.md and the pages of
+// docs/ name in backquotes.
 std::vector<Finding> check_pages(const std::vector<SourceFile>& tree);
 
 // Checks that no folder has too many source files for a reader to survey.

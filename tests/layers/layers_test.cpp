@@ -200,6 +200,8 @@ TEST(Checker, a_link_or_a_name_of_a_page_that_leads_nowhere_is_found) {
   EXPECT_EQ(in("docs/" + std::string("b.md"),
                "[speed](fast.md), [speed](speed.md#rates), [here](#nothing)"),
             3U);
+  EXPECT_EQ(in("docs/" + std::string("b.md"), "`docs/speed.md` `a/no.hpp` `a/*.cpp`"), 1U);
+  EXPECT_EQ(in("a/README.md", "`mine/b.hpp`"), 0U);
   EXPECT_EQ(in("a/b.cpp", "// See docs/speed.md.\nlist[0](x);\n"), 0U);
   EXPECT_EQ(in("a/b.cpp", "// See docs/fa" + std::string("st.md.\n")), 1U);
 }
