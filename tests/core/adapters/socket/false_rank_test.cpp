@@ -92,7 +92,8 @@ std::optional<Error> beside_false_rank(const std::function<void(FalseRank&)>& bo
   const std::string address = free_address();
   return errors_of(2, [&](std::int32_t number) {
     if (number == 0) {
-      const auto fabric = socket_fabric({.rank = 0, .size = 2, .address = address}, seconds(60));
+      const auto fabric = socket_fabric(
+          {.rank = 0, .size = 2, .address = address, .deadline = seconds(30)}, seconds(30));
       fabric->communicator(Group::world(2));
     } else {
       FalseRank false_rank(address);

@@ -32,7 +32,8 @@ class Stopwatch {
 struct SocketProcesses : testing::Test {
   void start(std::int32_t size, const std::function<std::string(Fabric&)>& body,
              std::chrono::nanoseconds deadline = seconds(60)) {
-    SocketOptions options{.rank = 0, .size = size, .address = free_address()};
+    SocketOptions options{
+        .rank = 0, .size = size, .address = free_address(), .deadline = seconds(30)};
     for (std::int32_t rank = 1; rank < size; ++rank) {
       options.rank = rank;
       ranks.emplace_back([=] { return body(*socket_fabric(options, deadline)); });
@@ -104,7 +105,7 @@ TEST_F(SocketProcesses, still_get_what_is_on_its_way_when_a_rank_has_ended) {
     own.communicator(world_of(own))->barrier();
     if (own.rank() == GlobalRank{2}) ::pause();
     const auto both = own.communicator(pair);
-    std::this_thread::sleep_for(milliseconds(60));
+    std::this_thread::sleep_for(milliseconds(20));
     both->barrier();
     return std::string("met");
   });

@@ -81,7 +81,7 @@ void expect_meets(const SocketOptions& options) {
 /// Rank 0 of two, which waits for rank 1 at an address.
 struct Meeting0 : testing::Test {
   SocketOptions rank(std::int32_t number) const {
-    return {.rank = number, .size = 2, .address = address, .job = "mine"};
+    return {.rank = number, .size = 2, .address = address, .job = "mine", .deadline = seconds(30)};
   }
   Hello hello(std::int32_t number) const {
     return {.job = "mine", .size = 2, .rank = {number}, .address = "127.0.0.1:9"};

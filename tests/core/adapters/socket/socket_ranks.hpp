@@ -71,6 +71,11 @@ inline void expect_none(const std::vector<std::optional<Error>>& errors) {
 
 enum class MeetBy { kAddress, kAddress6, kStore };
 
+/// False on a machine without IPv6, as many containers are.
+inline bool has_ipv6() {
+  return !code_of([] { listen_at({"::1", "0"}); });
+}
+
 inline std::string host_of(MeetBy by) { return by == MeetBy::kAddress6 ? "::1" : "127.0.0.1"; }
 
 /// Runs `body` on `size` ranks, each on a thread of its own. Returns the error of each.
