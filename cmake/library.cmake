@@ -1,5 +1,6 @@
 # Builds the libraries that outside programs link, and their package: libreprise.so with core and
-# the local adapters, libreprise_mpi.so and libreprise_cuda.so with the code that needs MPI or CUDA.
+# the local adapters, and libreprise_mpi.so, libreprise_cuda.so and libreprise_nccl.so with the code
+# that needs MPI, CUDA or NCCL.
 # A consumer gets only the include directory of the public headers: no flags, no definitions, no
 # third-party library.
 
@@ -38,19 +39,20 @@ target_compile_features(reprise_library INTERFACE cxx_std_20)
 set(_libraries reprise_library)
 
 # Builds the library of a component that needs another library. Links the shared library first, so
-# that the archives supply only what it hides.
+# that the archives supply only what it hides; further arguments are archives.
 function(_reprise_component component)
   string(TOUPPER ${component} library)
   if(REPRISE_HAVE_${library})
     _reprise_shared(reprise_library_${component} reprise_${component}
       $<TARGET_OBJECTS:reprise_core_adapters_${component}>)
     target_link_libraries(reprise_library_${component} PUBLIC reprise_library
-      PRIVATE reprise_core_ports reprise_core_adapters_posix reprise_dep_${component})
+      PRIVATE reprise_core_ports reprise_core_adapters_posix ${ARGN} reprise_dep_${component})
     set(_libraries ${_libraries} reprise_library_${component} PARENT_SCOPE)
   endif()
 endfunction()
 _reprise_component(mpi)
 _reprise_component(cuda)
+_reprise_component(nccl reprise_core_adapters_cuda)
 
 add_custom_target(reprise_libraries)
 add_dependencies(reprise_libraries ${_libraries})

@@ -32,7 +32,7 @@ class Assembly {
   }
 
   void add(const ObjectLeaf& leaf, GlobalRank rank) {
-    const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    const std::string key = stored_key(leaf);
     const auto [entry, fresh] = objects_.try_emplace(key, leaf.value);
     if (!fresh && !(entry->second == leaf.value)) {
       rulings_.push_back({judged::kReplicaMismatch, key, "two ranks hold different values", rank});

@@ -40,7 +40,7 @@ Inventory keys_of(const StateDict& state) {
   Inventory keys;
   for (const auto& leaf : state.tensors) keys.push_back(leaf.key);
   for (const auto& leaf : state.objects) {
-    keys.push_back(object_key(leaf.key, leaf.coordinate, leaf.grid));
+    keys.push_back(stored_key(leaf));
   }
   std::sort(keys.begin(), keys.end());
   return keys;

@@ -157,7 +157,7 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
     }
   }
   for (const auto& leaf : saved.objects) {
-    page.items.push_back({object_key(leaf.key, leaf.coordinate, leaf.grid),
+    page.items.push_back({stored_key(leaf),
                           {},
                           leaf.replica,
                           {hash_of(leaf.value)}});

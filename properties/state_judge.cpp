@@ -56,7 +56,7 @@ class Judge {
   void objects(const std::vector<ObjectLeaf>& leaves) {
     for (const auto& leaf : leaves) {
       if (skipped(leaf.key)) continue;
-      const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      const std::string key = stored_key(leaf);
       const GlobalObject* known = saved_.object(key);
       if (known == nullptr) {
         find(judged::kLostObject, key, "the job has it and it was not saved");

@@ -1,7 +1,11 @@
 #pragma once
 // Gives this folder access to the internals of the public classes.
 
+#include <cstddef>
 #include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/ports/job_state.hpp"
 #include "core/state/state_dict.hpp"
@@ -11,19 +15,20 @@
 
 namespace reprise {
 
+/// What a State holds: its leaves, and where they are by key.
+struct StateContent : StateDict {
+  std::unordered_set<std::string> tensor_keys;
+  /// The first object of each key, by position; and the stored keys of all.
+  std::unordered_map<std::string, std::size_t> first_object;
+  std::unordered_set<std::string> object_keys;
+};
+
 // clang-format off
 struct [[gnu::visibility("hidden")]] StateAccess {
-  /// Returns the tensors and objects of a state. Throws USAGE if the state was moved from.
-  static StateDict& leaves(const State& state) {
-    if (state.leaves_) return *state.leaves_;
+  /// Returns the content of a state. Throws USAGE if the state was moved from.
+  static StateContent& content(const State& state) {
+    if (state.content_) return *state.content_;
     throw Error(Code::kUsage, "state: it was moved from; assign to it before you use it again");
-  }
-  /// Returns the tensors and objects together with the common state. The caller still owns the
-  /// tensors' memory.
-  static StateDict with_common(const State& state) {
-    StateDict all = leaves(state);
-    all.common = state.common;
-    return all;
   }
 };
 // clang-format on

@@ -19,7 +19,9 @@ constexpr std::uint64_t kLeastStaging = 64;
 /// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const LoadOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
-    static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from
+    static_cast<void>(StateAccess::content(state));  // throws if it was moved from
+    static_cast<void>(StepNames(options.step_names));  // throws if it names no step
+    job.own.device->use_stream(options.stream);
     if (options.staging_bytes < kLeastStaging) {
       throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
                                     std::to_string(kLeastStaging) + ", not " +
@@ -30,7 +32,8 @@ void agree_on(JobState& job, const State& state, const LoadOptions& options) {
             {"excused", join(options.excused, ", ")},
             {"checksums", std::to_string(static_cast<int>(options.checksums))},
             {"fallback", std::to_string(static_cast<int>(options.fallback))},
-            {"reads", std::to_string(static_cast<int>(options.reads))}};
+            {"reads", std::to_string(static_cast<int>(options.reads))},
+            {"step_names", options.step_names}};
   });
 }
 
@@ -41,7 +44,8 @@ LoadSettings settings_of(const LoadOptions& options) {
           .staging_bytes = options.staging_bytes,
           .checksums = options.checksums,
           .fallback = options.fallback,
-          .reads = options.reads};
+          .reads = options.reads,
+          .names = StepNames(options.step_names)};
 }
 
 std::optional<std::int64_t> number_of(std::optional<Step> step) {
@@ -59,11 +63,9 @@ void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   JobState& own = *JobAccess::state(job);
   agree_on(own, state, options);
-  StateDict into = StateAccess::with_common(state);
-  LoadReport report = load(own.ports(), *own.all, into, settings_of(options));
+  LoadReport report =
+      load(own.ports(), *own.all, StateAccess::content(state), settings_of(options));
   remember_damaged(report.damaged, own.damaged[parent_path(report.location.directory)]);
-  state.common = std::exchange(into.common, Dict{});
-  StateAccess::leaves(state) = std::move(into);
   return {.directory = report.location.directory,
           .step = number_of(report.location.step),
           .tensors = report.tensors,

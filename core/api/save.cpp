@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kBesideStaging = std::uint64_t{256} << 20U;
+/// begin_save takes as much staging as the rank writes; no state is larger than this.
+constexpr std::uint64_t kBesideStaging = std::uint64_t{1} << 60U;
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Code::kUsage, what); }
 
@@ -26,11 +27,14 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (options.staging_bytes.value_or(1) == 0) {
     refuse("staging_bytes: a save needs some; leave it out for the usual amount");
   }
+  static_cast<void>(StepNames(options.step_names));  // throws if it names no step
   if (options.keep && !options.step) {
     refuse("keep: it counts iterations, so the save needs a step");
   }
-  static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from
-  if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
+  const Value& common = state.common();  // throws if it was moved from
+  if (common.as<Dict>() == nullptr && !common.is_none()) {
+    refuse("common: the common state is neither a dict nor None");
+  }
 }
 
 /// Throws USAGE if an iteration is to be saved into a plain checkpoint, or a plain checkpoint into
@@ -45,29 +49,40 @@ void require_same_form(Store& store, const SaveOptions& options) {
   }
   if (!store.stat(directory)) return;
   for (const Entry& entry : store.list(directory)) {
-    if (entry.name != kTrackerFile && !tracker_of_directory(entry.name)) continue;
+    if (entry.name != kTrackerFile && !tracker_of_directory(entry.name) &&
+        !StepNames(options.step_names).step_of(entry.name)) {
+      continue;
+    }
     refuse("'" + store.display(directory) + "' holds iterations ('" + entry.name +
            "'); give the save a step, or name another directory");
   }
 }
 
 /// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
-void agree_on(JobState& job, const State& state, const SaveOptions& options) {
+void agree_on(JobState& job, const State& state, const SaveOptions& options, bool planned) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
     require_possible(options, state);
+    job.own.device->use_stream(options.stream);
     if (job.own.fabric->rank() == GlobalRank{0}) require_same_form(*job.own.store, options);
     return {{"directory", options.directory},
             {"step", options.step ? std::to_string(*options.step) : "none"},
             {"checksums", std::to_string(static_cast<int>(options.checksums))},
             {"keep", options.keep ? std::to_string(*options.keep) : "none"},
             {"replace", options.replace ? "true" : "false"},
-            {"read_back", std::to_string(static_cast<int>(options.read_back))}};
+            {"read_back", std::to_string(static_cast<int>(options.read_back))},
+            {"step_names", options.step_names},
+            {"writes", planned ? "given" : "none"},
+            {"structure", options.structure},
+            {"unequal", std::to_string(static_cast<int>(options.unequal))}};
   });
 }
 
 CommitTarget target_of(const SaveOptions& options) {
   CommitTarget target{.directory = options.directory, .step = {}};
-  if (options.step) target = CommitTarget::iteration(options.directory, Step{*options.step});
+  if (options.step) {
+    target = CommitTarget::iteration(options.directory, Step{*options.step},
+                                     StepNames(options.step_names));
+  }
   target.keep = options.keep;
   target.replace = options.replace;
   return target;
@@ -80,6 +95,15 @@ SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
   settings.image.batch_bytes =
       std::min(settings.image.batch_bytes, settings.image.staging_bytes_max);
   return settings;
+}
+
+/// Returns what the job keeps for saves of this structure; null if it keeps nothing.
+PlanCache* cache_of(JobState& job, const std::string& structure) {
+  if (structure.empty()) return nullptr;
+  if (!job.plans) {
+    job.plans = std::make_shared<PlanCaches>(std::vector{CacheKind::kLocal, CacheKind::kGlobal});
+  }
+  return &job.plans->of(structure);
 }
 
 }  // namespace
@@ -128,22 +152,31 @@ SaveResult SaveInFlight::finish() {
           .bytes = report.bytes,
           .tensors = report.tensors,
           .objects = report.objects,
+          .planned = report.planned,
+          .staging_bytes = report.peak_staging,
+          .waited_for_staging = report.waited_for_staging,
+          .unequal = std::move(report.unequal),
           .log = std::move(report.log)};
 }
 
 namespace {
 
-SaveInFlight begin(Job& job, const State& state, const SaveOptions& options,
-                   std::uint64_t staging) {
+using Writes = std::optional<std::vector<WriteItem>>;
+
+SaveInFlight begin(Job& job, const State& state, const SaveOptions& options, std::uint64_t staging,
+                   Writes writes = {}) {
   const auto& own = JobAccess::state(job);
-  agree_on(*own, state, options);
+  agree_on(*own, state, options, writes.has_value());
   SaveSettings settings = settings_of(options, staging);
   settings.image.returns = options.returns;
+  settings.unequal = options.unequal;
+  if (!writes) settings.cache = cache_of(*own, options.structure);
+  settings.writes = std::move(writes);
   settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;
   std::string directory = settings.target.directory;
   Save save =
-      Save::begin(own->ports(), own->all, StateAccess::with_common(state), std::move(settings));
+      Save::begin(own->ports(), own->all, StateAccess::content(state), std::move(settings));
   return JobAccess::in_flight(
       std::make_unique<Flight>(Flight{own, step, std::move(directory), std::move(save)}));
 }
@@ -154,10 +187,29 @@ SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options
   return begin(job, state, options, kBesideStaging);
 }
 
+SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
+                        std::span<const WriteItem> writes) {
+  return begin(job, state, options, kBesideStaging, Writes({writes.begin(), writes.end()}));
+}
+
+namespace {
+
+SaveOptions blocking(SaveOptions options) {
+  options.returns = BeginReturns::kWhenCopied;
+  return options;
+}
+
+}  // namespace
+
 SaveResult save(Job& job, const State& state, const SaveOptions& options) {
-  SaveOptions blocking = options;
-  blocking.returns = BeginReturns::kWhenCopied;
-  return begin(job, state, blocking, kBlockingStaging).finish();
+  return begin(job, state, blocking(options), kBlockingStaging).finish();
+}
+
+SaveResult save(Job& job, const State& state, const SaveOptions& options,
+                std::span<const WriteItem> writes) {
+  return begin(job, state, blocking(options), kBlockingStaging,
+               Writes({writes.begin(), writes.end()}))
+      .finish();
 }
 
 }  // namespace reprise

@@ -17,12 +17,54 @@ GroupRank member_of(const Mesh& mesh, GlobalRank rank) {
   throw Error(Code::kLayoutMismatch, "this rank is no member of the mesh", {.rank = rank});
 }
 
-Box box_of(const Sharded& part) { return {part.offset, part.extent}; }
+[[noreturn]] void refuse(const std::string& what, const std::string& key) {
+  throw Error(Code::kUsage, what, {.key = key});
+}
 
-template <class Leaves, class Same>
-void require_new(const Leaves& leaves, const std::string& key, const Same& same) {
-  if (std::none_of(leaves.begin(), leaves.end(), same)) return;
-  throw Error(Code::kUsage, "the state has it already", {.key = key});
+void require_dtype(DType dtype, const std::string& key) {
+  if (static_cast<std::size_t>(dtype) >= all_dtypes().size()) refuse("this is no dtype", key);
+}
+
+/// Adds the leaf unless something is stored under its key.
+void add_tensor(StateContent& content, TensorLeaf leaf) {
+  if (content.object_keys.contains(leaf.key) || !content.tensor_keys.insert(leaf.key).second) {
+    refuse("the state has it already", leaf.key);
+  }
+  content.tensors.push_back(std::move(leaf));
+}
+
+void add_object(StateContent& content, ObjectLeaf leaf) {
+  const std::string key = stored_key(leaf);
+  if (content.tensor_keys.contains(key) || !content.object_keys.insert(key).second) {
+    refuse("the state has it already", leaf.key);
+  }
+  content.first_object.try_emplace(leaf.key, content.objects.size());
+  content.objects.push_back(std::move(leaf));
+}
+
+Piece piece_of(const TensorPart& part, const Dims& shape, const std::string& key) {
+  const Box box{part.offset, part.extent};
+  const bool strided = !part.strides.empty();
+  if (box.offset.size() != shape.size() || box.extent.size() != shape.size() ||
+      (strided && part.strides.size() != shape.size())) {
+    refuse("a part has another number of dimensions than the shape " + to_string(shape), key);
+  }
+  if (std::any_of(part.strides.begin(), part.strides.end(), [](auto by) { return by < 0; })) {
+    refuse("a part has the strides " + to_string(part.strides) + "; none may be negative", key);
+  }
+  const auto elements = checked_volume(box.extent);
+  if (!elements) refuse("a part has the extent " + to_string(box.extent), key);
+  if (part.data == nullptr && *elements != 0) {
+    refuse("no memory is given for the rank's part", key);
+  }
+  return strided ? Piece{box, 0, part.strides} : contiguous_piece(box);
+}
+
+const ObjectLeaf& object_at(const State& state, const std::string& key) {
+  const StateContent& content = StateAccess::content(state);
+  const auto at = content.first_object.find(key);
+  if (at != content.first_object.end()) return content.objects[at->second];
+  throw Error(Code::kNotFound, "the state has no such object", {.key = key});
 }
 
 }  // namespace
@@ -49,45 +91,61 @@ Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, 
           .splits = std::move(splits)};
 }
 
-State::State() : leaves_(std::make_unique<StateDict>()) {}
+State::State() : content_(std::make_unique<StateContent>()) {}
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;
 State::~State() = default;
 
 void State::add(const std::string& key, const Sharded& part, DType dtype, void* data) {
-  require_new(StateAccess::leaves(*this).tensors, key,
-              [&](const TensorLeaf& leaf) { return leaf.key == key; });
-  const Box box = box_of(part);
-  if (static_cast<std::size_t>(dtype) >= all_dtypes().size())
-    throw Error(Code::kUsage, "this is no dtype", {.key = key});
-  if (data == nullptr && volume(box.extent) != 0) {
-    throw Error(Code::kUsage, "no memory is given for the rank's part", {.key = key});
-  }
+  require_dtype(dtype, key);
+  const TensorPart own{.offset = part.offset, .extent = part.extent, .data = data};
   TensorLeaf leaf{.key = key,
                   .dtype = dtype,
                   .shape = part.shape,
-                  .pieces = {contiguous_piece(box)},
+                  .pieces = {piece_of(own, part.shape, key)},
                   .data = static_cast<std::byte*>(data),
-                  .replica = part.replica,
-                  .placed = {}};
+                  .replica = part.replica};
   if (part.mesh) leaf.placed = Placed{part.mesh, Placement(part.splits)};
-  leaves_->tensors.push_back(std::move(leaf));
+  add_tensor(StateAccess::content(*this), std::move(leaf));
+}
+
+void State::add(const std::string& key, DType dtype, const Dims& shape,
+                std::span<const TensorPart> parts, std::int32_t replica) {
+  require_dtype(dtype, key);
+  TensorLeaf leaf{.key = key, .dtype = dtype, .shape = shape, .pieces = {}, .replica = replica};
+  leaf.pieces.reserve(parts.size());
+  leaf.memory.reserve(parts.size());
+  for (const TensorPart& part : parts) {
+    leaf.pieces.push_back(piece_of(part, shape, key));
+    leaf.memory.push_back({static_cast<std::byte*>(part.data), part.memory});
+  }
+  add_tensor(StateAccess::content(*this), std::move(leaf));
+}
+
+void State::add_bytes(const std::string& key, Bytes content, std::int32_t replica) {
+  if (content.empty()) refuse("there are no bytes to store", key);
+  reprise::add_object(StateAccess::content(*this), {key, {}, {}, replica, Value(std::move(content))});
+}
+
+const Bytes& State::bytes(const std::string& key) const {
+  const auto* content = object_at(*this, key).value.as<Bytes>();
+  if (content != nullptr && object_at(*this, key).is_plain()) return *content;
+  throw Error(Code::kNotFound, "the state has an object of that key, and no bytes", {.key = key});
+}
+
+void State::set_path(const std::string& key, KeyPath path) {
+  StateAccess::content(*this).paths.insert_or_assign(key, std::move(path));
 }
 
 void State::add_object(const std::string& key, const ObjectPlace& place, Value value) {
-  require_new(StateAccess::leaves(*this).objects, key, [&](const ObjectLeaf& leaf) {
-    return leaf.key == key && leaf.coordinate == place.coordinate;
-  });
-  leaves_->objects.push_back({key, place.grid, place.coordinate, place.replica, std::move(value)});
+  if (place.grid.empty()) refuse("an object's grid needs at least one dimension", key);
+  reprise::add_object(StateAccess::content(*this),
+           {key, place.grid, place.coordinate, place.replica, std::move(value)});
 }
 
-const Value& State::object(const std::string& key) const {
-  const auto& objects = StateAccess::leaves(*this).objects;
-  const auto at = std::find_if(objects.begin(), objects.end(),
-                               [&](const ObjectLeaf& leaf) { return leaf.key == key; });
-  if (at == objects.end())
-    throw Error(Code::kNotFound, "the state has no such object", {.key = key});
-  return at->value;
-}
+const Value& State::object(const std::string& key) const { return object_at(*this, key).value; }
+
+Value& State::common() { return StateAccess::content(*this).common; }
+const Value& State::common() const { return StateAccess::content(*this).common; }
 
 }  // namespace reprise

@@ -32,6 +32,7 @@ constexpr std::array kNames = {
     Name{Code::kChunkOverlap, "CHUNK_OVERLAP"},
     Name{Code::kNoWriter, "NO_WRITER"},
     Name{Code::kMultiWriter, "MULTI_WRITER"},
+    Name{Code::kInterrupted, "INTERRUPTED"},
     Name{Code::kNotStored, "NOT_STORED"},
     Name{Code::kNotRequested, "NOT_REQUESTED"},
     Name{Code::kShapeDrift, "SHAPE_DRIFT"},

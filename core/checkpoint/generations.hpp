@@ -1,9 +1,11 @@
 #pragma once
-// Lists the iterations next to a tracker, judging by directory names.
+// Lists the iterations below a root, judging by the names of directories.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/format/step_names.hpp"
 #include "reprise/store.hpp"
 #include "reprise/types.hpp"
 
@@ -20,9 +22,13 @@ struct Generation {
   friend std::ostream& operator<<(std::ostream& out, const Generation& generation);
 };
 
-/// Returns all iterations below `root`, oldest first; none if `root` is not a directory. Among
-/// iterations of the same step, committed ones come first, and the newest set-aside copy comes
-/// last.
-std::vector<Generation> generations(Store& store, const std::string& root);
+/// Returns all iterations below `root` that have such names, oldest first; none if `root` is not a
+/// directory. Among iterations of the same step, committed ones come first, and the newest set-aside
+/// copy comes last.
+std::vector<Generation> generations(Store& store, const std::string& root,
+                                    const StepNames& names = {});
+/// Returns the newest committed iteration; nothing if there is none.
+std::optional<Generation> newest_generation(Store& store, const std::string& root,
+                                            const StepNames& names);
 
 }  // namespace reprise

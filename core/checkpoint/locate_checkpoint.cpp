@@ -6,6 +6,7 @@
 
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/format/foreign_format.hpp"
@@ -270,14 +271,22 @@ bool holds_metadata(Store& store, const std::string& directory) {
   return !metadata_names(store, directory).empty();
 }
 
-Location locate(Store& store, const std::string& path) {
+Location locate(Store& store, const std::string& path, const StepNames& names) {
   const auto found = store.stat(path);
   if (!found) {
     if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
     throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
   }
   if (!found->directory) fail_at_file(store, path);
-  if (!metadata_names(store, path).empty()) return {path, step_in_name(path), {}};
+  if (!metadata_names(store, path).empty()) {
+    const auto step = names.step_of(path.substr(path.rfind('/') + 1));
+    return {path, step ? step : step_in_name(path), {}};
+  }
+  if (!names.have_tracker()) {
+    if (const auto newest = newest_generation(store, path, names)) {
+      return {newest->directory, newest->step, {}};
+    }
+  }
   const std::string tracker = join_path(path, std::string(kTrackerFile));
   if (store.stat(tracker)) return follow_tracker(store, path, tracker);
   if (has_payload(store, path)) {

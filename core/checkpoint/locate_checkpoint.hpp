@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format/step_names.hpp"
 #include "reprise/store.hpp"
 #include "reprise/types.hpp"
 
@@ -13,7 +14,7 @@ namespace reprise {
 /// Says where locate() found a checkpoint.
 struct Location {
   std::string directory;               ///< directory of the `.metadata`, within the store
-  std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
+  std::optional<Step> step;            ///< from the name of the directory or the tracker
   std::optional<std::string> tracker;  ///< path of the tracker that was followed
 };
 
@@ -22,7 +23,9 @@ struct Location {
 /// missing and a crash left `<directory>.replaced`, returns that copy. If there is no checkpoint,
 /// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata), TRACKER_DANGLING (the tracker
 /// names a missing directory) or UNSUPPORTED (another program's checkpoint, named in the message).
-Location locate(Store& store, const std::string& path);
+/// If `names` are such that have no tracker, a root is a directory with iterations, and the newest
+/// committed one is returned.
+Location locate(Store& store, const std::string& path, const StepNames& names = {});
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
 /// tracker nor anything that was a checkpoint, of whatever program. Leftovers of an interrupted
 /// save are ignored.

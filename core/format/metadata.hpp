@@ -5,19 +5,16 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "core/state/catalog.hpp"
+#include "reprise/state.hpp"
 
 namespace reprise {
 
-/// One step of a path in the nested state dict: the key of a dict or a position in a list.
-using PathStep = std::variant<std::string, std::int64_t>;
-
 struct PlannerEntry {
   std::string key;
-  std::vector<PathStep> path;
+  KeyPath path;
 };
 
 /// Name of the file that describes a checkpoint. Files that ranks write individually end in this

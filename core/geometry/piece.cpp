@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "core/base/check.hpp"
 #include "core/geometry/strided_copy.hpp"
@@ -36,6 +38,25 @@ std::int64_t local_offset(const Piece& piece, const Dims& index) {
     offset += (index[d] - piece.box.offset[d]) * piece.strides[d];
   }
   return offset;
+}
+
+bool has_elements_apart(const Piece& piece) {
+  const Dims& extent = piece.box.extent;
+  if (piece.box.empty() || piece.strides == contiguous_strides(extent)) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;
+  for (std::size_t d = 0; d < extent.size(); ++d) {
+    if (extent[d] > 1) by_stride.emplace_back(piece.strides[d], extent[d]);
+  }
+  std::sort(by_stride.begin(), by_stride.end());
+  std::int64_t farthest = 0;  // of the dimensions so far
+  for (const auto& [stride, count] : by_stride) {
+    std::int64_t span = 0;
+    if (stride <= farthest || __builtin_mul_overflow(stride, count - 1, &span) ||
+        __builtin_add_overflow(farthest, span, &farthest)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Piece contiguous_piece(const Box& box) { return {box, 0, contiguous_strides(box.extent)}; }

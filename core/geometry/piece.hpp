@@ -21,6 +21,10 @@ struct Piece {
 /// Returns the local offset, in elements, of the element with the global index `index`.
 std::int64_t local_offset(const Piece& piece, const Dims& index);
 
+/// True if no two elements of the piece have the same local offset. Looks at one dimension after
+/// another, from the smallest stride, so it is false for some unusual strides that would do.
+bool has_elements_apart(const Piece& piece);
+
 /// Returns a row-major piece that lies at the start of the local buffer.
 Piece contiguous_piece(const Box& box);
 

@@ -10,9 +10,10 @@ namespace reprise {
 namespace {
 
 /// Returns the committed iterations older than `newest`, newest first.
-std::vector<Location> older(Store& store, const std::string& root, std::optional<Step> newest) {
+std::vector<Location> older(Store& store, const std::string& root, const StepNames& names,
+                            std::optional<Step> newest) {
   std::vector<Location> found;
-  for (const Generation& generation : generations(store, root)) {
+  for (const Generation& generation : generations(store, root, names)) {
     if (!generation.committed) continue;
     if (newest && generation.step.value >= newest->value) continue;
     found.push_back({generation.directory, generation.step, {}});
@@ -23,21 +24,19 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the iterations below the root; none if the root cannot be listed. The load does not
-/// depend on them: they are used only in messages.
-std::vector<Generation> listed(Store& store, const std::string& root) {
+/// Returns the newest iteration below the root; nothing if the root cannot be listed. The load does
+/// not depend on it: it is used only in messages.
+std::optional<Generation> listed_newest(Store& store, const std::string& root) {
   try {
-    return generations(store, root);
+    return newest_generation(store, root, {});
   } catch (const Error&) {
-    return {};
+    return std::nullopt;
   }
 }
 
 std::vector<std::string> notes_on(Store& store, const std::string& root, const Location& named) {
-  const auto all = listed(store, root);
-  const auto newest =
-      std::find_if(all.rbegin(), all.rend(), [](const Generation& one) { return one.committed; });
-  if (newest == all.rend() || newest->step <= *named.step) return {};
+  const auto newest = listed_newest(store, root);
+  if (!newest || newest->step <= *named.step) return {};
   return {"the tracker names " + name_in(named.directory) +
           ", and a newer checkpoint stands beside it: " + name_in(newest->directory)};
 }
@@ -69,23 +68,27 @@ bool is_damage(Code code, LoadStage stage) {
   }
 }
 
-Candidates candidates(Store& store, const std::string& path, Fallback fallback) {
+Candidates candidates(Store& store, const std::string& path, Fallback fallback,
+                      const StepNames& names) {
   Candidates found;
   std::optional<Error> refused;
+  std::optional<Step> newest;
   try {
-    found.locations.push_back(locate(store, path));
+    found.locations.push_back(locate(store, path, names));
     const Location& first = found.locations.front();
-    // Without a tracker, `path` is the checkpoint itself. A tracker that says "release" names no
-    // iteration, so no other iteration is older or newer.
-    if (!first.tracker || !first.step) return found;
-    found.notes = notes_on(store, path, first);
+    // `path` may be the checkpoint itself. A tracker that says "release" names no iteration, so no
+    // other iteration is older or newer.
+    if (first.directory == path || !first.step) return found;
+    if (first.tracker) found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;
+    newest = first.step;
   } catch (const Error& error) {
     if (fallback == Fallback::kNone || !is_damage(error.code(), LoadStage::kLocate)) throw;
     refused = error;
     found.passed_over.emplace_back(error.what());
   }
-  for (auto& location : older(store, path, tracked_step(store, path))) {
+  if (names.have_tracker()) newest = tracked_step(store, path);
+  for (auto& location : older(store, path, names, newest)) {
     found.locations.push_back(std::move(location));
   }
   if (found.locations.empty()) throw *refused;

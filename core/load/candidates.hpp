@@ -43,7 +43,8 @@ struct Candidates {
 /// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
 /// all committed iterations older than the tracker's; if the tracker is unreadable or missing, adds
 /// all committed iterations. If there is no checkpoint at all, throws the same error as locate().
-Candidates candidates(Store& store, const std::string& path, Fallback fallback);
+Candidates candidates(Store& store, const std::string& path, Fallback fallback,
+                      const StepNames& names = {});
 
 /// Checks every `ranks`-th payload file, starting with file number `rank`. Throws NOT_FOUND if a
 /// file does not exist, and TORN_FILE if an item extends past the end of its file.

@@ -19,7 +19,9 @@
 #include "core/load/record_exchange.hpp"
 #include "core/load/share_fill.hpp"
 #include "core/plan/cover.hpp"
+#include "core/ports/interruption.hpp"
 #include "core/ports/leaf_reach.hpp"
+#include "core/ports/mixed_device.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/plan_memory.hpp"
 #include "core/save/staging.hpp"
@@ -171,6 +173,9 @@ class Loading {
     ChecksumTally tally = {};
   };
 
+  /// The device of the leaves that are being filled.
+  Device& device() { return mixed_ ? *mixed_ : ports_.device; }
+
   bool verifies() const {
     return options_.checksums == LoadChecksums::kVerified || options_.fallback != Fallback::kNone;
   }
@@ -226,6 +231,8 @@ class Loading {
   }
 
   LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
+    mixed_.reset();
+    if (needs_mixed_device(ports_.device, *wanted.into)) mixed_.emplace(ports_.device, *wanted.into);
     LoadReport report;
     report.location = checkpoint.location();
     report.log = report.fell_back_from = fell_back_from_;
@@ -261,7 +268,7 @@ class Loading {
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
-        staging_need(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
+        staging_need(own, checkpoint.catalog(), device(), options_.staging_bytes);
     share.staging = {.bytes = seams_.staging(need), .room = one_read(need)};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
@@ -275,8 +282,10 @@ class Loading {
                                       LoadPlan& plan, LoadReport& report) {
     std::vector<std::string> absent;
     agree_on(group_, [&] {
+      require_uninterrupted(ports_);
       require_apart(checkpoint);
       require_reach(ports_.device, into);
+      require_distinct_elements(into);
       report.tensors = prove_stored_cover(into, checkpoint.catalog());
       plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
       for (const auto& mismatch : plan.mismatches) {
@@ -300,8 +309,9 @@ class Loading {
     std::optional<ShareFill> filling;
     const auto make_ready = [&] {
       filling.emplace(share.plan, checkpoint.catalog(),
-                      ShareReader(checkpoint, ports_.device, ports_.tasks, into, share.staging,
-                                  verifies() ? &share.tally : nullptr));
+                      ShareReader(checkpoint, device(), ports_.tasks, into, share.staging,
+                                  verifies() ? &share.tally : nullptr),
+                      [this] { require_uninterrupted(ports_); });
     };
     const auto exchange = exchange_of(checkpoint, report, [&] {
       make_ready();
@@ -369,8 +379,9 @@ class Loading {
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
-    // Checksums are computed by the CPU, so then all bytes must pass through its memory.
-    const AtHand may_be = verifies() ? AtHand::kOnHost : AtHand::kOnDevice;
+    // Checksums are computed by the CPU, so then all bytes must pass through its memory, as those do
+    // that stay there.
+    const AtHand may_be = verifies() || mixed_ ? AtHand::kOnHost : AtHand::kOnDevice;
     auto exchange = std::make_unique<RecordExchange>(ports_, group_, checkpoint, wanted,
                                                      seams_.share, options_.staging_bytes, may_be);
     report.bound_staging += exchange->bound();
@@ -397,6 +408,12 @@ class Loading {
     begin_phase(ports_.trace, phase::kObjects);
     filling.read_objects();
     end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
+    if (filling.unverified() > 0) {
+      remember_log(report,
+                   {std::to_string(filling.unverified()) +
+                    " items of bytes have no checksums, since they are no archives of torch.save"},
+                   ports_.trace);
+    }
   }
 
   /// Reads the common state, then decides whether checksum mismatches in any of the records are
@@ -425,6 +442,7 @@ class Loading {
   std::vector<std::string> fell_back_from_;
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
+  std::optional<MixedDevice> mixed_;  ///< set if the leaves are in memory of two kinds
   std::optional<Common> shown_;  ///< common state of the current candidate
   /// Keys whose memory was poisoned; a later candidate must load them.
   std::set<std::string> poisoned_;

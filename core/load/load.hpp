@@ -28,6 +28,7 @@ struct LoadSettings {
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
+  StepNames names = {};  ///< of the iterations below `path`
   /// Cache for the metadata. The next load can reuse the metadata, and the next save can start its
   /// plan from it. Either all ranks pass a cache or none does.
   PlanCache* cache = nullptr;

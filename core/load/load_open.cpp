@@ -202,7 +202,7 @@ void take_newest(Store& store, Communicator& group, const LoadSettings& options,
 Candidates candidates_of_leader(Store& store, Communicator& group, const LoadSettings& options,
                                 const LeaderSeams& lead) {
   const Bytes answer = from_leader(group, lead, [&] {
-    const Candidates found = candidates(store, options.path, options.fallback);
+    const Candidates found = candidates(store, options.path, options.fallback, options.names);
     Bytes wire;
     put_texts(wire, found.passed_over);
     put_texts(wire, found.notes);

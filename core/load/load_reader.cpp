@@ -8,6 +8,7 @@
 
 #include "core/base/caught.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/format/zip/zip_layout.hpp"
 #include "core/seams/load_seams.hpp"
 
 namespace reprise {
@@ -35,6 +36,12 @@ std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
     largest = std::max(largest, catalog.objects[read.object].range.size);
   }
   return largest;
+}
+
+/// True if the bytes begin as a zip archive does.
+bool begins_archive(const Bytes& bytes) {
+  return bytes.size() >= sizeof(zip::kLocalSignature) &&
+         load_le<std::uint32_t>(bytes) == zip::kLocalSignature;
 }
 
 }  // namespace
@@ -86,23 +93,29 @@ void ShareReader::read(const ChunkRead& read) {
   for (const auto& target : read.targets) {
     const TensorLeaf& leaf = into_.tensors[target.leaf];
     const Piece& piece = leaf.pieces[target.piece];
-    const auto first = static_cast<std::size_t>(local_offset(piece, target.region.offset));
-    targets_.push_back(
-        {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
+    targets_.push_back({target.source,
+                        target.region,
+                        {address_of(leaf, piece, target.region.offset), piece.strides}});
   }
   chunks_->read(tensor, tensor.chunks[read.chunk], targets_);
 }
 
-Value ShareReader::object(const StoredObject& stored) {
+Value ShareReader::object(const ObjectRead& read) {
+  const StoredObject& stored = checkpoint_.catalog().objects[read.object];
+  const bool plain = into_.objects[read.leaf].is_plain();
   // Reads the item only once, so that the bytes that are used are the bytes that were checked.
-  const Bytes bytes = checkpoint_.object_bytes(stored);
+  Bytes bytes = checkpoint_.object_bytes(stored);
   SpanSource source(
       bytes,
       {.key = stored.key, .file = checkpoint_.display(stored.file), .offset = stored.range.offset});
-  if (checksums_ != nullptr) {
+  // Bytes of a job's own need be no archive, and then have no checksum.
+  const bool has_checksums = !plain || begins_archive(bytes);
+  if (checksums_ != nullptr && has_checksums) {
     checksums_->add(source, stored.key);
     checksums_->require_no_damage();
   }
+  if (checksums_ != nullptr && !has_checksums) ++unverified_;
+  if (plain) return Value(std::move(bytes));
   BytesItem item = read_bytes_item(source);
   if (!item.value) {
     source.fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
@@ -131,9 +144,8 @@ void ShareReader::poison(const TensorLeaf& leaf) {
     return bytes;
   }();
   for (const auto& piece : leaf.pieces) {
-    const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
     const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.ndim(), 0)},
-                           .device = {leaf.data + first, piece.strides},
+                           .device = {address_of(leaf, piece, piece.box.offset), piece.strides},
                            .extents = piece.box.extent,
                            .element_bytes = size_of(leaf.dtype)};
     device_.wait(device_.scatter({&copy, 1}));

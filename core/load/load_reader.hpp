@@ -42,9 +42,11 @@ class ShareReader {
   void catch_up() { chunks_->catch_up(); }
   /// Returns the number of element bytes read.
   std::uint64_t bytes_read() const { return chunks_->bytes_read(); }
-  /// Returns the value of a stored object. If the value is stored in a list of one element, returns
-  /// that element.
-  Value object(const StoredObject& stored);
+  /// Returns the number of plain objects whose checksums were to be verified and that have none.
+  std::uint64_t unverified() const { return unverified_; }
+  /// Returns the value of an object. If it is stored in a list of one element, returns that element;
+  /// of a plain object, returns its bytes as they are stored.
+  Value object(const ObjectRead& read);
   /// Waits until everything read so far is in the leaves.
   void settle();
   /// Fills every target of the plan with 0xBD.
@@ -56,6 +58,7 @@ class ShareReader {
   Checkpoint& checkpoint_;
   Device& device_;
   StateDict& into_;
+  std::uint64_t unverified_ = 0;
   StagingMemory staging_;
   std::unique_ptr<StagingRing> ring_;
   ChecksumTally* checksums_;

@@ -20,10 +20,12 @@ StoredRecord record_of(const Catalog& catalog, const ObjectRead& read) {
 
 }  // namespace
 
-ShareFill::ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader)
+ShareFill::ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader,
+                     std::function<void()> ask)
     : plan_(plan),
       catalog_(catalog),
       reader_(std::move(reader)),
+      ask_(std::move(ask)),
       has_tensor_(plan.reads.size()),
       has_object_(plan.objects.size()),
       objects_(plan.objects.size()) {}
@@ -75,11 +77,13 @@ void ShareFill::read_objects() {
 }
 
 void ShareFill::read_tensor(std::size_t i) {
+  ask_();
   reader_.read(plan_.reads[i]);
   has_tensor_[i] = true;
 }
 void ShareFill::read_object(std::size_t i) {
-  objects_[i] = reader_.object(catalog_.objects[plan_.objects[i].object]);
+  ask_();
+  objects_[i] = reader_.object(plan_.objects[i]);
   has_object_[i] = true;
 }
 

@@ -2,6 +2,7 @@
 // Reads one rank's part of a checkpoint. Reads each record once, in any order.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -17,8 +18,10 @@ enum class AtHand : std::uint8_t { kOnHost, kOnDevice };
 
 class ShareFill {
  public:
-  /// The arguments must outlive the object.
-  ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader);
+  /// The arguments must outlive the object. `ask` is called before each read; what it throws ends
+  /// the reading.
+  ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader,
+            std::function<void()> ask);
 
   /// Returns the records that are needed, except those without storage.
   std::vector<StoredRecord> records();
@@ -31,6 +34,7 @@ class ShareFill {
   void poison() { reader_.poison(plan_); }
 
   std::uint64_t bytes_read() const { return reader_.bytes_read(); }
+  std::uint64_t unverified() const { return reader_.unverified(); }
   /// Returns the objects' values in the order of plan.objects; they must have been read before.
   std::vector<Value>& objects() { return objects_; }
 
@@ -47,6 +51,7 @@ class ShareFill {
   const LoadPlan& plan_;
   const Catalog& catalog_;
   ShareReader reader_;
+  std::function<void()> ask_;
   std::map<StoredRecord, Needs> needs_;  ///< filled by the first call of records()
   std::vector<bool> has_tensor_;
   std::vector<bool> has_object_;

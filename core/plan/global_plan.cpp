@@ -97,7 +97,8 @@ class Planner {
     };
     std::uint64_t hash = mix64(plans.size());
     for (const LocalPlan& plan : plans) {
-      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms())));
+      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms()),
+                                   once(*plan.paths)));
     }
     return hash;
   }
@@ -308,9 +309,12 @@ class Planner {
   }
 
   void check_main_copy(std::span<const Holding> group) const {
-    const auto main_copies =
-        std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
-    if (main_copies == 1) return;
+    const auto copies = [&group](std::int32_t replica) {
+      return std::count_if(group.begin(), group.end(),
+                           [replica](const Holding& h) { return h.replica == replica; });
+    };
+    const auto main_copies = copies(0);
+    if (main_copies == 1 || (main_copies == 0 && copies(kAnyCopy) > 0)) return;
     const Box box = group.front().box();
     std::vector<GlobalRank> mains;
     std::vector<GlobalRank> all;
@@ -439,6 +443,38 @@ void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
               {.rank = others.front()});
 }
 
+/// Throws if an object is stored under the key of a tensor, which another rank may have.
+void require_other_keys(const GlobalPlan& plan) {
+  auto at = plan.tensors.begin();
+  for (const PlannedObject& object : plan.objects) {
+    while (at != plan.tensors.end() && at->key < object.key) ++at;
+    if (at == plan.tensors.end() || at->key != object.key) continue;
+    throw Error(Code::kLayoutMismatch, "some ranks save a tensor under this key, and others bytes",
+                {.key = object.key});
+  }
+}
+
+/// Returns the paths of all ranks. Throws if ranks name different paths for a key.
+std::shared_ptr<const KeyPaths> merged_paths(std::span<const LocalPlan> plans,
+                                             const Group& savers) {
+  std::shared_ptr<const KeyPaths> all = plans.front().paths;
+  for (std::size_t r = 1; r < plans.size(); ++r) {
+    if (plans[r].paths == all || plans[r].paths->empty()) continue;
+    auto more = std::make_shared<KeyPaths>(*all);
+    for (const auto& [key, path] : *plans[r].paths) {
+      const auto [at, fresh] = more->try_emplace(key, path);
+      if (fresh || at->second == path) continue;
+      const GlobalRank rank = savers.member({static_cast<std::int32_t>(r)});
+      throw Error(Code::kLayoutMismatch,
+                  "rank " + std::to_string(rank.value) +
+                      " names another path for this key than a rank before it",
+                  {.rank = rank, .key = key});
+    }
+    all = std::move(more);
+  }
+  return all;
+}
+
 }  // namespace
 
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
@@ -461,6 +497,8 @@ GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
   plan.signature = planner.signature_of(plans);
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
+  require_other_keys(plan);
+  plan.paths = merged_paths(plans, savers);
   return plan;
 }
 

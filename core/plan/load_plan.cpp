@@ -61,7 +61,7 @@ class Loader {
   }
 
   void want(const ObjectLeaf& leaf, std::uint32_t index) {
-    const std::string name = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    const std::string name = stored_key(leaf);
     const StoredObject* stored = catalog_.object(name);
     if (stored == nullptr) stored = find_with_short_grid(leaf);
     if (stored == nullptr) {

@@ -91,7 +91,12 @@ class Offers {
 };
 
 std::string object_name(const ObjectLeaf& leaf) {
-  std::string name = object_key(leaf.key, leaf.coordinate, leaf.grid);
+  std::string name = stored_key(leaf);
+  if (leaf.is_plain()) {
+    if (leaf.value.as<Bytes>() != nullptr) return name;
+    throw Error(Code::kUsage, "an object without a grid consists of bytes, and this one does not",
+                {.key = leaf.key});
+  }
   const auto parsed = parse_object_key(name);
   const bool same = parsed && parsed->key == leaf.key && parsed->grid == leaf.grid;
   if (!same) {
@@ -154,8 +159,9 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   Offers offers(self, describe);
   for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);
   for (const ObjectLeaf& leaf : state.objects) {
-    plan.objects.push_back({object_name(leaf), leaf.replica});
+    plan.objects.push_back({object_name(leaf), leaf.replica, leaf.is_plain()});
   }
+  if (!state.paths.empty()) plan.paths = std::make_shared<const KeyPaths>(state.paths);
   sort_by_key(offers.placed().tensors);
   sort_by_key(offers.given());
   sort_by_key(plan.objects);
@@ -164,6 +170,20 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   plan.given = GivenOffers(offers.given());
   plan.common_digest = reprise::hash_of(state.common);
   return plan;
+}
+
+std::uint64_t signature(const KeyPaths& paths) {
+  std::uint64_t hash = paths.size();
+  for (const auto& [key, path] : paths) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(key))), path.size());
+    for (const PathStep& step : path) {
+      const auto* name = std::get_if<std::string>(&step);
+      hash = mix64(mix64(hash, step.index()), name != nullptr
+                                                  ? reprise::hash_of(std::string_view(*name))
+                                                  : static_cast<std::uint64_t>(std::get<1>(step)));
+    }
+  }
+  return hash;
 }
 
 std::uint64_t signature(const Placed& placed) {
@@ -198,17 +218,19 @@ std::uint64_t signature(const std::vector<TensorForm>& forms) {
   return hash;
 }
 
-std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms) {
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
+                        std::uint64_t paths) {
   std::uint64_t hash = mix64(mix64(placed, forms), mix64(plan.given.digest(), plan.objects.size()));
   for (const ObjectOffer& offer : plan.objects) {
     hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
                  static_cast<std::uint64_t>(offer.replica));
   }
-  return hash;
+  return mix64(hash, paths);
 }
 
 std::uint64_t signature(const LocalPlan& plan) {
-  return signature(plan, signature(*plan.placed), signature(*plan.given.forms()));
+  return signature(plan, signature(*plan.placed), signature(*plan.given.forms()),
+                   signature(*plan.paths));
 }
 
 }  // namespace reprise

@@ -11,10 +11,13 @@ namespace {
 /// All offers of one shard of an object.
 struct Shard {
   const std::string* name;
-  ObjectKey place;
+  ObjectKey place;  ///< of a plain object its key alone
   std::int64_t linear = 0;
   std::vector<GlobalRank> ranks;
   std::vector<GroupRank> mains;
+  std::vector<GroupRank> any;  ///< holders of copies without a number
+
+  bool is_plain() const { return place.grid.empty(); }
 };
 
 struct Offer {
@@ -56,17 +59,29 @@ std::vector<Shard> shards_of(std::span<const LocalPlan> plans, const Group& save
   std::vector<Shard> shards;
   for (const Offer& at : sorted_offers(plans)) {
     if (shards.empty() || *shards.back().name != at.offer->key) {
-      const ObjectKey place = parsed(at.offer->key);
-      shards.push_back({&at.offer->key, place, 0, {}, {}});
+      const ObjectKey place =
+          at.offer->plain ? ObjectKey{at.offer->key, {}, {}} : parsed(at.offer->key);
+      shards.push_back({&at.offer->key, place, 0, {}, {}, {}});
     }
-    shards.back().ranks.push_back(savers.member(at.rank));
-    if (at.offer->replica == 0) shards.back().mains.push_back(at.rank);
+    Shard& shard = shards.back();
+    if (at.offer->plain != shard.is_plain()) {
+      throw object_error(Code::kLayoutMismatch,
+                         "rank " + std::to_string(savers.member(at.rank).value) +
+                             " saves bytes under this key and rank " +
+                             std::to_string(shard.ranks.front().value) + " an object, or the reverse",
+                         at.offer->key);
+    }
+    shard.ranks.push_back(savers.member(at.rank));
+    if (at.offer->replica == 0) shard.mains.push_back(at.rank);
+    if (at.offer->replica == kAnyCopy) shard.any.push_back(at.rank);
   }
   return shards;
 }
 
-void check_main_copy(const Shard& shard, const Group& savers) {
-  if (shard.mains.size() == 1) return;
+/// Returns the rank that writes the object.
+GroupRank writer_of(const Shard& shard, const Group& savers) {
+  if (shard.mains.size() == 1) return shard.mains.front();
+  if (shard.mains.empty() && !shard.any.empty()) return shard.any.front();
   if (shard.mains.empty()) {
     throw object_error(Code::kNoWriter,
                        "no rank holds the main copy of this object; spare copies are on ranks " +
@@ -134,15 +149,22 @@ std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const 
   planned.reserve(shards.size());
   for (std::size_t first = 0; first < shards.size();) {
     std::size_t last = first;
-    // The list is sorted by name, and no key contains '/'. Shards of one key, such as "a/shard_0_1"
-    // and "a/shard_1_1", are therefore adjacent.
-    while (last < shards.size() && shards[last].place.key == shards[first].place.key) ++last;
+    // The list is sorted by name, and no key of a shard contains '/'. Shards of one key, such as
+    // "a/shard_0_1" and "a/shard_1_1", are therefore adjacent, but for plain objects in between.
+    if (shards[first].is_plain()) {
+      ++first;
+      continue;
+    }
+    while (last < shards.size() && !shards[last].is_plain() &&
+           shards[last].place.key == shards[first].place.key) {
+      ++last;
+    }
     check_grid(std::span(shards).subspan(first, last - first));
     first = last;
   }
   for (const Shard& shard : shards) {
-    check_main_copy(shard, savers);
-    planned.push_back({*shard.name, shard.mains.front()});
+    planned.push_back({*shard.name, writer_of(shard, savers),
+                       static_cast<std::int32_t>(shard.ranks.size())});
   }
   return planned;
 }

@@ -1,11 +1,12 @@
 // Wire format of a local plan:
 //
-//   magic u32 | common digest u64 | placed offers | forms | given offers | objects
+//   magic u32 | common digest u64 | placed offers | forms | given offers | objects | paths
 //   placed offers   placements | tensors (form | placement)
 //   placement       axes (name, size)... | members (difference from the one before)... | splits
 //   form            key | dtype u8 | shape
 //   given offer     boxes (offset, extent)... | replica | denied boxes; one offer per form
-//   object          key | replica
+//   object          key | replica | plain
+//   path            key | steps (0: text, 1: number)
 //
 // Placed offers and forms begin with their size in bytes, so that equal bytes can be recognized and
 // decoded only once. A list begins with the number of its entries, a text with its length. Numbers
@@ -23,7 +24,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
+constexpr std::uint32_t kMagic = 0x34504c52;  // "RLP4"
 /// Upper limit on the number of axes, far more than any mesh has. The limit bounds the cost of
 /// comparing names.
 constexpr std::size_t kAxesMax = 64;
@@ -304,6 +305,39 @@ std::vector<TensorForm> read_forms(Reader& in) {
   return forms;
 }
 
+Bytes encode(const KeyPaths& paths) {
+  Writer out;
+  out.count(paths.size());
+  for (const auto& [key, path] : paths) {
+    out.text(key);
+    out.count(path.size());
+    for (const PathStep& step : path) {
+      out.byte(static_cast<std::uint8_t>(step.index()));
+      if (const auto* name = std::get_if<std::string>(&step)) {
+        out.text(*name);
+      } else {
+        out.number(std::get<std::int64_t>(step));
+      }
+    }
+  }
+  return out.take();
+}
+
+KeyPaths read_paths(Reader& in) {
+  KeyPaths paths;
+  for (std::size_t n = in.entries(); n > 0; --n) {
+    KeyPath& path = paths[in.text()];
+    for (std::size_t steps = in.entries(); steps > 0; --steps) {
+      if (in.byte() == 0) {
+        path.emplace_back(in.text());
+      } else {
+        path.emplace_back(in.number());
+      }
+    }
+  }
+  return paths;
+}
+
 /// A cache of decoded parts of plans. The encoded bytes are the key, so equal parts are decoded
 /// once.
 template <class Part>
@@ -340,8 +374,10 @@ class Decoder {
     }
     for (std::size_t n = in.entries(); n > 0; --n) {
       std::string key = in.text();
-      plan.objects.push_back({std::move(key), in.small()});
+      const std::int32_t replica = in.small();
+      plan.objects.push_back({std::move(key), replica, in.byte() != 0});
     }
+    plan.paths = paths_.read(in, read_paths);
     if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
     return plan;
   }
@@ -349,6 +385,7 @@ class Decoder {
  private:
   KnownParts<PlacedOffers> placed_;
   KnownParts<std::vector<TensorForm>> forms_;
+  KnownParts<KeyPaths> paths_;
   GivenReader given_;
 };
 
@@ -365,7 +402,9 @@ Bytes encode(const LocalPlan& plan) {
   for (const ObjectOffer& offer : plan.objects) {
     out.text(offer.key);
     out.number(offer.replica);
+    out.byte(offer.plain ? 1 : 0);
   }
+  out.part(encode(*plan.paths));
   return out.take();
 }
 

@@ -39,8 +39,9 @@ struct PlacedOffers {
 };
 
 struct ObjectOffer {
-  std::string key;  ///< includes coordinate and grid: "rng_state/shard_0.1_2.4"
+  std::string key;  ///< as stored, unless it is plain with coordinate and grid: "rng/shard_0.1_2.4"
   std::int32_t replica = 0;
+  bool plain = false;
 };
 
 /// Everything that one rank offers to write. Each list is sorted by key. The elements of tensors
@@ -49,6 +50,7 @@ struct LocalPlan {
   std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
   GivenOffers given;
   std::vector<ObjectOffer> objects;
+  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
@@ -76,11 +78,13 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// placements. The content of the common state is left out.
 std::uint64_t signature(const LocalPlan& plan);
 std::uint64_t signature(const Placed& placed);
-/// The first two functions hash the parts of a plan that ranks share, so that each such part is
-/// hashed only once. The third returns the hash of a plan, given the hashes of its shared parts.
+/// The first three functions hash the parts of a plan that ranks share, so that each such part is
+/// hashed only once. The fourth returns the hash of a plan, given the hashes of its shared parts.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
-std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
+std::uint64_t signature(const KeyPaths& paths);
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
+                        std::uint64_t paths);
 
 /// Marks a box that is not assigned to any rank.
 inline constexpr GroupRank kNobody{-1};
@@ -98,11 +102,13 @@ struct PlannedTensor {
 struct PlannedObject {
   std::string key;
   GroupRank owner;
+  std::int32_t copies = 1;  ///< how many ranks hold it, the owner among them
 };
 
 struct GlobalPlan {
   std::vector<PlannedTensor> tensors;  ///< sorted by key
   std::vector<PlannedObject> objects;  ///< sorted by key
+  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
   std::vector<std::uint64_t> bytes;    ///< tensor bytes that each group rank writes
   std::uint64_t signature = 0;         ///< signature of all local plans, in group order
 };
@@ -122,7 +128,8 @@ struct GlobalPlan {
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH; the errors name the key, the box and the global
-/// ranks. Throws NO_WRITER if a box or object has no replica 0, and MULTI_WRITER if it has several.
+/// ranks. Throws NO_WRITER if a box or object has neither a replica 0 nor a copy without a number,
+/// and MULTI_WRITER if it has several replicas 0.
 ///
 /// Empty boxes are dropped, but a tensor of empty boxes keeps one empty chunk. The shards of an
 /// object's key must fill its grid; the rank with the main copy of a shard owns it.

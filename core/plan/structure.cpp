@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/hash.hpp"
+#include "core/plan/save_plan.hpp"
 
 namespace reprise {
 namespace {
@@ -89,12 +90,13 @@ Structure structure_of(const StateDict& state, GlobalRank self) {
   }
   for (const ObjectLeaf& leaf : state.objects) {
     structure.entries.push_back(
-        {object_key(leaf.key, leaf.coordinate, leaf.grid), LeafHash::of(leaf)});
+        {stored_key(leaf), LeafHash::of(leaf)});
   }
   std::uint64_t sum = 0;
   for (const StructureEntry& entry : structure.entries) {
     sum += mix64(reprise::hash_of(entry.key), entry.hash);
   }
+  if (!state.paths.empty()) sum += signature(state.paths);
   structure.signature =
       mix64(mix64(static_cast<std::uint64_t>(self.value), structure.entries.size()), sum);
   return structure;

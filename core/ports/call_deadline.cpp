@@ -73,6 +73,10 @@ void CallDeadline::look() {
   }
   if (limits_.watch == nullptr || now < next_look_ns_) return;
   next_look_ns_ = now + kLookNs;
+  if (limits_.watch->interrupted()) {
+    throw Error(Code::kInterrupted, describe_() + ": the job was told to stop while it waited",
+                {.rank = self_});
+  }
   if (ended_ && now > ended_->second + kGraceNs) {
     std::ostringstream text;
     text << describe_() << ": rank " << ended_->first << " has ended";

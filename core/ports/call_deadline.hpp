@@ -38,7 +38,7 @@ class CallDeadline {
 
   /// Calls `done` repeatedly until it returns true, at first without pauses, later with pauses.
   /// Throws DEADLINE when the deadline is reached. Throws PEER_FAILED when the watch reports that a
-  /// member has ended. Passes on any exception of `done`. After an exception, the awaited operation
+  /// member has ended, and INTERRUPTED when it says that this rank is to stop. Passes on any exception of `done`. After an exception, the awaited operation
   /// is still pending.
   void until(const std::function<bool()>& done);
 

@@ -1,20 +1,33 @@
 #include "core/ports/leaf_reach.hpp"
 
-#include <algorithm>
-
 #include "reprise/error.hpp"
 
 namespace reprise {
 
 void require_reach(const Device& device, const StateDict& state) {
   for (const TensorLeaf& leaf : state.tensors) {
-    const bool holds_elements = std::any_of(leaf.pieces.begin(), leaf.pieces.end(),
-                                            [](const Piece& piece) { return !piece.box.empty(); });
-    if (!holds_elements || device.reaches(leaf.data)) continue;
-    throw Error(Code::kUnsupported,
-                "the tensor is in host memory that device " + device.name() +
-                    " can't copy; put it on the device or into pinned memory",
-                {.key = leaf.key});
+    for (const Piece& piece : leaf.pieces) {
+      const PieceMemory memory = memory_of(leaf, piece);
+      if (memory.kind == MemoryKind::kHost || piece.box.empty() || device.reaches(memory.data)) continue;
+      throw Error(Code::kUnsupported,
+                  "the tensor is in host memory that device " + device.name() +
+                      " can't copy; put it on the device or into pinned memory, or say that it is "
+                      "in host memory (TensorPart::memory)",
+                  {.key = leaf.key});
+    }
+  }
+}
+
+void require_distinct_elements(const StateDict& state) {
+  for (const TensorLeaf& leaf : state.tensors) {
+    for (const Piece& piece : leaf.pieces) {
+      if (has_elements_apart(piece)) continue;
+      throw Error(Code::kUsage,
+                  "elements of the tensor may share memory, so nothing can be loaded into it; load "
+                  "into a tensor of its own and copy that (strides " +
+                      to_string(piece.strides) + ", extent " + to_string(piece.box.extent) + ")",
+                  {.key = leaf.key});
+    }
   }
 }
 

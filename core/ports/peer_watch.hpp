@@ -12,6 +12,8 @@ class PeerWatch {
   /// True if the rank's process can no longer send anything. Called often while a fabric call
   /// waits.
   virtual bool has_ended(GlobalRank rank) = 0;
+  /// True if this rank is to stop waiting, because its job was told to stop.
+  virtual bool interrupted() { return false; }
 };
 
 }  // namespace reprise

@@ -297,8 +297,8 @@ void remove_replaced(Store& store, CommitTarget& target) {
 
 }  // namespace
 
-CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
-  return {join_path(root, directory_of(Tracker{step})), step};
+CommitTarget CommitTarget::iteration(const std::string& root, Step step, const StepNames& names) {
+  return {join_path(root, names.directory_of(step)), step, names};
 }
 
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target) {
@@ -388,7 +388,7 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
          files->confirm(target.directory);
          store.remove(join_path(target.directory, mark_of(target.claim.token)));
        }});
-  if (target.step) {
+  if (target.has_tracker()) {
     steps.push_back({"tracker", [&store, &target] { move_tracker(store, target); }});
   }
   steps.push_back({"remove_replaced", [&store, &target] {
@@ -403,8 +403,8 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
 }
 
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
-                                      const CommitContent& content, Part part) {
-  if (part == Part::kMember) return {};
+                                      const CommitContent& content, Role role) {
+  if (role == Role::kMember) return {};
   return commit_protocol(store, target, content);
 }
 

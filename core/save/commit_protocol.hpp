@@ -30,6 +30,7 @@
 #include "core/checkpoint/set_aside.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/step_names.hpp"
 #include "core/save/phases.hpp"
 #include "reprise/store.hpp"
 #include "reprise/types.hpp"
@@ -66,6 +67,7 @@ struct Claim {
 struct CommitTarget {
   std::string directory;
   std::optional<Step> step;
+  StepNames names = {};  ///< of the iterations beside it, if `step` is set
   /// Number of committed iterations to keep, including this one; at least 1. If absent, all are
   /// kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
@@ -77,8 +79,10 @@ struct CommitTarget {
   bool replace = true;
   Claim claim = {};
 
-  /// Returns the target `<root>/iter_%07d`, which uses the root's tracker.
-  static CommitTarget iteration(const std::string& root, Step step);
+  /// Returns the target `<root>/<name>`. With Megatron's names, it uses the root's tracker.
+  static CommitTarget iteration(const std::string& root, Step step, const StepNames& names = {});
+  /// True if the commit moves a tracker.
+  bool has_tracker() const { return step && names.have_tracker(); }
   std::string saving() const { return aside_path(directory, kSavingSuffix, claim.token); }
   std::string replaced() const { return aside_path(directory, kReplacedSuffix, claim.token); }
 };
@@ -106,7 +110,7 @@ inline constexpr std::array<std::string_view, 12> kCommitSteps = {
     "read_back", "swap_in",      "sync_parent", "confirm",      "tracker",  "remove_replaced"};
 
 /// A rank's role in a protocol: the leader runs the protocol, and members wait for the leader.
-enum class Part : std::uint8_t { kLeader, kMember };
+enum class Role : std::uint8_t { kLeader, kMember };
 
 /// Claims the target, removes leftovers of an earlier crash and creates the directory to write
 /// into:
@@ -128,7 +132,7 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
 /// Returns the commit steps that one rank runs: all steps for the leader, none for a member. A
 /// member passes empty content.
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
-                                      const CommitContent& content, Part part);
+                                      const CommitContent& content, Role role);
 /// Removes leftovers of dead writers from a target that the claim has locked. An old checkpoint
 /// that was moved aside is removed only if a confirmed checkpoint has replaced it.
 void clear_unfinished(Store& store, CommitTarget& target);

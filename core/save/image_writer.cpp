@@ -315,6 +315,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
   while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
     settle_latest();
+    has_waited_ = true;
     in_flight_.front().task->wait();
     take_back_oldest();
   }

@@ -94,6 +94,8 @@ class ImageWriter {
   WrittenFile finish();
   /// Returns the peak use of staging, in bytes.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
+  /// True if stage() waited for a batch to be written, because staging was full.
+  bool has_waited() const { return has_waited_; }
 
  private:
   struct Batch;
@@ -131,6 +133,7 @@ class ImageWriter {
   std::deque<InFlight> in_flight_;   ///< batches, oldest first
   std::shared_ptr<Task> last_;       ///< last started task; each waits for the previous one
   bool staged_ = false;
+  bool has_waited_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
   /// Total size of all batches. They are freed only with the writer, so this is also the peak.

@@ -25,8 +25,7 @@ class LeafSource final : public ContentSource {
     copies_.clear();
     std::byte* to = out.data();
     for (const Box& part : boxes_of_range(piece->box, begin, end)) {
-      const auto from = static_cast<std::size_t>(local_offset(*piece, part.offset)) * width;
-      copies_.push_back({.device = {leaf->data + from, piece->strides},
+      copies_.push_back({.device = {address_of(*leaf, *piece, part.offset), piece->strides},
                          .host = {to, contiguous_strides(part.extent)},
                          .extents = part.extent,
                          .element_bytes = width});

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/plan/structure.hpp"
+#include "reprise/save.hpp"
 
 namespace reprise {
 
@@ -40,14 +41,6 @@ std::span<const CacheKind> cache_kinds();
 
 /// Returns a line such as "reused: local, global", for logs.
 std::string line_of(std::span<const CacheKind> reused);
-
-/// Origin of a save's plan.
-enum class Planned : std::uint8_t {
-  kFresh,      ///< planned anew, because nothing was remembered
-  kReplanned,  ///< planned anew, because the remembered plan did not fit
-  kReused,
-};
-std::string_view name_of(Planned planned);
 
 /// Identifies a checkpoint's metadata. The cache uses it to avoid returning the metadata of another
 /// checkpoint.

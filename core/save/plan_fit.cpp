@@ -40,7 +40,7 @@ std::size_t own_boxes(const PlannedTensor& tensor, const TensorLeaf& leaf, Group
 }
 
 std::string name_of(const ObjectLeaf& leaf) {
-  return object_key(leaf.key, leaf.coordinate, leaf.grid);
+  return stored_key(leaf);
 }
 
 std::size_t planned_for(const GlobalPlan& plan, GroupRank self) {

@@ -9,6 +9,8 @@
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/ports/interruption.hpp"
+#include "core/save/given_writes.hpp"
 #include "core/save/plan_fit.hpp"
 #include "core/save/seed_plan.hpp"
 #include "core/state/garbled_text.hpp"
@@ -97,6 +99,21 @@ class Planner {
           const PlanningRules& rules, PlanCache* cache)
       : ports_(ports), group_(group), state_(state), rules_(rules), cache_(cache) {}
 
+  SavePlan run(std::span<const WriteItem> writes) {
+    const auto offers = gather_offers();
+    const auto shares = agree_on(group_, [&] { return encode_writes(writes, state_); });
+    agree_on(group_, [&] {
+      const GlobalPlan owners = owners_by_writes(shares, group_.group());
+      GlobalPlan plan = plan_of_offers(offers, &owners);
+      require_owners(plan);
+      take_object_owners(owners, plan);
+      save_.plan = std::make_shared<const GlobalPlan>(std::move(plan));
+      return Bytes{};
+    });
+    tell();
+    return std::move(save_);
+  }
+
   SavePlan run() {
     if (cache_ == nullptr) {
       save_.plan = plan_of_all(gather_offers());
@@ -135,6 +152,7 @@ class Planner {
   /// difference.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
+      require_uninterrupted(ports_);
       require_sound(memory());
       require_utf8(state_);
       save_.offered.structure = structure_of(state_, self());
@@ -251,6 +269,7 @@ class Planner {
 
   std::vector<Bytes> gather_offers() {
     return agree_on(group_, [this] {
+      require_uninterrupted(ports_);
       if (cache_ == nullptr) require_utf8(state_);  // otherwise the claims have done that
       return encode(offer());
     });
@@ -303,7 +322,7 @@ class Planner {
       const auto box = static_cast<std::size_t>(at - tensor.owners.begin());
       throw Error(
           Code::kNoWriter,
-          "the owners that are reused leave nobody to write " + to_string((*tensor.boxes)[box]),
+          "nobody is to write " + to_string((*tensor.boxes)[box]),
           {.key = tensor.key});
     }
   }
@@ -358,6 +377,11 @@ std::vector<CacheClaim> as_claimed(std::vector<CacheClaim> claims) { return clai
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache) {
   return Planner(ports, group, state, rules, cache).run();
+}
+
+SavePlan plan_by_writes(const Ports& ports, Communicator& group, const StateDict& state,
+                        const PlanningRules& rules, std::span<const WriteItem> writes) {
+  return Planner(ports, group, state, rules, nullptr).run(writes);
 }
 
 void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams) {

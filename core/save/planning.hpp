@@ -36,6 +36,11 @@ struct SavePlan {
 /// it takes the snapshot.
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache);
+/// Returns the plan that follows from what each rank is to write; `writes` is this rank's share.
+/// Collective. Throws the same errors as local_plan and global_plan, MULTI_WRITER if ranks are to
+/// write the same, and NO_WRITER if nobody is to write something, or a rank what it lacks.
+SavePlan plan_by_writes(const Ports& ports, Communicator& group, const StateDict& state,
+                        const PlanningRules& rules, std::span<const WriteItem> writes);
 
 /// Remembers the plan of a committed save.
 void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams);

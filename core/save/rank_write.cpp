@@ -93,14 +93,16 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
   WriteShare share;
   std::map<std::string, const ObjectLeaf*> objects;
   for (const auto& leaf : state.objects) {
-    objects.emplace(object_key(leaf.key, leaf.coordinate, leaf.grid), &leaf);
+    objects.emplace(stored_key(leaf), &leaf);
   }
   for (const auto& object : plan.objects) {
     if (object.owner != rank) continue;
     const auto leaf = objects.find(object.key);
     if (leaf == objects.end()) refuse_absent(object.key, "this object");
     // Megatron stores a sharded object as a list with one entry.
-    Bytes content = write_bytes_item(Value(List{leaf->second->value}));
+    Bytes content = leaf->second->is_plain()
+                        ? *leaf->second->value.as<Bytes>()
+                        : write_bytes_item(Value(List{leaf->second->value}));
     share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
     share.origins.emplace_back();
   }
@@ -145,6 +147,7 @@ void RankWrite::snapshot(WriteShare share, const std::string& path, const ImageO
                                           image, seams_.stage);
   writer_->stage(*source_);
   costs_.peak_staging = writer_->peak_bytes();
+  costs_.waited_for_staging = writer_->has_waited();
 }
 
 bool RankWrite::through() { return written_ || !writer_ || writer_->done(); }

@@ -36,6 +36,7 @@ std::string payload_name(GroupRank rank);
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;
+  bool waited_for_staging = false;
   std::uint64_t bound_staging = 0;
   std::uint64_t bound_empty = 0;
 };

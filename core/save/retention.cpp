@@ -15,16 +15,12 @@
 namespace reprise {
 namespace {
 
-/// Returns the iteration in the tracker, if there is one.
-std::optional<Step> tracked(Store& store, const std::string& root) {
+/// Returns the iteration up to which all count: that in the tracker, if there is one; where there
+/// are none, the one that was just saved.
+std::optional<Step> tracked(Store& store, const std::string& root, const CommitTarget& target) {
+  if (!target.names.have_tracker()) return target.step;
   if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
   return stored_tracker(store, root).step;
-}
-
-/// True for the name of an iteration's directory or of a set-aside copy of an iteration.
-bool is_of_iteration(const std::string& name) {
-  const auto before = aside_name(name);
-  return tracker_of_directory(before ? before->base : name).has_value();
 }
 
 bool was_passed_over(Step step, const Kept& kept) {
@@ -61,6 +57,14 @@ struct Removal {
             store.stat(join_path(one.path, old_mark_of(one.token))).has_value());
   }
 
+  /// True for the name of an iteration's directory or of a set-aside copy of an iteration.
+  bool is_of_iteration(const std::string& name) const {
+    const auto before = aside_name(name);
+    const std::string& base = before ? before->base : name;
+    return target.names.step_of(base) ||
+           (target.names.have_tracker() && tracker_of_directory(base));
+  }
+
   void clear_removing() {
     std::vector<std::string> left;
     for (const Entry& entry : store.list(root)) {
@@ -84,12 +88,12 @@ struct Removal {
   /// Returns the iterations that the store lists, plus `newest`. In a store whose listings lag
   /// behind, `newest` may still be missing from the listing.
   std::vector<Generation> present(Step newest) const {
-    auto found = generations(store, root);
+    auto found = generations(store, root, target.names);
     const auto is_newest = [newest](const Generation& one) {
       return one.step == newest && one.committed;
     };
     if (std::any_of(found.begin(), found.end(), is_newest)) return found;
-    const std::string directory = join_path(root, directory_of(Tracker{newest}));
+    const std::string directory = join_path(root, target.names.directory_of(newest));
     const auto newer = std::find_if(found.begin(), found.end(),
                                     [newest](const Generation& one) { return one.step > newest; });
     found.insert(newer, {newest, directory, holds_metadata(store, directory)});
@@ -97,7 +101,7 @@ struct Removal {
   }
 
   void choose(Outdated which) {
-    if (const auto newest = tracked(store, root)) {
+    if (const auto newest = tracked(store, root, target)) {
       chosen = which(present(*newest), {*newest, *target.keep, target.damaged});
     }
   }
@@ -108,7 +112,7 @@ struct Removal {
   }
   void set_aside() {
     for (const Step step : chosen) {
-      const std::string directory = join_path(root, directory_of(Tracker{step}));
+      const std::string directory = join_path(root, target.names.directory_of(step));
       for (const Aside& older : asides_of(store, directory)) {
         if (!made_way(older) || !may_take(older)) continue;
         set_aside(older.path, aside_path(older.path, kRemovingSuffix, older.token));

@@ -1,38 +1,65 @@
 #include "core/save/save.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "core/agree/agreement.hpp"
+#include "core/agree/peer_wire.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/codes.hpp"
+#include "core/ports/interruption.hpp"
 #include "core/ports/leaf_reach.hpp"
+#include "core/ports/mixed_device.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/save/plan_fit.hpp"
 #include "core/save/planning.hpp"
 #include "core/save/rank_write.hpp"
 #include "core/save/save_commit.hpp"
 #include "core/save/save_seamed.hpp"
+#include "core/save/unequal_copies.hpp"
 
 namespace reprise {
 namespace {
 
 /// True if a collective call itself failed. In that case, other ranks might not take part in the
-/// next collective call.
+/// next collective call. A rank that was told to stop may have left a collective call.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
-         code == Code::kCollectiveMismatch;
+         code == Code::kCollectiveMismatch || code == Code::kInterrupted;
+}
+
+/// How long a rank that can be interrupted waits for its own writes before it asks again.
+constexpr auto kAsksEvery = std::chrono::milliseconds(2);
+
+/// What each rank says of itself when its part is staged.
+struct Staged {
+  std::int32_t keep = 0;
+  std::uint64_t copies = 0;  ///< see part_of_copies()
+};
+
+std::vector<Staged> staged_of(const std::vector<Bytes>& wires) {
+  std::vector<Staged> all;
+  for (const Bytes& bytes : wires) {
+    PeerWire wire(bytes, "what was staged");
+    Staged& one = all.emplace_back();
+    one.keep = wire.number<std::int32_t>();
+    one.copies = wire.number<std::uint64_t>();
+    wire.end();
+  }
+  return all;
 }
 
 /// Throws if the ranks have different values of `keep`, because some of them might then run
 /// retention without the others.
-void require_one_keep(const std::vector<Bytes>& keeps) {
-  if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
-      static_cast<std::ptrdiff_t>(keeps.size())) {
+void require_one_keep(const std::vector<Staged>& all) {
+  if (std::all_of(all.begin(), all.end(),
+                  [&](const Staged& one) { return one.keep == all.front().keep; })) {
     return;
   }
-  throw Error(Code::kUsage, "keep: ranks are to keep different numbers of checkpoints");
+  throw Error(Code::kUsage, "ranks disagree on `keep`");
 }
 
 void require_possible(const CommitTarget& target) {
@@ -45,6 +72,7 @@ void require_possible(const CommitTarget& target) {
 /// Runs a save in this order: plan, prepare, stage, and then votes that are repeated until the
 /// commit.
 struct Save::State {
+  std::unique_ptr<MixedDevice> mixed;  ///< null if one device has all that is saved
   Ports ports;
   std::shared_ptr<Communicator> group;
   SaveSeams seams;
@@ -55,13 +83,17 @@ struct Save::State {
   SaveCommit end;
   RankWrite write;  ///< destroyed before `end`, because `end` holds the locks
   bool committed = false;
+  bool refuses_unequal = false;
+  std::vector<UnequalCopy> unequal = {};
   std::optional<Error> failed = {};  ///< error of a failed save; never cleared, same on all ranks
 
   const GlobalPlan& plan() const { return *planned.plan; }
 
-  void make_plan(const StateDict& state) {
+  void make_plan(const StateDict& state, const std::optional<std::vector<WriteItem>>& writes) {
     begin_phase(ports.trace, phase::kPlan);
-    planned = plan_save(ports, *group, state, {.plan = seams.plan, .cache = seams.cache}, cache);
+    const PlanningRules rules{.plan = seams.plan, .cache = seams.cache};
+    planned = writes ? plan_by_writes(ports, *group, state, rules, *writes)
+                     : plan_save(ports, *group, state, rules, cache);
     end_phase(ports.trace, phase::kPlan, {.items = plan().tensors.size() + plan().objects.size()});
   }
 
@@ -87,14 +119,32 @@ struct Save::State {
 
   void stage(const StateDict& state) {
     begin_phase(ports.trace, phase::kStage);
-    require_one_keep(agree_on(*group, [&] {
+    const auto all = staged_of(agree_on(*group, [&] {
+      require_uninterrupted(ports);
       require_possible(end.target());
       snapshot(state);
-      Bytes keep;
-      append_le(keep, end.target().keep.value_or(0));
-      return keep;
+      Bytes wire;
+      append_le(wire, end.target().keep.value_or(0));
+      append_le(wire, part_of_copies(plan(), group->rank(), state));
+      return wire;
     }));
+    require_one_keep(all);
+    compare_copies(all, state);
     end_phase(ports.trace, phase::kStage);
+  }
+
+  void compare_copies(const std::vector<Staged>& all, const StateDict& state) {
+    std::uint64_t sum = 0;
+    for (const Staged& one : all) sum += one.copies;
+    if (sum == 0) return;
+    unequal = unequal_copies(*group, plan(), state);
+    for (const UnequalCopy& copy : unequal) {
+      if (refuses_unequal) {
+        throw Error(Code::kCommonStateDiverges, line_of(copy),
+                    {.rank = GlobalRank{copy.holders.front()}, .key = copy.key});
+      }
+      log.push_back(line_of(copy));
+    }
   }
 
   /// Runs `work` and remembers its error. If the save has failed before, throws that error instead;
@@ -136,6 +186,10 @@ struct Save::State {
 
   void finish() {
     agree_on(*group, [this] {
+      while (ports.interrupted != nullptr && !write.through()) {
+        require_uninterrupted(ports);
+        std::this_thread::sleep_for(kAsksEvery);
+      }
       write.wait();
       return Bytes{};
     });
@@ -161,6 +215,7 @@ struct Save::State {
     const WriteCosts& costs = write.costs();
     SaveReport report{.bytes = costs.bytes,
                       .peak_staging = costs.peak_staging,
+                      .waited_for_staging = costs.waited_for_staging,
                       .bound_staging = costs.bound_staging,
                       .bound_empty = costs.bound_empty,
                       .plan_signature = plan().signature,
@@ -168,6 +223,7 @@ struct Save::State {
                       .objects = plan().objects.size(),
                       .planned = planned.planned,
                       .reused = planned.reused,
+                      .unequal = unequal,
                       .log = planned.log};
     report.log.insert(report.log.end(), log.begin(), log.end());
     return report;
@@ -184,18 +240,26 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
   return begin_save(ports, std::move(group), state, std::move(options), {});
 }
 
-Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
+Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const StateDict& state,
                 SaveSettings options, const SaveSeams& seams) {
+  auto mixed = needs_mixed_device(given.device, state)
+                   ? std::make_unique<MixedDevice>(given.device, state)
+                   : nullptr;
+  Device& device = mixed ? *mixed : given.device;
+  const Ports ports{given.store, given.fabric, device,           given.tasks,
+                    given.trace, given.data,   given.interrupted};
   auto started = std::make_unique<Save::State>(
-      Save::State{.ports = ports,
+      Save::State{.mixed = std::move(mixed),
+                  .ports = ports,
                   .group = group,
                   .seams = seams,
                   .image = options.image,
                   .cache = options.cache,
                   .end = SaveCommit(ports, group, seams, std::move(options.target)),
-                  .write = RankWrite(ports, seams)});
+                  .write = RankWrite(ports, seams),
+                  .refuses_unequal = options.unequal == UnequalCopies::kRefused});
   Save::State& own = *started;
-  own.make_plan(state);
+  own.make_plan(state, options.writes);
   own.settle([&] {
     own.end.prepare(state);
     own.stage(state);

@@ -94,6 +94,7 @@ CommitContent content_of(const GlobalPlan& plan, const CommitTarget& target,
   }
   require_as_planned(plan, files);
   content.metadata.catalog = catalog_of(plan, files);
+  for (const auto& [key, path] : *plan.paths) content.metadata.planner_data.push_back({key, path});
   content.metadata.checkpoint_id = target.directory;
   content.metadata.save_id = save_id(plan, target);
   return content;
@@ -103,16 +104,17 @@ SaveCommit::SaveCommit(const Ports& ports, std::shared_ptr<Communicator> group,
                        const SaveSeams& seams, CommitTarget target)
     : ports_(ports), group_(std::move(group)), seams_(seams), target_(std::move(target)) {}
 
-Part SaveCommit::part() const {
+Role SaveCommit::role() const {
   const GroupRank leader = seams_.leader.leader(*group_);
-  return group_->rank() == leader ? Part::kLeader : Part::kMember;
+  return group_->rank() == leader ? Role::kLeader : Role::kMember;
 }
 
 void SaveCommit::prepare(const StateDict& state) {
   begin_phase(ports_.trace, phase::kPrepare);
   const Bytes told = from_leader(*group_, seams_.leader, [&] {
-    CHECK(state.common.as<Dict>() != nullptr);
-    common_ = *state.common.as<Dict>();
+    const Dict* common = state.common.as<Dict>();
+    CHECK(common != nullptr || state.common.is_none());
+    if (common != nullptr) common_ = *common;
     run_protocol(seams_.prepare(ports_.store, target_), phase::kPrepare, ports_.trace);
     Bytes wire;
     append_le(wire, static_cast<std::uint8_t>(target_.keep || target_.claim.replaces));
@@ -130,12 +132,12 @@ std::vector<std::string> SaveCommit::commit(const GlobalPlan& plan, const std::v
   begin_phase(ports_.trace, phase::kCommit);
   const auto notes = agree_on(*group_, [&] {
     CommitContent content;
-    if (part() == Part::kLeader) {
+    if (role() == Role::kLeader) {
       content = content_of(plan, target_, votes);
       content.common = std::move(common_);
       content.manifest = manifest;
     }
-    run_protocol(seams_.commit(ports_.store, target_, content, part()), phase::kCommit,
+    run_protocol(seams_.commit(ports_.store, target_, content, role()), phase::kCommit,
                  ports_.trace);
     return take_notes();
   });

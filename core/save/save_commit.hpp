@@ -50,7 +50,7 @@ class SaveCommit {
   void give_up();
 
  private:
-  Part part() const;
+  Role role() const;
   Bytes take_notes();
 
   Ports ports_;

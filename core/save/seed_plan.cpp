@@ -110,7 +110,7 @@ std::uint64_t main_copies(const StateDict& state) {
   }
   for (const auto& leaf : state.objects) {
     if (leaf.replica != 0) continue;
-    sum += hash_of_object(object_key(leaf.key, leaf.coordinate, leaf.grid));
+    sum += hash_of_object(stored_key(leaf));
   }
   return sum;
 }

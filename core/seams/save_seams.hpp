@@ -21,11 +21,11 @@ struct Generation;
 struct Kept;
 struct LeafOrigin;
 class ContentSource;
-enum class Part : std::uint8_t;
+enum class Role : std::uint8_t;
 
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
-                                      const CommitContent& content, Part part);
+                                      const CommitContent& content, Role role);
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
 
@@ -41,7 +41,7 @@ struct SaveSeams {
   /// `retention`.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
   /// `commit` is a std::function because a replacement may need its own state.
-  std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
+  std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Role)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;
   CacheSeams cache;

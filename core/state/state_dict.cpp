@@ -29,6 +29,20 @@ std::optional<Dims> parse_dotted(std::string_view text) {
 
 }  // namespace
 
+PieceMemory memory_of(const TensorLeaf& leaf, const Piece& piece) {
+  if (leaf.memory.empty()) return {leaf.data, MemoryKind::kDevice};
+  return leaf.memory[static_cast<std::size_t>(&piece - leaf.pieces.data())];
+}
+
+std::byte* address_of(const TensorLeaf& leaf, const Piece& piece, const Dims& index) {
+  return memory_of(leaf, piece).data +
+         static_cast<std::size_t>(local_offset(piece, index)) * size_of(leaf.dtype);
+}
+
+std::string stored_key(const ObjectLeaf& leaf) {
+  return leaf.is_plain() ? leaf.key : object_key(leaf.key, leaf.coordinate, leaf.grid);
+}
+
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid) {
   return key + "/shard_" + dotted(coordinate) + "_" + dotted(grid);
 }

@@ -3,6 +3,7 @@
 // identified by keys.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,16 @@
 #include "core/geometry/piece.hpp"
 #include "core/geometry/placement.hpp"
 #include "reprise/mesh.hpp"
+#include "reprise/state.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {
+
+/// The buffer of one piece of a tensor.
+struct PieceMemory {
+  std::byte* data = nullptr;
+  MemoryKind kind = MemoryKind::kDevice;
+};
 
 /// The mesh and the placement that determine a leaf's boxes. With them, the planner can prove axis
 /// by axis that the boxes cover the tensor. The cost of this proof does not depend on the number of
@@ -31,29 +39,47 @@ struct TensorLeaf {
   Dims shape;                 ///< shape of the global tensor
   std::vector<Piece> pieces;  ///< parts held by this rank; empty if it holds nothing
   std::byte* data = nullptr;  ///< start of the local buffer; may be device memory
-  std::int32_t replica = 0;   ///< 0 for the main copy of these boxes
-  std::optional<Placed> placed;
+  std::int32_t replica = 0;   ///< 0 for the main copy of these boxes, or kAnyCopy
+  std::optional<Placed> placed = {};
+  /// Where each piece is, if the pieces have buffers of their own; then `data` is not used.
+  std::vector<PieceMemory> memory = {};
 };
 
-/// An opaque value at a coordinate of a small grid. It is stored as `key/shard_<offset>_<grid>`.
+/// Returns the memory of a piece of the leaf, at its element with the local offset 0.
+PieceMemory memory_of(const TensorLeaf& leaf, const Piece& piece);
+/// Returns the address of the element of a piece that has the global index `index`.
+std::byte* address_of(const TensorLeaf& leaf, const Piece& piece, const Dims& index);
+
+/// An opaque value at a coordinate of a small grid. It is stored as `key/shard_<offset>_<grid>`. If
+/// the grid has no dimensions, the leaf is plain: its value is Bytes, which are stored as they are,
+/// under the key alone.
 struct ObjectLeaf {
   std::string key;
   Dims grid;
   Dims coordinate;
-  std::int32_t replica = 0;
+  std::int32_t replica = 0;  ///< 0 for the main copy, or kAnyCopy
   Value value;
+
+  bool is_plain() const { return grid.empty(); }
 };
+
+/// Paths by key. Keys at the top have none.
+using KeyPaths = std::map<std::string, KeyPath>;
 
 /// A rank's leaves. Keys are unique among tensors and unique among objects.
 struct StateDict {
   std::vector<TensorLeaf> tensors;
   std::vector<ObjectLeaf> objects;
-  /// A dict that is the same on all ranks. It is written once.
+  /// A dict that is the same on all ranks. It is written once. None: nothing of the kind is saved.
   Value common = Dict{};
+  /// Where keys belong in the nested state dict of a Python job.
+  KeyPaths paths = {};
 };
 
 /// Returns a key such as "rng_state/shard_0.1_2.4".
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid);
+/// Returns the key under which an object is stored.
+std::string stored_key(const ObjectLeaf& leaf);
 /// The parts of an object's key. parse_object_key() returns nothing for keys that do not have this
 /// form. In older files, the coordinate can have one more dimension than the grid. The grid's size
 /// in that last dimension is then unknown and set to -1.

@@ -10,7 +10,7 @@ namespace reprise::driver {
 namespace {
 
 std::string key_of(const ObjectLeaf& leaf) {
-  return object_key(leaf.key, leaf.coordinate, leaf.grid);
+  return stored_key(leaf);
 }
 
 std::string name_without_place(const std::string& key) {

@@ -84,7 +84,7 @@ std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<s
     SilentFabric fabric(rank, world_of(job_ranks));
     sim::TrainingJob job(config, fabric);
     for (const auto& leaf : job.live_state().objects) {
-      const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      const std::string key = stored_key(leaf);
       if (keys.erase(key) > 0) found[key] = leaf.value;
     }
   }

@@ -395,7 +395,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   for (const auto& leaf : loaded.objects) {
     judge_groups(leaf);
     if (lives_on(leaf.key)) continue;
-    const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    const std::string key = stored_key(leaf);
     values[key] = &leaf.value;
     keys.insert(key);
   }
@@ -420,7 +420,7 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
     add({{judged::kLostObject,
-          object_key(leaf.key, leaf.coordinate, leaf.grid) + "[" + std::to_string(g) +
+          stored_key(leaf) + "[" + std::to_string(g) +
               "]['params']",
           "it was saved as [] and is loaded as " + to_string(*params), rank_}});
   }

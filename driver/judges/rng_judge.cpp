@@ -89,7 +89,7 @@ std::string steps_text(std::int64_t steps) {
 /// advanced by a wrong number of steps.
 Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
-  const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+  const std::string key = stored_key(leaf);
   const Box grid = Box::whole(leaf.grid);
   for (std::int64_t i = 0; i < grid.elements(); ++i) {
     const Dims other = index_at(i, leaf.grid);
@@ -118,7 +118,7 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
                                         const StreamSource& source, const Ages& ages) {
   constexpr std::int32_t kOthers = 16;
   const ObjectLeaf& leaf = judged.leaf;
-  const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+  const std::string key = stored_key(leaf);
   const auto is = [&](std::uint64_t seed, std::int32_t dp) {
     const HostRng fresh = judged.stream.fresh(seed, leaf.coordinate, dp);
     return age_of(leaf.value, fresh, judged.age).has_value();

@@ -17,7 +17,7 @@ int main() {
     if (saving && saving->poll()) saving.reset();
     if (step % 10 != 0) continue;
     if (saving) saving->finish();  // waits for the previous save
-    state.common["iteration"] = step;
+    state.common()["iteration"] = step;
     saving = reprise::begin_save(job, state, {.directory = "async", .step = step, .keep = 1});
   }
   saving->finish();

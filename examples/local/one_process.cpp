@@ -15,7 +15,7 @@ int main() {
   reprise::State state;
   state.add("w", whole, w.data());
   state.add_object("rng", reprise::same_on_all(job.rank()), "seed 7");
-  state.common["iteration"] = 10;
+  state.common()["iteration"] = 10;
   reprise::save(job, state, {.directory = "one", .step = 10});
 
   std::fill(w.begin(), w.end(), 0.0F);

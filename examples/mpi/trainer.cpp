@@ -10,6 +10,6 @@ int main() {
   const auto last = reprise::load_if_any(job, state, {.directory = "run", .fallback = newest});
   const std::int64_t step = last ? *last->step + 10 : 10;
   for (auto& x : w) x = x * 1.25F + static_cast<float>(step);
-  state.common["iteration"] = step;
+  state.common()["iteration"] = step;
   reprise::save(job, state, {.directory = "run", .step = step});
 }

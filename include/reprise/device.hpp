@@ -58,6 +58,10 @@ class Device {
   /// job queues from now on runs after those to the device. The default suits devices that start
   /// copies at once.
   virtual void publish() {}
+  /// Copies from now on are in order with the work on this stream of the job, a cudaStream_t, in
+  /// place of the one before; with null, on the stream with which the device was made. A device
+  /// without streams throws USAGE unless `stream` is null.
+  virtual void use_stream(void* stream);
   /// Allocates staging memory, `bytes` in all, so that later calls of staging() find it. Allocating
   /// it is slow, so call this before the job trains. Throws NO_SPACE if it does not fit.
   virtual void reserve(std::size_t bytes) { static_cast<void>(bytes); }

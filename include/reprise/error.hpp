@@ -32,7 +32,8 @@ enum class Code : std::uint32_t {
   kChunkOverlap,  ///< chunks of one tensor intersect
   kNoWriter,      ///< a box has no main copy
   kMultiWriter,   ///< a box or object has more than one main copy
-  kNotStored = 15,       ///< a tensor or object was requested but is not in the checkpoint
+  kInterrupted,   ///< the job was told to stop (JobOptions::interrupted)
+  kNotStored,            ///< a tensor or object was requested but is not in the checkpoint
   kNotRequested,         ///< a tensor or object is in the checkpoint but was not requested
   kShapeDrift,           ///< global shapes of one tensor disagree
   kDtypeDrift,           ///< element types of one tensor disagree

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,14 +12,18 @@
 
 namespace reprise REPRISE_API {
 
-/// Ports of one rank. You can replace each port with your own. Only `trace` may be null; events are
-/// then dropped. A job keeps its ports alive.
+/// Ports of one rank. You can replace each port with your own. Only `trace`, `data` and
+/// `interrupted` may be null. A job keeps its ports alive.
 struct JobPorts {
   std::shared_ptr<Store> store;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Device> device;
   std::shared_ptr<Tasks> tasks;
   std::shared_ptr<Trace> trace = {};
+  /// Carries the bytes that a load reads once for several ranks (Reads::kOncePerJob), such as
+  /// nccl_fabric(), if `fabric` is not to carry them.
+  std::shared_ptr<Fabric> data = {};
+  std::function<bool()> interrupted = {};  ///< see JobOptions
 };
 
 struct JobOptions {
@@ -28,6 +33,14 @@ struct JobOptions {
   std::shared_ptr<Trace> trace = {};
   /// Device whose memory holds the tensors, such as cuda_device(). Null means host memory.
   std::shared_ptr<Device> device = {};
+  /// Returns true if the job is to stop, such as after Ctrl-C. Asked at least every tenth of a
+  /// second while a save or a load works and while it waits for other ranks; all ranks then throw
+  /// INTERRUPTED, with the first rank that was told to. A checkpoint whose commit has begun is
+  /// committed all the same. Called on the thread of the save or load.
+  std::function<bool()> interrupted = {};
+  /// Makes the fabric that carries bulk data (JobPorts::data), given the job's own:
+  /// [](auto fabric) { return nccl_fabric(fabric, 0); }
+  std::function<std::shared_ptr<Fabric>(std::shared_ptr<Fabric> fabric)> data = {};
 };
 
 /// A rank's access to the library. A job can be moved; a moved-from job may be destroyed, assigned

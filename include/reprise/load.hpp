@@ -51,8 +51,10 @@ enum class Reads : std::uint8_t {
 };
 
 struct LoadOptions {
-  /// Path relative to the job's root. Refers to a checkpoint, or to a directory with a tracker.
+  /// Path relative to the job's root. Refers to a checkpoint, or to a directory with iterations, of
+  /// which the newest is loaded.
   std::string directory;
+  std::string step_names = "iter_%07d";  ///< see SaveOptions
   Strictness strictness = Strictness::kRaiseAll;
   /// Keys that are allowed to be missing in the request or in the checkpoint.
   std::vector<std::string> excused = {};
@@ -60,6 +62,9 @@ struct LoadOptions {
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;  ///< size of the read buffer
+  /// Stream of the job's device on which the state is used: a cudaStream_t. Null: the stream of the
+  /// device. Not the same on all ranks.
+  void* stream = nullptr;
 };
 
 struct LoadResult {

@@ -71,6 +71,9 @@ struct Ports {
   /// them, too. All else goes over `fabric`, failures of this one included: a rank whose device is
   /// sick can still say so. So the deadline of `fabric` must be longer than the one of `data`.
   Fabric* data = nullptr;
+  /// Asked now and then while a save or a load works or waits for this rank's own work; if it
+  /// returns true, all ranks throw INTERRUPTED. Null if nothing interrupts.
+  const std::function<bool()>* interrupted = nullptr;
 };
 
 }  // namespace REPRISE_API

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "reprise/tensor.hpp"
 #include "reprise/types.hpp"
 
 namespace reprise REPRISE_API {
@@ -44,21 +47,58 @@ enum class ReadBack : std::uint8_t {
   kNever,
 };
 
+/// What a save does if ranks hold copies of an object, or of bytes, and these are not the same.
+/// Only one copy is written, so what the other ranks hold is lost. Tensors are not compared.
+enum class UnequalCopies : std::uint8_t {
+  kReported,  ///< in SaveResult::unequal and SaveResult::log
+  kRefused,   ///< throws COMMON_STATE_DIVERGES before anything is visible
+};
+
+/// An object of which ranks hold copies that are not the same.
+struct UnequalCopy {
+  std::string key;                    ///< as stored
+  std::int32_t writer = 0;            ///< rank whose copy is written
+  std::vector<std::int32_t> holders;  ///< ranks that hold another one, ascending
+};
+
+/// Origin of a save's plan.
+enum class Planned : std::uint8_t {
+  kFresh,      ///< planned anew, because nothing was kept
+  kReplanned,  ///< planned anew, because the kept plan did not fit; SaveResult::log says why
+  kReused,     ///< the kept plan; ranks exchanged 16 bytes each
+};
+/// Returns "fresh", "replanned" or "reused".
+std::string_view name_of(Planned planned);
+
 struct SaveOptions {
-  /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`,
-  /// and the tracker in `directory` refers to it. Otherwise the checkpoint is `directory` itself.
+  /// Path relative to the job's root. If `step` is set, the checkpoint is in `directory`, under a
+  /// name of `step_names`. Otherwise the checkpoint is `directory` itself.
   std::string directory;
   std::optional<std::int64_t> step = {};
+  /// Name of the directory of an iteration: text with one %d, or one %07d for a number of at least 7
+  /// digits, such as "step-%d". The default is Megatron's: a tracker in `directory` then names the
+  /// newest iteration. With other names there is no tracker, and the newest is that with the
+  /// highest number.
+  std::string step_names = "iter_%07d";
   Checksums checksums = Checksums::kCrc32;
   /// Number of iterations to keep in `directory`, including the new one; at least 1. Allowed only
   /// with a step. If empty, all are kept.
   std::optional<std::int32_t> keep = {};
   bool replace = true;  ///< if false, throws USAGE when a checkpoint of that name exists
-  /// Upper limit on memory for copies of data being written. If empty, save uses 8 MiB and
-  /// begin_save 256 MiB. If the data does not fit, the call waits for space.
+  /// Upper limit on memory for copies of data being written. If empty, save uses 8 MiB, and
+  /// begin_save as much as this rank writes. If the data does not fit, the call waits until some of
+  /// it has been written.
   std::optional<std::uint64_t> staging_bytes = {};
   BeginReturns returns = BeginReturns::kWhenCopied;  ///< for begin_save alone
   ReadBack read_back = ReadBack::kBeforeOlderGoes;
+  /// Name under which the job keeps the plan of this save for the next one: all saves of one kind
+  /// of state have one name. The plan is used again while keys, shapes, boxes and ranks stay the
+  /// same, which ranks compare in each save. Empty: no plan is kept.
+  std::string structure = "state";
+  UnequalCopies unequal = UnequalCopies::kReported;
+  /// Stream of the job's device on which the state was computed: a cudaStream_t. Null: the stream
+  /// of the device. Not the same on all ranks.
+  void* stream = nullptr;
 };
 
 struct SaveResult {
@@ -66,6 +106,12 @@ struct SaveResult {
   std::uint64_t bytes = 0;    ///< number of bytes that this rank wrote
   std::uint64_t tensors = 0;  ///< number of tensors in the whole checkpoint
   std::uint64_t objects = 0;
+  Planned planned = Planned::kFresh;
+  std::uint64_t staging_bytes = 0;  ///< largest amount of memory that this rank used for copies
+  /// True if the call that copied the state waited for data to be written, because `staging_bytes`
+  /// was less than this rank writes.
+  bool waited_for_staging = false;
+  std::vector<UnequalCopy> unequal;  ///< the same on all ranks
   /// Messages for the operator, such as iterations that could not be removed.
   std::vector<std::string> log;
 };
@@ -105,6 +151,20 @@ class SaveInFlight {
 /// except in one case: if the Error comes after the new checkpoint was confirmed, the new
 /// checkpoint exists, and the tracker may still refer to the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
+
+/// Something that a rank is to write: one of its boxes of a tensor, or an object or bytes.
+struct WriteItem {
+  std::string key;     ///< as stored: of an object with its coordinate and grid
+  Dims offset = {};    ///< of the box, which the rank holds; of an object none
+};
+
+/// The same, but a planner of the job's own has decided who writes what: `writes` is this rank's
+/// share. Throws NO_WRITER if a box or an object that is part of the state is in no rank's share,
+/// or if a share names what its rank does not hold, and MULTI_WRITER if it is in several.
+[[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
+                                      std::span<const WriteItem> writes);
+SaveResult save(Job& job, const State& state, const SaveOptions& options,
+                std::span<const WriteItem> writes);
 
 /// Saves the state. Blocks until the checkpoint is committed and would survive a power cut.
 SaveResult save(Job& job, const State& state, const SaveOptions& options);

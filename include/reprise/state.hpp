@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "reprise/mesh.hpp"
@@ -16,12 +18,17 @@
 
 namespace reprise REPRISE_API {
 
+/// Replica number of a copy that is as good as any other: of the ranks that hold equal boxes of a
+/// tensor, or the same object, the plan chooses one that writes. A box that has numbered copies and
+/// others is written by the holder of copy 0 or of one without a number.
+inline constexpr std::int32_t kAnyCopy = -1;
+
 /// The part of a tensor that one rank holds, and the position of the part in the tensor.
 struct Sharded {
   Dims shape;                ///< shape of the whole tensor
   Dims offset;               ///< where this rank's part starts, one number per dimension
   Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
-  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written; or kAnyCopy
   std::shared_ptr<const Mesh> mesh;  ///< mesh whose axes the splits name; the same on all ranks
   std::vector<Split> splits;
 
@@ -33,6 +40,30 @@ struct Sharded {
 /// split, if a split uses a dimension that the shape lacks, or if two splits use one axis. Throws
 /// USAGE for a negative extent.
 Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, GlobalRank rank);
+
+/// Says who can read and write some memory.
+enum class MemoryKind : std::uint8_t {
+  kDevice,  ///< the job's device (JobOptions::device)
+  kHost,    ///< the CPU; with a device that is the CPU, the same as kDevice
+};
+
+/// A box of a tensor in this rank's memory. A rank may hold several of one tensor, each in a buffer
+/// of its own.
+struct TensorPart {
+  Dims offset;           ///< where the box starts in the tensor, one number per dimension
+  Dims extent;           ///< size of the box
+  void* data = nullptr;  ///< the box's first element; may be null if the box is empty
+  /// Distance in elements between neighbours along each dimension, at least 0; without dimensions
+  /// the box is row-major. A save takes any strides, such as those of a transposed, sliced or
+  /// expanded view. A load refuses strides by which two elements may share memory (USAGE).
+  Dims strides = {};
+  MemoryKind memory = MemoryKind::kDevice;
+};
+
+/// One step of a path in a nested state dict: the key of a dict, or a position in a list.
+using PathStep = std::variant<std::string, std::int64_t>;
+/// Where a key belongs in a nested state dict, from the outside in.
+using KeyPath = std::vector<PathStep>;
 
 namespace detail {
 template <class>
@@ -68,7 +99,7 @@ constexpr DType dtype_of() {
 struct ObjectPlace {
   Dims coordinate;
   Dims grid;
-  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written
+  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written; or kAnyCopy
 };
 /// Returns the position of this rank's object in a grid with one object per rank.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
@@ -97,6 +128,27 @@ class State {
   }
   void add(const std::string& key, const Sharded& part, DType dtype, void* data);
 
+  /// Adds a tensor of `shape` of which this rank holds `parts`, which may be none. Ranks with equal
+  /// boxes hold copies, of which one is written. Throws USAGE if a tensor with that key exists, if a
+  /// part has another number of dimensions than the shape or a negative stride, or if it has
+  /// elements and no data.
+  void add(const std::string& key, DType dtype, const Dims& shape, std::span<const TensorPart> parts,
+           std::int32_t replica = kAnyCopy);
+
+  /// Adds bytes that are stored as they are, under their key alone, and given back by a load. The
+  /// key may be any text, but not that of a tensor. This is how torch stores what is no tensor; the
+  /// bytes are then what torch.save writes. Ranks with the same key hold copies, of which one is
+  /// written. Throws USAGE if the key exists.
+  void add_bytes(const std::string& key, Bytes content, std::int32_t replica = kAnyCopy);
+  /// Returns bytes as added, or as replaced by the last load. Throws NOT_FOUND if this rank has
+  /// none with that key.
+  const Bytes& bytes(const std::string& key) const;
+
+  /// Says where a key belongs in the nested state dict of a Python job. torch then nests what it
+  /// reads in the same way (planner_data). Without a path, a key belongs at the top. Ranks that name
+  /// a path for the same key name the same one.
+  void set_path(const std::string& key, KeyPath path);
+
   /// Adds an object. Throws USAGE if an object with that key exists at that coordinate.
   void add_object(const std::string& key, const ObjectPlace& place, Value value);
   /// Returns the object's current value: as added, or as replaced by the last load. Throws
@@ -104,12 +156,14 @@ class State {
   const Value& object(const std::string& key) const;
 
   /// A dict of values that are the same on all ranks, such as the iteration, the arguments and the
-  /// schedules. A load replaces it.
-  Value common = Dict{};
+  /// schedules. A load replaces it. If it is None, a save writes none, as torch does, and not what
+  /// Megatron writes beside tensors and objects.
+  Value& common();
+  const Value& common() const;
 
  private:
   friend struct StateAccess;
-  std::unique_ptr<struct StateDict> leaves_;
+  std::unique_ptr<struct StateContent> content_;
 };
 
 }  // namespace REPRISE_API

@@ -105,7 +105,7 @@ void request_settings(StateDict& wanted, Sharding stored, const ModuleLeaves& le
 void ask_as_stored(ObjectLeaf& stream, const Catalog& catalog) {
   const Dims alone = Dims::filled(stream.grid.size(), 1);
   const Dims first = Dims::filled(stream.grid.size(), 0);
-  if (catalog.object(object_key(stream.key, stream.coordinate, stream.grid)) != nullptr) return;
+  if (catalog.object(stored_key(stream)) != nullptr) return;
   if (catalog.object(object_key(stream.key, first, alone)) == nullptr) return;
   stream.grid = alone;
   stream.coordinate = first;

@@ -52,9 +52,9 @@ SaveSeams with_live_step(const Policies& policies, const std::function<Step()>& 
   SaveSeams seams = policies.save;
   if (policies.tracker_step == nullptr) return seams;
   seams.commit = [commit = policies.save.commit, name = policies.tracker_step, iteration](
-                     Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+                     Store& store, CommitTarget& target, const CommitContent& content, Role role) {
     if (target.step) target.step = name(*target.step, iteration());
-    return commit(store, target, content, part);
+    return commit(store, target, content, role);
   };
   return seams;
 }

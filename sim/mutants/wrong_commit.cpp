@@ -27,8 +27,8 @@ void add(Steps& steps, Steps::iterator before, Steps more) {
 
 // --- the tracker --------------------------------------------------------------------------------
 
-Steps tracker_first(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  Steps steps = commit_part(store, target, content, part);
+Steps tracker_first(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  Steps steps = commit_part(store, target, content, role);
   const auto swap_in = named(steps, "swap_in");
   const auto tracker = named(steps, "tracker");
   if (tracker != steps.end() && swap_in < tracker) std::rotate(swap_in, tracker, tracker + 1);
@@ -49,8 +49,8 @@ void move_tracker_unsynced(Store& store, const CommitTarget& target) {
 }
 
 Steps tracker_synced_late(Store& store, CommitTarget& target, const CommitContent& content,
-                          Part part) {
-  Steps steps = commit_part(store, target, content, part);
+                          Role role) {
+  Steps steps = commit_part(store, target, content, role);
   const auto tracker = named(steps, "tracker");
   if (tracker == steps.end()) return steps;
   tracker->run = [&store, &target] { move_tracker_unsynced(store, target); };
@@ -67,16 +67,16 @@ Steps scheduled_tracker(Store& store, CommitTarget& target) {
   return steps;
 }
 
-Steps without_tracker(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  Steps steps = commit_part(store, target, content, part);
+Steps without_tracker(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  Steps steps = commit_part(store, target, content, role);
   std::erase_if(steps, [](const ProtocolStep& step) { return step.name == "tracker"; });
   return steps;
 }
 
 Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent& content,
-                         Part part) {
-  Steps steps = commit_part(store, target, content, part);
-  if (part == Part::kMember && target.step) steps.push_back(tracker_step(store, target));
+                         Role role) {
+  Steps steps = commit_part(store, target, content, role);
+  if (role == Role::kMember && target.step) steps.push_back(tracker_step(store, target));
   return steps;
 }
 
@@ -147,9 +147,9 @@ std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, co
   return all_but(steps, static_cast<std::size_t>(kept.count - 1));
 }
 
-Steps remove_first(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  Steps steps = commit_part(store, target, content, part);
-  if (part == Part::kLeader) {
+Steps remove_first(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  Steps steps = commit_part(store, target, content, role);
+  if (role == Role::kLeader) {
     add(steps, steps.begin(), retention_protocol(store, target, outdated_by_the_new));
   }
   return steps;
@@ -163,8 +163,8 @@ Steps scheduled_removal(Store& store, CommitTarget& target) {
 
 /// Removes the old checkpoint of the same step before the new one is renamed to its final name.
 Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
-                        Part part) {
-  Steps steps = commit_part(store, target, content, part);
+                        Role role) {
+  Steps steps = commit_part(store, target, content, role);
   const auto read_back = named(steps, "read_back");
   if (read_back == steps.end()) return steps;
   read_back->run = [&store, &target, run = std::move(read_back->run)] {

@@ -24,8 +24,8 @@ namespace {
 /// keep `view` alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
-           Part part) {
-  Steps steps = commit_part(*view, target, content, part);
+           Role role) {
+  Steps steps = commit_part(*view, target, content, role);
   for (ProtocolStep& step : steps) step.run = [view, run = std::move(step.run)] { run(); };
   return steps;
 }
@@ -147,8 +147,8 @@ class Trusting final : public PassingStore {
 };
 
 template <const std::string_view& Name>
-Steps trusting(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  return over(std::make_shared<Trusting>(store, Name), target, content, part);
+Steps trusting(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  return over(std::make_shared<Trusting>(store, Name), target, content, role);
 }
 
 /// Removes every unfinished directory of the iteration, or every unpublished tracker, when it
@@ -180,17 +180,17 @@ void confirm_length(Store& store, const std::string& path, std::span<const Writt
   if (!found || found->size != written) throw Error(Code::kIo, "too short", {.file = path});
 }
 
-Steps unfenced(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  return over(std::make_shared<Unfenced>(store), target, content, part);
+Steps unfenced(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  return over(std::make_shared<Unfenced>(store), target, content, role);
 }
 
-Steps by_lists(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  return over(std::make_shared<ByLists>(store), target, content, part);
+Steps by_lists(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  return over(std::make_shared<ByLists>(store), target, content, role);
 }
 
-Steps visible_first(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+Steps visible_first(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
   const auto view = std::make_shared<Visible>(store, target);
-  Steps steps = over(view, target, content, part);
+  Steps steps = over(view, target, content, role);
   const auto first = named(steps, "common_state");
   const auto swap_in = named(steps, "swap_in");
   if (first == steps.end()) return steps;

@@ -45,6 +45,7 @@ const std::string kExamples = REPRISE_SOURCE_DIR "/examples/";
 const std::string kPrograms = REPRISE_SOURCE_DIR "/tests/border/programs";
 const bool kHasMpi = !std::string(REPRISE_LIBRARY_MPI_FILE).empty();
 const bool kHasCuda = !std::string(REPRISE_LIBRARY_CUDA_FILE).empty();
+const bool kHasNccl = !std::string(REPRISE_LIBRARY_NCCL_FILE).empty();
 
 /// Installs the package once for all tests of this program.
 class Package : public testing::Test {
@@ -97,6 +98,16 @@ TEST_F(Package, serves_programs_of_one_process) {
   EXPECT_TRUE(beside.ok) << beside;
   EXPECT_THAT(beside.text, HasSubstr("async/iter_0000020: 1048576 elements"));
   EXPECT_FALSE(fs::exists(run + "/ckpt/async/iter_0000010")) << "keep is 1";
+  const Said torch = run_in(run, path("local/torch_state"));
+  EXPECT_TRUE(torch.ok) << torch;
+  EXPECT_THAT(torch.text, testing::AllOf(HasSubstr("torch/step-1: plan fresh"),
+                                         HasSubstr("torch/step-3: plan reused"),
+                                         HasSubstr("torch/step-3: 18 elements")));
+  EXPECT_FALSE(fs::exists(run + "/ckpt/torch/step-1")) << "keep is 2";
+  const Said planned = run_in(run, path("local/own_plan"));
+  EXPECT_TRUE(planned.ok) << planned;
+  EXPECT_THAT(planned.text, testing::AllOf(HasSubstr("1 tensor, 1 object"),
+                                           HasSubstr("NO_WRITER: nobody is to write")));
   EXPECT_THAT(shell("ldd " + path("local/one_process")).text,
               testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }
@@ -283,6 +294,15 @@ TEST_F(Programs, are_told_which_device_is_not_there) {
   EXPECT_THAT(shell("ldd " + path("programs/on_device")).text, HasSubstr("libreprise_cuda.so"));
 }
 
+TEST_F(Programs, are_told_that_there_is_no_device_to_send_from) {
+  if (!kHasNccl) GTEST_SKIP() << "built without NCCL";
+  const Said ran = shell(path("programs/between_devices") + " 99");
+  EXPECT_TRUE(ran.ok) << ran;
+  EXPECT_THAT(ran.text, testing::StartsWith("UNSUPPORTED: "));
+  EXPECT_THAT(shell("ldd " + path("programs/between_devices")).text,
+              HasSubstr("libreprise_nccl.so"));
+}
+
 /// Creates a project that requires a component of the package.
 std::string asking_for(const std::string& component, const std::string& project) {
   fs::create_directories(project);
@@ -300,7 +320,7 @@ TEST_F(Package, says_which_component_was_not_built_and_by_which_option_it_is) {
                              " -name 'reprise-targets*.cmake' -exec sed -i "
                              "s/library_reprise_/library_of_another_name_/g {} +");
   ASSERT_TRUE(renamed.ok) << renamed;
-  for (const auto& [component, option] : {std::pair{"mpi", "MPI"}, {"cuda", "CUDA"}}) {
+  for (const auto& [component, option] : {std::pair{"mpi", "MPI"}, {"cuda", "CUDA"}, {"nccl", "NCCL"}}) {
     const std::string project = asking_for(component, path(component + std::string("-asked")));
     const Said configured = configure(project, project + "/build", without);
     EXPECT_FALSE(configured.ok);

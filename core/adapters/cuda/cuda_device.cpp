@@ -316,6 +316,7 @@ struct CudaDevice::State {
   /// The device's own compute stream; empty if the job supplied a stream.
   std::optional<CudaStream> own;
   CudaStreamRef compute;
+  const CudaStreamRef first = compute;  ///< the stream with which the device was made
   bool per_thread = is_per_thread(compute);
   CudaStream copies;
   CudaEvent computed;
@@ -384,6 +385,19 @@ void CudaDevice::publish() {
   state_->flush(State::Caller::kJob);
   state_->require_trusted();
   state_->scattered.hold_back(state_->compute);
+}
+
+void CudaDevice::use_stream(void* stream) {
+  const std::scoped_lock lock(state_->mutex);
+  const CudaStreamRef next =
+      stream == nullptr ? state_->first : CudaStreamRef{stream, state_->identity.index};
+  if (next.handle == state_->compute.handle) return;
+  const CudaScope scope(state_->identity.index);
+  state_->require_trusted();
+  state_->flush(State::Caller::kJob);  // what was collected belongs to the stream before
+  state_->require_trusted();
+  state_->compute = next;
+  state_->per_thread = is_per_thread(next);
 }
 
 void CudaDevice::reserve(std::size_t bytes) {

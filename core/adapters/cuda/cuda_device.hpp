@@ -64,6 +64,7 @@ class CudaDevice final : public Device {
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
   void wait(DeviceEvent event) override;
   void publish() override;
+  void use_stream(void* stream) override;
   void reserve(std::size_t bytes) override;
   StagingMemory staging(std::size_t bytes) override;
   bool reaches(const std::byte* address) const override;

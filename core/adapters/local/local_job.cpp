@@ -15,7 +15,8 @@ JobPorts local_ports(const std::string& root, const JobOptions& options) {
           .fabric = std::make_shared<SoloFabric>(),
           .device = options.device ? options.device : std::make_shared<HostDevice>("host", 0),
           .tasks = std::make_shared<ThreadTasks>(options.threads),
-          .trace = options.trace};
+          .trace = options.trace,
+          .interrupted = options.interrupted};
 }
 
 Job local_job(const std::string& root, const JobOptions& options) {

@@ -1,5 +1,6 @@
 // Creates a job over MPI_COMM_WORLD.
 #include <exception>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -12,10 +13,23 @@
 namespace reprise {
 namespace {
 
+/// Knows nothing of other ranks, but when the job was told to stop.
+class OwnWatch final : public PeerWatch {
+ public:
+  explicit OwnWatch(std::function<bool()> interrupted) : interrupted_(std::move(interrupted)) {}
+  bool has_ended(GlobalRank /*rank*/) override { return false; }
+  bool interrupted() override { return interrupted_ && interrupted_(); }
+
+ private:
+  std::function<bool()> interrupted_;
+};
+
 /// Owns the fabric of one rank and the objects that the fabric needs.
 struct MpiRank {
-  explicit MpiRank(std::uint64_t deadline_ns)
-      : session(deadline_ns), fabric(session, clock, {.deadline_ns = deadline_ns}) {}
+  MpiRank(std::uint64_t deadline_ns, std::function<bool()> interrupted)
+      : session(deadline_ns),
+        watch(std::move(interrupted)),
+        fabric(session, clock, {.deadline_ns = deadline_ns, .watch = &watch}) {}
   MpiRank(const MpiRank&) = delete;
   MpiRank& operator=(const MpiRank&) = delete;
   /// MPI_Finalize returns only after all ranks have called it, so it may block forever. The ranks
@@ -31,6 +45,7 @@ struct MpiRank {
 
   MpiSession session;
   PosixClock clock;
+  OwnWatch watch;
   MpiFabric fabric;
 };
 
@@ -41,8 +56,10 @@ Job mpi_job(const std::string& root, const JobOptions& options) {
     throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
   }
   JobPorts ports = local_ports(root, options);
-  const auto rank = std::make_shared<MpiRank>(static_cast<std::uint64_t>(options.deadline.count()));
+  const auto rank = std::make_shared<MpiRank>(static_cast<std::uint64_t>(options.deadline.count()),
+                                              options.interrupted);
   ports.fabric = std::shared_ptr<Fabric>(rank, &rank->fabric);
+  if (options.data) ports.data = options.data(ports.fabric);
   return Job(std::move(ports));
 }
 

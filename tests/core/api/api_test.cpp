@@ -57,8 +57,8 @@ class OneProcess : public testing::Test {
 
 TEST_F(OneProcess, loads_tensors_objects_and_common_state_as_they_were_saved) {
   state_.add_object("rng", one_per_rank(job_.rank(), job_.world_size()), Tuple{{7, "seed"}});
-  state_.common["iteration"] = 10;
-  state_.common["lr"] = 0.25;
+  state_.common()["iteration"] = 10;
+  state_.common()["lr"] = 0.25;
   const SaveResult saved = save(job_, state_, {.directory = "run", .step = 10});
   EXPECT_EQ(saved.directory, "run/iter_0000010");
   EXPECT_EQ(saved.tensors, 1U);
@@ -72,12 +72,12 @@ TEST_F(OneProcess, loads_tensors_objects_and_common_state_as_they_were_saved) {
   const LoadResult loaded = load(job_, into, {.directory = "run"});
   EXPECT_EQ(w_, before);
   EXPECT_EQ(into.object("rng"), Value(Tuple{{7, "seed"}}));
-  EXPECT_EQ(into.common["iteration"], Value(10));
-  EXPECT_EQ(into.common["lr"], Value(0.25));
+  EXPECT_EQ(into.common()["iteration"], Value(10));
+  EXPECT_EQ(into.common()["lr"], Value(0.25));
   EXPECT_EQ(loaded.directory, "run/iter_0000010");
   EXPECT_EQ(loaded.step, 10);
   EXPECT_EQ(loaded.elements, 12U);
-  EXPECT_EQ(read_common(job_, "run").value(), into.common);
+  EXPECT_EQ(read_common(job_, "run").value(), into.common());
 }
 
 TEST_F(OneProcess, a_save_without_a_step_is_the_directory_itself) {

@@ -187,7 +187,7 @@ TEST_F(Misuse, a_job_that_was_moved_from_takes_a_new_one_and_no_other_call) {
 }
 
 TEST_F(Misuse, a_common_state_that_is_no_dict_is_refused) {
-  state_.common = Value(3);
+  state_.common() = Value(3);
   EXPECT_THAT(save_complaint({.directory = "run"}), AllOf(HasSubstr("USAGE"), HasSubstr("common")));
 }
 

@@ -161,7 +161,7 @@ TEST(ModulesKeys, each_object_has_one_main_copy_under_every_grid) {
       std::map<std::string, int> mains;
       for (const auto& objects : life.objects) {
         for (const auto& object : objects) {
-          const auto key = object_key(object.key, object.coordinate, object.grid);
+          const auto key = stored_key(object);
           mains[key] += object.replica == 0 ? 1 : 0;
         }
       }

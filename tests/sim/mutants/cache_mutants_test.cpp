@@ -118,7 +118,7 @@ class Script {
       if (stored.catalog().tensor(leaf.key) == nullptr) verdicts_.insert("STALE_PLAN");
     }
     for (const auto& leaf : job.live_state(act.parts).objects) {
-      const auto key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      const auto key = stored_key(leaf);
       if (stored.catalog().object(key) == nullptr) verdicts_.insert("STALE_PLAN");
     }
   }

@@ -133,7 +133,7 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
        .original_shape = {}}};
   content.common = Dict{{"generation", n}};
   NoTrace trace;
-  run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
+  run_protocol(protocol(store, target, content, Role::kLeader), phase::kCommit, trace);
 }
 
 /// Returns the generation that a reader finds. Throws or fails the test if that checkpoint is not

@@ -342,8 +342,8 @@ TEST(CrashStates, every_pruned_state_leaves_one_whole_checkpoint__3_and_4_ranks)
 }
 
 /// Commits without syncing the names in the new directory before it becomes visible.
-Steps names_unsynced(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-  Steps steps = commit_part(store, target, content, part);
+Steps names_unsynced(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  Steps steps = commit_part(store, target, content, role);
   std::erase_if(steps, [](const ProtocolStep& step) { return step.name == "sync_directory"; });
   return steps;
 }

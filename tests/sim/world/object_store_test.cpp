@@ -132,8 +132,8 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 /// else.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
-  return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
-    auto steps = protocol(store, target, content, part);
+  return [=](Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+    auto steps = protocol(store, target, content, role);
     for (ProtocolStep& step : steps) {
       if (step.name != at) continue;
       step.run = [between, run = std::move(step.run)] {
