@@ -33,10 +33,10 @@ struct JobOptions {
   std::shared_ptr<Trace> trace = {};
   /// Device whose memory holds the tensors, such as cuda_device(). Null means host memory.
   std::shared_ptr<Device> device = {};
-  /// Returns true if the job is to stop, such as after Ctrl-C. Asked at least every tenth of a
-  /// second while a save or a load works and while it waits for other ranks; all ranks then throw
-  /// INTERRUPTED, with the first rank that was told to. A checkpoint whose commit has begun is
-  /// committed all the same. Called on the thread of the save or load.
+  /// Returns true if the job is to stop, such as after Ctrl-C. Asked when a save or a load begins,
+  /// before each read, and while it waits for its own writes or (MPI, sockets) for other ranks; all
+  /// ranks then throw INTERRUPTED, with the first rank that was told to. A checkpoint whose commit
+  /// has begun is committed all the same. Called on the thread of the save or load.
   std::function<bool()> interrupted = {};
   /// Makes the fabric that carries bulk data (JobPorts::data), given the job's own:
   /// [](auto fabric) { return nccl_fabric(fabric, 0); }

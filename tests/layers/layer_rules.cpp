@@ -7,6 +7,7 @@
 #include <functional>
 #include <ostream>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace reprise::layers {
@@ -14,7 +15,7 @@ namespace reprise::layers {
 namespace {
 
 constexpr int kReadmeLinesMax = 40;
-constexpr int kFilesMax = 32;
+constexpr std::size_t kUnitsMax = 32;
 /// Every folder may include the public headers, in the same way as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
@@ -325,17 +326,18 @@ std::vector<Finding> check_pages(const std::vector<SourceFile>& tree) {
 }
 
 std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree) {
-  std::map<std::string, int> files;
+  std::map<std::string, std::set<std::string>> units;
   for (const auto& file : tree) {
-    if (is_code(file.path)) ++files[folder_of(file.path)];
+    if (!is_code(file.path)) continue;
+    units[folder_of(file.path)].insert(file.path.substr(0, file.path.rfind('.')));
   }
   std::vector<Finding> findings;
-  for (const auto& [folder, count] : files) {
-    if (count <= kFilesMax) continue;
+  for (const auto& [folder, all] : units) {
+    if (all.size() <= kUnitsMax) continue;
     findings.push_back({.path = folder,
                         .line = 0,
-                        .what = "holds " + std::to_string(count) + " source files side by side, " +
-                                std::to_string(kFilesMax) + " at most: part it by nouns"});
+                        .what = "holds " + std::to_string(all.size()) + " units side by side, " +
+                                std::to_string(kUnitsMax) + " at most: part it by nouns"});
   }
   return findings;
 }

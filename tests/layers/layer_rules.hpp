@@ -55,7 +55,7 @@ std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<So
 // docs/ name in backquotes.
 std::vector<Finding> check_pages(const std::vector<SourceFile>& tree);
 
-// Checks that no folder has too many source files for a reader to survey.
+// Checks that no folder has too many units (a source with its header) for a reader to survey.
 std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
 
 }  // namespace reprise::layers

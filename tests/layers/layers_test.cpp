@@ -220,6 +220,7 @@ TEST(Checker, finds_a_folder_with_too_many_files) {
   for (int i = 0; i < 32; ++i) files.push_back({"a/" + std::to_string(i) + ".cpp", ""});
   files.push_back({"a/README.md", ""});
   files.push_back({"a/inner/0.cpp", ""});
+  files.push_back({"a/7.hpp", ""});  // one unit with a/7.cpp
   EXPECT_TRUE(none(check_rooms(files)));
   files.push_back({"a/32.hpp", ""});
   ASSERT_EQ(check_rooms(files).size(), 1U);

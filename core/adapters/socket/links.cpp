@@ -17,6 +17,8 @@ using posix::OwnDescriptors;
 
 /// How long to wait for what a rank sent before it ended.
 constexpr auto kGrace = std::chrono::milliseconds(200);
+/// How long a wait goes on before it asks again if the job was told to stop.
+constexpr auto kAsks = std::chrono::milliseconds(50);
 /// Longest time to say goodbye.
 constexpr auto kFarewell = std::chrono::seconds(2);
 /// Bytes that may have arrived on a connection before the caller takes them. Then no more are read.
@@ -167,6 +169,12 @@ void Links::flush(Instant end) {
 void Links::wait_until(const std::function<bool()>& done, const std::string& whom, Instant end) {
   for (;;) {
     Instant look = end;
+    if (interrupted_) {
+      if (interrupted_()) {
+        throw Error(Code::kInterrupted, "the job was told to stop while it waited for " + whom);
+      }
+      look = std::min(look, from_now(kAsks));
+    }
     {
       const std::scoped_lock lock(mutex_);
       waits_ = false;

@@ -69,6 +69,10 @@ class Links {
   /// Waits until the system has all that was sent. Throws as receive() does.
   void flush(Instant end);
 
+  /// From now on every wait asks `interrupted`, on the thread that waits, and throws INTERRUPTED if
+  /// it returns true. May be null.
+  void ask(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
+
   /// Tells all members that this one has called warn().
   void warn(Channel channel);
   /// True if another member has called warn().
@@ -127,6 +131,7 @@ class Links {
   const std::vector<std::string> addresses_;
   const int forks_;      ///< of the process that made this, see OwnDescriptors
   Reception reception_;  ///< only the mover uses it
+  std::function<bool()> interrupted_;  ///< only the caller uses it; may be null
   Bell to_mover_;
   Bell to_caller_;
   std::mutex mutex_;                   ///< guards all below

@@ -76,8 +76,10 @@ std::shared_ptr<Communicator> SocketFabric::communicator(const Group& group) {
                                               ++made_[group.members()]);
 }
 
-std::shared_ptr<Fabric> socket_fabric(const SocketOptions& ranks,
-                                      std::chrono::nanoseconds deadline) {
+namespace {
+
+std::shared_ptr<SocketFabric> made_fabric(const SocketOptions& ranks,
+                                          std::chrono::nanoseconds deadline) {
   require_sense(ranks);
   if (deadline.count() <= 0) {
     throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
@@ -86,9 +88,19 @@ std::shared_ptr<Fabric> socket_fabric(const SocketOptions& ranks,
                                         connected(ranks));
 }
 
+}  // namespace
+
+std::shared_ptr<Fabric> socket_fabric(const SocketOptions& ranks,
+                                      std::chrono::nanoseconds deadline) {
+  return made_fabric(ranks, deadline);
+}
+
 Job socket_job(const std::string& root, const SocketOptions& ranks, const JobOptions& options) {
   JobPorts ports = local_ports(root, options);
-  ports.fabric = socket_fabric(ranks, options.deadline);
+  const auto fabric = made_fabric(ranks, options.deadline);
+  fabric->ask(options.interrupted);
+  ports.fabric = fabric;
+  if (options.data) ports.data = options.data(ports.fabric);
   return Job(std::move(ports));
 }
 

@@ -2,6 +2,7 @@
 // Implements the fabric (reprise/fabric.hpp) over TCP.
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,6 +21,8 @@ class SocketFabric final : public Fabric {
 
   GlobalRank rank() const override { return rank_; }
   std::int32_t world_size() const override { return size_; }
+  /// See Links::ask().
+  void ask(std::function<bool()> interrupted) { links_->ask(std::move(interrupted)); }
   /// Throws USAGE if this rank is not a member, or if a member is no rank of the job.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 

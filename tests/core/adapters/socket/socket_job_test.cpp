@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <numeric>
+#include <thread>
 
 #include "reprise/reprise.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -57,6 +60,29 @@ TEST_F(SocketJob, of_four_ranks_saves_what_jobs_of_any_size_load) {
       EXPECT_EQ(rows.values, rows.expected(0));
     }));
   }
+}
+
+/// Rank 1 comes to the save only when rank 0 has left it.
+TEST_F(SocketJob, that_is_told_to_stop_leaves_a_wait_for_other_ranks) {
+  std::atomic<bool> left = false;
+  const auto errors = errors_of(2, [&](std::int32_t number) {
+    JobOptions options;
+    std::atomic<bool> waits = false;
+    if (number == 0) options.interrupted = [&] { return waits.load(); };
+    Job job = socket_job(directory.path(), rank(number, 2), options);
+    Rows rows(job);
+    rows.fill(0);
+    if (number == 1) {
+      while (!left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return;
+    }
+    waits = true;
+    const auto error = error_of([&] { save(job, rows.state, {.directory = "run"}); });
+    left = true;
+    EXPECT_EQ(error->code(), Code::kInterrupted) << error->what();
+    EXPECT_THAT(error->what(), testing::HasSubstr("waited for rank 1"));
+  });
+  expect_none(errors);
 }
 
 TEST_F(SocketJob, whose_rank_is_killed_fails_on_all_others_and_keeps_the_older_checkpoint) {
