@@ -89,6 +89,41 @@ TEST_F(JobsOwnStream, is_what_a_gather_waits_for_if_the_device_was_given_it) {
       << "this model would not show a gather that does not wait";
 }
 
+TEST_F(JobsOwnStream, may_be_named_later) {
+  EXPECT_EQ(gathered([](CudaStreamRef job) {
+              auto device = std::make_unique<CudaDevice>("node7", 0);
+              device->use_stream(job.handle);
+              return device;
+            }),
+            std::byte{1});
+  EXPECT_EQ(gathered([](CudaStreamRef job) {
+              auto device = std::make_unique<CudaDevice>("node7", job);
+              device->use_stream(CudaStream(0).ref().handle);
+              device->use_stream(nullptr);
+              return device;
+            }),
+            std::byte{1})
+      << "null is the stream with which the device was made";
+}
+
+TEST_F(JobsOwnStream, that_is_named_later_leaves_collected_copies_to_the_one_before) {
+  constexpr std::int64_t kSmall = 64;  // is collected
+  const CudaStream first(0);
+  const CudaStream second(0);
+  CudaDevice device("node7", first.ref());
+  const DeviceMemory state(0, kSmall);
+  const StagingMemory staged = device.staging(kSmall);
+  fill_bytes(first.ref(), state.data(), std::byte{1}, kSmall);
+  const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {kSmall}, 1};
+  const DeviceEvent event = device.gather({&copy, 1});
+  device.use_stream(second.ref().handle);
+  device.wait(event);
+  EXPECT_EQ(staged[kSmall - 1], std::byte{1});
+  CudaEvent end(0);
+  end.record(first.ref());
+  end.wait();  // before the memory is freed
+}
+
 /// What a gather sees of memory that the job filled on the default stream of its thread. The device
 /// was made with `stream`, and another thread waits for the gather.
 std::byte gathered_per_thread(void* stream) {
