@@ -18,8 +18,9 @@ namespace reprise {
 /// What a State holds: its leaves, and where they are by key.
 struct StateContent : StateDict {
   std::unordered_set<std::string> tensor_keys;
-  /// The first object of each key, by position; and the stored keys of all.
+  /// By key the position of the first object, and that of bytes; and the stored keys of all.
   std::unordered_map<std::string, std::size_t> first_object;
+  std::unordered_map<std::string, std::size_t> bytes;
   std::unordered_set<std::string> object_keys;
 };
 

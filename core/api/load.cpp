@@ -19,7 +19,7 @@ constexpr std::uint64_t kLeastStaging = 64;
 /// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
 void agree_on(JobState& job, const State& state, const LoadOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
-    static_cast<void>(StateAccess::content(state));  // throws if it was moved from
+    static_cast<void>(StateAccess::content(state));    // throws if it was moved from
     static_cast<void>(StepNames(options.step_names));  // throws if it names no step
     job.own.device->use_stream(options.stream);
     if (options.staging_bytes < kLeastStaging) {

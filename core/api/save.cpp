@@ -6,6 +6,8 @@
 
 #include "core/api/access.hpp"
 #include "core/api/agreed_options.hpp"
+#include "core/checkpoint/locate_checkpoint.hpp"
+#include "core/checkpoint/set_aside.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
@@ -17,6 +19,9 @@ namespace {
 /// begin_save takes as much staging as the rank writes; no state is larger than this.
 constexpr std::uint64_t kBesideStaging = std::uint64_t{1} << 60U;
 
+/// A batch of copies needs this much.
+constexpr std::uint64_t kLeastToSave = 4096;
+
 [[noreturn]] void refuse(const std::string& what) { throw Error(Code::kUsage, what); }
 
 /// Throws USAGE for options that no save can use.
@@ -24,8 +29,9 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (options.step.value_or(0) < 0) {
     refuse("step: " + std::to_string(*options.step) + " is negative");
   }
-  if (options.staging_bytes.value_or(1) == 0) {
-    refuse("staging_bytes: a save needs some; leave it out for the usual amount");
+  if (options.staging_bytes.value_or(kLeastToSave) < kLeastToSave) {
+    refuse("staging_bytes: a save needs at least " + std::to_string(kLeastToSave) + ", not " +
+           std::to_string(*options.staging_bytes) + "; leave it out for the usual amount");
   }
   static_cast<void>(StepNames(options.step_names));  // throws if it names no step
   if (options.keep && !options.step) {
@@ -48,11 +54,11 @@ void require_same_form(Store& store, const SaveOptions& options) {
            "' is a checkpoint itself and takes no iterations; name another directory");
   }
   if (!store.stat(directory)) return;
+  const bool replaces = holds_metadata(store, directory);
   for (const Entry& entry : store.list(directory)) {
-    if (entry.name != kTrackerFile && !tracker_of_directory(entry.name) &&
-        !StepNames(options.step_names).step_of(entry.name)) {
-      continue;
-    }
+    const bool holds = entry.directory && !replaces && !aside_name(entry.name) &&
+                       holds_metadata(store, join_path(directory, entry.name));
+    if (!holds && entry.name != kTrackerFile && !tracker_of_directory(entry.name)) continue;
     refuse("'" + store.display(directory) + "' holds iterations ('" + entry.name +
            "'); give the save a step, or name another directory");
   }
@@ -175,8 +181,7 @@ SaveInFlight begin(Job& job, const State& state, const SaveOptions& options, std
   settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;
   std::string directory = settings.target.directory;
-  Save save =
-      Save::begin(own->ports(), own->all, StateAccess::content(state), std::move(settings));
+  Save save = Save::begin(own->ports(), own->all, StateAccess::content(state), std::move(settings));
   return JobAccess::in_flight(
       std::make_unique<Flight>(Flight{own, step, std::move(directory), std::move(save)}));
 }

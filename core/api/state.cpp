@@ -38,7 +38,8 @@ void add_object(StateContent& content, ObjectLeaf leaf) {
   if (content.tensor_keys.contains(key) || !content.object_keys.insert(key).second) {
     refuse("the state has it already", leaf.key);
   }
-  content.first_object.try_emplace(leaf.key, content.objects.size());
+  auto& known = leaf.is_plain() ? content.bytes : content.first_object;
+  known.try_emplace(leaf.key, content.objects.size());
   content.objects.push_back(std::move(leaf));
 }
 
@@ -60,10 +61,11 @@ Piece piece_of(const TensorPart& part, const Dims& shape, const std::string& key
   return strided ? Piece{box, 0, part.strides} : contiguous_piece(box);
 }
 
-const ObjectLeaf& object_at(const State& state, const std::string& key) {
-  const StateContent& content = StateAccess::content(state);
-  const auto at = content.first_object.find(key);
-  if (at != content.first_object.end()) return content.objects[at->second];
+using Positions = std::unordered_map<std::string, std::size_t>;
+
+const Value& value_at(const StateContent& content, const Positions& known, const std::string& key) {
+  const auto at = known.find(key);
+  if (at != known.end()) return content.objects[at->second].value;
   throw Error(Code::kNotFound, "the state has no such object", {.key = key});
 }
 
@@ -124,26 +126,30 @@ void State::add(const std::string& key, DType dtype, const Dims& shape,
 
 void State::add_bytes(const std::string& key, Bytes content, std::int32_t replica) {
   if (content.empty()) refuse("there are no bytes to store", key);
-  reprise::add_object(StateAccess::content(*this), {key, {}, {}, replica, Value(std::move(content))});
+  reprise::add_object(StateAccess::content(*this),
+                      {key, {}, {}, replica, Value(std::move(content))});
 }
 
 const Bytes& State::bytes(const std::string& key) const {
-  const auto* content = object_at(*this, key).value.as<Bytes>();
-  if (content != nullptr && object_at(*this, key).is_plain()) return *content;
-  throw Error(Code::kNotFound, "the state has an object of that key, and no bytes", {.key = key});
+  const StateContent& content = StateAccess::content(*this);
+  return *value_at(content, content.bytes, key).as<Bytes>();
 }
 
 void State::set_path(const std::string& key, KeyPath path) {
+  if (path.empty()) refuse("a path has at least one step", key);
   StateAccess::content(*this).paths.insert_or_assign(key, std::move(path));
 }
 
 void State::add_object(const std::string& key, const ObjectPlace& place, Value value) {
   if (place.grid.empty()) refuse("an object's grid needs at least one dimension", key);
   reprise::add_object(StateAccess::content(*this),
-           {key, place.grid, place.coordinate, place.replica, std::move(value)});
+                      {key, place.grid, place.coordinate, place.replica, std::move(value)});
 }
 
-const Value& State::object(const std::string& key) const { return object_at(*this, key).value; }
+const Value& State::object(const std::string& key) const {
+  const StateContent& content = StateAccess::content(*this);
+  return value_at(content, content.first_object, key);
+}
 
 Value& State::common() { return StateAccess::content(*this).common; }
 const Value& State::common() const { return StateAccess::content(*this).common; }

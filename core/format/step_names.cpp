@@ -1,6 +1,7 @@
 #include "core/format/step_names.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "reprise/error.hpp"
@@ -8,6 +9,8 @@
 namespace reprise {
 namespace {
 
+/// What a save calls directories that are no checkpoint under their own name.
+constexpr std::array<std::string_view, 3> kReserved = {".saving", ".replaced", ".removing"};
 constexpr std::size_t kDigitsMax = 18;  // each number of so many digits is an int64
 
 [[noreturn]] void refuse(const std::string& pattern) {
@@ -25,9 +28,12 @@ StepNames::StepNames(const std::string& pattern) {
   before_ = pattern.substr(0, mark);
   after_ = pattern.substr(end + 1);
   const std::string_view width = std::string_view(pattern).substr(mark + 1, end - mark - 1);
-  if (after_.find('%') != std::string::npos) refuse(pattern);
+  const bool reserved = std::ranges::any_of(
+      kReserved, [this](std::string_view word) { return after_.find(word) != std::string::npos; });
+  if (reserved || after_.find('%') != std::string::npos) refuse(pattern);
   if (width.empty()) return;
-  const auto [stop, error] = std::from_chars(width.data() + 1, width.data() + width.size(), digits_);
+  const auto [stop, error] =
+      std::from_chars(width.data() + 1, width.data() + width.size(), digits_);
   const bool all = error == std::errc{} && stop == width.data() + width.size();
   if (width[0] != '0' || !all || digits_ < 1 || digits_ > kDigitsMax) refuse(pattern);
 }

@@ -4,6 +4,7 @@
 
 #include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
+#include "core/ports/store_path.hpp"
 #include "core/seams/load_seams.hpp"
 
 namespace reprise {
@@ -39,6 +40,21 @@ std::vector<std::string> notes_on(Store& store, const std::string& root, const L
   if (!newest || newest->step <= *named.step) return {};
   return {"the tracker names " + name_in(named.directory) +
           ", and a newer checkpoint stands beside it: " + name_in(newest->directory)};
+}
+
+/// Names iterations newer than `loaded` that have no metadata. Some writers work under the final
+/// name, so a save that died leaves them; but they may also have lost it.
+std::vector<std::string> notes_on_unfinished(Store& store, const std::string& root,
+                                             const StepNames& names, Step loaded) {
+  std::vector<std::string> notes;
+  for (const Generation& one : generations(store, root, names)) {
+    const bool own = one.directory == join_path(root, names.directory_of(one.step));
+    if (!own || one.committed || one.step <= loaded || store.list(one.directory).empty()) continue;
+    notes.push_back(
+        name_in(one.directory) +
+        " was passed over: it has no metadata, so its save died, or the metadata is lost");
+  }
+  return notes;
 }
 
 }  // namespace
@@ -80,6 +96,7 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback,
     // other iteration is older or newer.
     if (first.directory == path || !first.step) return found;
     if (first.tracker) found.notes = notes_on(store, path, first);
+    if (!names.have_tracker()) found.notes = notes_on_unfinished(store, path, names, *first.step);
     if (fallback == Fallback::kNone) return found;
     newest = first.step;
   } catch (const Error& error) {

@@ -38,10 +38,14 @@ std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   return largest;
 }
 
-/// True if the bytes begin as a zip archive does.
-bool begins_archive(const Bytes& bytes) {
-  return bytes.size() >= sizeof(zip::kLocalSignature) &&
-         load_le<std::uint32_t>(bytes) == zip::kLocalSignature;
+/// True if the bytes begin or end as a zip archive does, so one that is damaged at one end counts.
+bool resembles_archive(const Bytes& bytes) {
+  constexpr std::size_t kEndBytes = 22;  // the end of an archive without a comment
+  const auto has = [&bytes](std::size_t at, std::uint32_t signature) {
+    return load_le<std::uint32_t>(ByteSpan(bytes).subspan(at)) == signature;
+  };
+  return bytes.size() >= kEndBytes &&
+         (has(0, zip::kLocalSignature) || has(bytes.size() - kEndBytes, zip::kEndSignature));
 }
 
 }  // namespace
@@ -109,7 +113,7 @@ Value ShareReader::object(const ObjectRead& read) {
       bytes,
       {.key = stored.key, .file = checkpoint_.display(stored.file), .offset = stored.range.offset});
   // Bytes of a job's own need be no archive, and then have no checksum.
-  const bool has_checksums = !plain || begins_archive(bytes);
+  const bool has_checksums = !plain || resembles_archive(bytes);
   if (checksums_ != nullptr && has_checksums) {
     checksums_->add(source, stored.key);
     checksums_->require_no_damage();

@@ -97,8 +97,8 @@ class Planner {
     };
     std::uint64_t hash = mix64(plans.size());
     for (const LocalPlan& plan : plans) {
-      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms()),
-                                   once(*plan.paths)));
+      hash = mix64(
+          hash, signature(plan, once(*plan.placed), once(*plan.given.forms()), once(*plan.paths)));
     }
     return hash;
   }

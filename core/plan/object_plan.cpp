@@ -1,6 +1,7 @@
 #include "core/plan/object_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "core/base/print.hpp"
@@ -68,7 +69,8 @@ std::vector<Shard> shards_of(std::span<const LocalPlan> plans, const Group& save
       throw object_error(Code::kLayoutMismatch,
                          "rank " + std::to_string(savers.member(at.rank).value) +
                              " saves bytes under this key and rank " +
-                             std::to_string(shard.ranks.front().value) + " an object, or the reverse",
+                             std::to_string(shard.ranks.front().value) +
+                             " an object, or the reverse",
                          at.offer->key);
     }
     shard.ranks.push_back(savers.member(at.rank));
@@ -147,24 +149,20 @@ std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const 
   std::vector<Shard> shards = shards_of(plans, savers);
   std::vector<PlannedObject> planned;
   planned.reserve(shards.size());
-  for (std::size_t first = 0; first < shards.size();) {
+  std::vector<Shard> gridded;
+  std::copy_if(shards.begin(), shards.end(), std::back_inserter(gridded),
+               [](const Shard& shard) { return !shard.is_plain(); });
+  for (std::size_t first = 0; first < gridded.size();) {
     std::size_t last = first;
     // The list is sorted by name, and no key of a shard contains '/'. Shards of one key, such as
-    // "a/shard_0_1" and "a/shard_1_1", are therefore adjacent, but for plain objects in between.
-    if (shards[first].is_plain()) {
-      ++first;
-      continue;
-    }
-    while (last < shards.size() && !shards[last].is_plain() &&
-           shards[last].place.key == shards[first].place.key) {
-      ++last;
-    }
-    check_grid(std::span(shards).subspan(first, last - first));
+    // "a/shard_0_1" and "a/shard_1_1", are therefore adjacent.
+    while (last < gridded.size() && gridded[last].place.key == gridded[first].place.key) ++last;
+    check_grid(std::span(gridded).subspan(first, last - first));
     first = last;
   }
   for (const Shard& shard : shards) {
-    planned.push_back({*shard.name, writer_of(shard, savers),
-                       static_cast<std::int32_t>(shard.ranks.size())});
+    planned.push_back(
+        {*shard.name, writer_of(shard, savers), static_cast<std::int32_t>(shard.ranks.size())});
   }
   return planned;
 }

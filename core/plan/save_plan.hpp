@@ -109,8 +109,8 @@ struct GlobalPlan {
   std::vector<PlannedTensor> tensors;  ///< sorted by key
   std::vector<PlannedObject> objects;  ///< sorted by key
   std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
-  std::vector<std::uint64_t> bytes;    ///< tensor bytes that each group rank writes
-  std::uint64_t signature = 0;         ///< signature of all local plans, in group order
+  std::vector<std::uint64_t> bytes;  ///< tensor bytes that each group rank writes
+  std::uint64_t signature = 0;       ///< signature of all local plans, in group order
 };
 
 /// Plans a save; `plans[r]` is the offer of group rank r of `savers`. Meshes contain global ranks,

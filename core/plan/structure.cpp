@@ -28,7 +28,7 @@ class LeafHash {
   }
 
   static std::uint64_t of(const ObjectLeaf& leaf) {
-    return mix64(kObject, static_cast<std::uint64_t>(leaf.replica));
+    return mix64(mix64(kObject, leaf.is_plain() ? 1 : 0), static_cast<std::uint64_t>(leaf.replica));
   }
 
  private:
@@ -89,8 +89,7 @@ Structure structure_of(const StateDict& state, GlobalRank self) {
     structure.entries.push_back({leaf.key, hash.of(leaf)});
   }
   for (const ObjectLeaf& leaf : state.objects) {
-    structure.entries.push_back(
-        {stored_key(leaf), LeafHash::of(leaf)});
+    structure.entries.push_back({stored_key(leaf), LeafHash::of(leaf)});
   }
   std::uint64_t sum = 0;
   for (const StructureEntry& entry : structure.entries) {

@@ -15,6 +15,8 @@ constexpr int kTestsBeforeYield = 100;
 constexpr int kTestsBeforeSleep = 2000;
 constexpr auto kSleep = std::chrono::microseconds(100);
 constexpr std::uint64_t kLookNs = 20'000'000;
+/// How long a job that was told to stop waits on for ranks that come.
+constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 /// How long to wait for messages that a member sent before it ended.
 constexpr std::uint64_t kGraceNs = 200'000'000;
 
@@ -73,7 +75,9 @@ void CallDeadline::look() {
   }
   if (limits_.watch == nullptr || now < next_look_ns_) return;
   next_look_ns_ = now + kLookNs;
-  if (limits_.watch->interrupted()) {
+  if (!told_ns_ && limits_.watch->interrupted()) told_ns_ = now;
+  // Ranks that come soon hear of it in the next agreement, and all throw the same.
+  if (told_ns_ && now > *told_ns_ + kPatienceNs) {
     throw Error(Code::kInterrupted, describe_() + ": the job was told to stop while it waited",
                 {.rank = self_});
   }

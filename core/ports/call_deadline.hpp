@@ -38,8 +38,8 @@ class CallDeadline {
 
   /// Calls `done` repeatedly until it returns true, at first without pauses, later with pauses.
   /// Throws DEADLINE when the deadline is reached. Throws PEER_FAILED when the watch reports that a
-  /// member has ended, and INTERRUPTED when it says that this rank is to stop. Passes on any exception of `done`. After an exception, the awaited operation
-  /// is still pending.
+  /// member has ended, and INTERRUPTED when it says that this rank is to stop. Passes on any
+  /// exception of `done`. After an exception, the awaited operation is still pending.
   void until(const std::function<bool()>& done);
 
   GlobalRank self() const { return self_.value(); }
@@ -56,6 +56,7 @@ class CallDeadline {
   std::function<std::string()> describe_;
   std::uint64_t give_up_at_ns_;
   std::uint64_t next_look_ns_;
+  std::optional<std::uint64_t> told_ns_;  ///< when this rank was told to stop
   /// A rank that has ended, and when that was noticed.
   std::optional<std::pair<GlobalRank, std::uint64_t>> ended_;
 };

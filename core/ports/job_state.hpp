@@ -21,8 +21,12 @@ struct JobState {
   std::shared_ptr<PlanCaches> plans = {};  ///< by SaveOptions::structure; null before the first
 
   Ports ports() const {
-    return {*own.store, *own.fabric,    *own.device,
-            *own.tasks, *own.trace,     own.data.get(),
+    return {*own.store,
+            *own.fabric,
+            *own.device,
+            *own.tasks,
+            *own.trace,
+            own.data.get(),
             own.interrupted ? &own.interrupted : nullptr};
   }
 };

@@ -8,7 +8,8 @@ void require_reach(const Device& device, const StateDict& state) {
   for (const TensorLeaf& leaf : state.tensors) {
     for (const Piece& piece : leaf.pieces) {
       const PieceMemory memory = memory_of(leaf, piece);
-      if (memory.kind == MemoryKind::kHost || piece.box.empty() || device.reaches(memory.data)) continue;
+      if (memory.kind == MemoryKind::kHost || piece.box.empty() || device.reaches(memory.data))
+        continue;
       throw Error(Code::kUnsupported,
                   "the tensor is in host memory that device " + device.name() +
                       " can't copy; put it on the device or into pinned memory, or say that it is "

@@ -54,7 +54,7 @@ Bytes encode_writes(std::span<const WriteItem> writes, const StateDict& state) {
     }
     const auto& pieces = tensor->second->pieces;
     const auto piece = std::find_if(pieces.begin(), pieces.end(), [&item](const Piece& one) {
-      return one.box.offset == item.offset;
+      return one.box.offset == item.offset && !one.box.empty();
     });
     if (piece == pieces.end()) refuse_absent(item.key, "a box at " + to_string(item.offset));
     append_le(wire, std::uint8_t{1});

@@ -39,9 +39,7 @@ std::size_t own_boxes(const PlannedTensor& tensor, const TensorLeaf& leaf, Group
       }));
 }
 
-std::string name_of(const ObjectLeaf& leaf) {
-  return stored_key(leaf);
-}
+std::string name_of(const ObjectLeaf& leaf) { return stored_key(leaf); }
 
 std::size_t planned_for(const GlobalPlan& plan, GroupRank self) {
   std::size_t items = 0;

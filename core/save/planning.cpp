@@ -320,10 +320,8 @@ class Planner {
       const auto at = std::find(tensor.owners.begin(), tensor.owners.end(), kNobody);
       if (at == tensor.owners.end()) continue;
       const auto box = static_cast<std::size_t>(at - tensor.owners.begin());
-      throw Error(
-          Code::kNoWriter,
-          "nobody is to write " + to_string((*tensor.boxes)[box]),
-          {.key = tensor.key});
+      throw Error(Code::kNoWriter, "nobody is to write " + to_string((*tensor.boxes)[box]),
+                  {.key = tensor.key});
     }
   }
 

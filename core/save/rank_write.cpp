@@ -100,9 +100,8 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
     const auto leaf = objects.find(object.key);
     if (leaf == objects.end()) refuse_absent(object.key, "this object");
     // Megatron stores a sharded object as a list with one entry.
-    Bytes content = leaf->second->is_plain()
-                        ? *leaf->second->value.as<Bytes>()
-                        : write_bytes_item(Value(List{leaf->second->value}));
+    Bytes content = leaf->second->is_plain() ? *leaf->second->value.as<Bytes>()
+                                             : write_bytes_item(Value(List{leaf->second->value}));
     share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
     share.origins.emplace_back();
   }

@@ -25,10 +25,10 @@ namespace reprise {
 namespace {
 
 /// True if a collective call itself failed. In that case, other ranks might not take part in the
-/// next collective call. A rank that was told to stop may have left a collective call.
+/// next collective call.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
-         code == Code::kCollectiveMismatch || code == Code::kInterrupted;
+         code == Code::kCollectiveMismatch;
 }
 
 /// How long a rank that can be interrupted waits for its own writes before it asks again.

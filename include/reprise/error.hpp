@@ -33,10 +33,10 @@ enum class Code : std::uint32_t {
   kNoWriter,      ///< a box has no main copy
   kMultiWriter,   ///< a box or object has more than one main copy
   kInterrupted,   ///< the job was told to stop (JobOptions::interrupted)
-  kNotStored,            ///< a tensor or object was requested but is not in the checkpoint
-  kNotRequested,         ///< a tensor or object is in the checkpoint but was not requested
-  kShapeDrift,           ///< global shapes of one tensor disagree
-  kDtypeDrift,           ///< element types of one tensor disagree
+  kNotStored,     ///< a tensor or object was requested but is not in the checkpoint
+  kNotRequested,  ///< a tensor or object is in the checkpoint but was not requested
+  kShapeDrift,    ///< global shapes of one tensor disagree
+  kDtypeDrift,    ///< element types of one tensor disagree
   kExtentMismatch,       ///< the stored byte count disagrees with the claimed extents
   kCommonStateDiverges,  ///< a value stored once for all ranks differs between ranks
   kLayoutMismatch,       ///< groups, meshes or topology disagree

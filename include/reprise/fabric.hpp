@@ -63,12 +63,12 @@ class Fabric {
   virtual std::shared_ptr<Communicator> communicator(const Group& group) = 0;
 };
 
-/// Returns a fabric that sends bytes between GPUs with NCCL, over which a load spreads what it reads
-/// once for several ranks (JobPorts::data). `fabric` connects the same ranks, and introduces them to
-/// each other. `device` is a CUDA index. Each call of a communicator ends after `deadline`, which is
-/// to be shorter than that of `fabric`. Throws UNSUPPORTED if the device can't be used. The last
-/// owner frees what NCCL holds, for which the ranks meet once more. Needs the package component
-/// "nccl".
+/// Returns a fabric that sends bytes between GPUs with NCCL, over which a load spreads what it
+/// reads once for several ranks (JobPorts::data). `fabric` connects the same ranks, and introduces
+/// them to each other. `device` is a CUDA index. Each call of a communicator ends after `deadline`,
+/// which is to be shorter than that of `fabric`. Throws UNSUPPORTED if the device can't be used.
+/// The last owner frees what NCCL holds, for which the ranks meet once more. Needs the package
+/// component "nccl".
 std::shared_ptr<Fabric> nccl_fabric(std::shared_ptr<Fabric> fabric, int device,
                                     std::chrono::nanoseconds deadline = std::chrono::minutes(10));
 

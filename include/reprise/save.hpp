@@ -65,7 +65,7 @@ struct UnequalCopy {
 enum class Planned : std::uint8_t {
   kFresh,      ///< planned anew, because nothing was kept
   kReplanned,  ///< planned anew, because the kept plan did not fit; SaveResult::log says why
-  kReused,     ///< the kept plan; ranks exchanged 16 bytes each
+  kReused,     ///< the kept plan; from the third save on, ranks exchange 16 bytes each
 };
 /// Returns "fresh", "replanned" or "reused".
 std::string_view name_of(Planned planned);
@@ -75,9 +75,9 @@ struct SaveOptions {
   /// name of `step_names`. Otherwise the checkpoint is `directory` itself.
   std::string directory;
   std::optional<std::int64_t> step = {};
-  /// Name of the directory of an iteration: text with one %d, or one %07d for a number of at least 7
-  /// digits, such as "step-%d". The default is Megatron's: a tracker in `directory` then names the
-  /// newest iteration. With other names there is no tracker, and the newest is that with the
+  /// Name of the directory of an iteration: text with one %d, or one %07d for a number of at least
+  /// 7 digits, such as "step-%d". The default is Megatron's: a tracker in `directory` then names
+  /// the newest iteration. With other names there is no tracker, and the newest is that with the
   /// highest number.
   std::string step_names = "iter_%07d";
   Checksums checksums = Checksums::kCrc32;
@@ -154,8 +154,8 @@ class SaveInFlight {
 
 /// Something that a rank is to write: one of its boxes of a tensor, or an object or bytes.
 struct WriteItem {
-  std::string key;     ///< as stored: of an object with its coordinate and grid
-  Dims offset = {};    ///< of the box, which the rank holds; of an object none
+  std::string key;   ///< as stored: of an object with its coordinate and grid
+  Dims offset = {};  ///< of the box, which the rank holds; of an object none
 };
 
 /// The same, but a planner of the job's own has decided who writes what: `writes` is this rank's

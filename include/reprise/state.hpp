@@ -129,11 +129,11 @@ class State {
   void add(const std::string& key, const Sharded& part, DType dtype, void* data);
 
   /// Adds a tensor of `shape` of which this rank holds `parts`, which may be none. Ranks with equal
-  /// boxes hold copies, of which one is written. Throws USAGE if a tensor with that key exists, if a
-  /// part has another number of dimensions than the shape or a negative stride, or if it has
+  /// boxes hold copies, of which one is written. Throws USAGE if a tensor with that key exists, if
+  /// a part has another number of dimensions than the shape or a negative stride, or if it has
   /// elements and no data.
-  void add(const std::string& key, DType dtype, const Dims& shape, std::span<const TensorPart> parts,
-           std::int32_t replica = kAnyCopy);
+  void add(const std::string& key, DType dtype, const Dims& shape,
+           std::span<const TensorPart> parts, std::int32_t replica = kAnyCopy);
 
   /// Adds bytes that are stored as they are, under their key alone, and given back by a load. The
   /// key may be any text, but not that of a tensor. This is how torch stores what is no tensor; the
@@ -145,8 +145,8 @@ class State {
   const Bytes& bytes(const std::string& key) const;
 
   /// Says where a key belongs in the nested state dict of a Python job. torch then nests what it
-  /// reads in the same way (planner_data). Without a path, a key belongs at the top. Ranks that name
-  /// a path for the same key name the same one.
+  /// reads in the same way (planner_data). Without a path, a key belongs at the top. Ranks that
+  /// name a path for the same key name the same one.
   void set_path(const std::string& key, KeyPath path);
 
   /// Adds an object. Throws USAGE if an object with that key exists at that coordinate.

@@ -19,6 +19,8 @@ using posix::OwnDescriptors;
 constexpr auto kGrace = std::chrono::milliseconds(200);
 /// How long a wait goes on before it asks again if the job was told to stop.
 constexpr auto kAsks = std::chrono::milliseconds(50);
+/// How long a job that was told to stop waits on for ranks that come.
+constexpr auto kStopsAfter = std::chrono::seconds(2);
 /// Longest time to say goodbye.
 constexpr auto kFarewell = std::chrono::seconds(2);
 /// Bytes that may have arrived on a connection before the caller takes them. Then no more are read.
@@ -167,13 +169,12 @@ void Links::flush(Instant end) {
 
 /// `done` is called with the mutex held.
 void Links::wait_until(const std::function<bool()>& done, const std::string& whom, Instant end) {
+  std::optional<Instant> told;  // when the job was told to stop
   for (;;) {
     Instant look = end;
     if (interrupted_) {
-      if (interrupted_()) {
-        throw Error(Code::kInterrupted, "the job was told to stop while it waited for " + whom);
-      }
       look = std::min(look, from_now(kAsks));
+      if (!told && interrupted_()) told = std::chrono::steady_clock::now();
     }
     {
       const std::scoped_lock lock(mutex_);
@@ -182,6 +183,11 @@ void Links::wait_until(const std::function<bool()>& done, const std::string& who
       const Instant now = std::chrono::steady_clock::now();
       if (failure_) look = std::min(look, failure_->noticed + kGrace);
       if (failure_ && now >= failure_->noticed + kGrace) throw Error(failure_->error);
+      // Ranks that come soon hear of it in the next agreement, and all throw the same.
+      if (told && now >= *told + kStopsAfter) {
+        fail(own_.rank, "was told to stop while it waited for " + whom);
+        throw Error(Code::kInterrupted, "the job was told to stop while it waited for " + whom);
+      }
       if (now >= end) {
         throw Error(Code::kDeadline, "no answer in time; waited for " + whom +
                                          ", which hangs, is slow, or waits for another rank");

@@ -69,8 +69,9 @@ class Links {
   /// Waits until the system has all that was sent. Throws as receive() does.
   void flush(Instant end);
 
-  /// From now on every wait asks `interrupted`, on the thread that waits, and throws INTERRUPTED if
-  /// it returns true. May be null.
+  /// From now on every wait asks `interrupted`, on the thread that waits. If that returns true and
+  /// nothing comes for two seconds more, the wait throws INTERRUPTED, and this rank has ended for the
+  /// others, who get PEER_FAILED. May be null.
   void ask(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
   /// Tells all members that this one has called warn().

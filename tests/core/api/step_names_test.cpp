@@ -32,8 +32,7 @@ class OwnNames : public testing::Test {
   }
   LoadResult loaded(Fallback fallback = Fallback::kNone) {
     std::fill(w_.begin(), w_.end(), -1.0F);
-    return load(job_, state_,
-                {.directory = "run", .step_names = "step-%d", .fallback = fallback});
+    return load(job_, state_, {.directory = "run", .step_names = "step-%d", .fallback = fallback});
   }
   std::vector<std::string> names() const {
     std::vector<std::string> found;
@@ -75,10 +74,30 @@ TEST_F(OwnNames, a_load_falls_back_past_damage_and_what_was_damaged_is_not_count
   EXPECT_THAT(names(), UnorderedElementsAre("step-2", "step-3", "step-4"));
 }
 
-TEST_F(OwnNames, one_that_was_never_committed_is_passed_over) {
+TEST_F(OwnNames, one_without_metadata_is_passed_over_and_named) {
+  for (const int step : {1, 2}) save_step(step);
+  fs::remove(directory_.path() + "/run/step-2/.metadata");
+  const LoadResult result = loaded();
+  EXPECT_EQ(result.step, 1);
+  EXPECT_THAT(result.log, testing::Contains(HasSubstr("step-2 was passed over")));
+}
+
+TEST_F(OwnNames, directories_without_payload_and_saves_that_died_are_passed_over) {
   save_step(1);
   fs::create_directory(directory_.path() + "/run/step-2");
-  std::ofstream(directory_.path() + "/run/step-2/__0_0.distcp") << "half a file";
+  fs::create_directory(directory_.path() + "/run/step-3.saving-00c0ffee");
+  std::ofstream(directory_.path() + "/run/step-3.saving-00c0ffee/__0_0.distcp") << "half a file";
+  EXPECT_EQ(loaded().step, 1);
+}
+
+TEST_F(OwnNames, are_not_swallowed_by_a_checkpoint_without_a_step) {
+  save_step(1);
+  try {
+    save(job_, state_, {.directory = "run"});
+    ADD_FAILURE() << "the iterations were moved away";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUsage) << error.what();
+  }
   EXPECT_EQ(loaded().step, 1);
 }
 

@@ -15,11 +15,10 @@ TEST(StepNames, name_directories_and_are_read_back) {
     Step step;
     std::string name;
   };
-  for (const Row& row : {Row{"iter_%07d", Step{12}, "iter_0000012"},
-                         Row{"iter_%07d", Step{123456789}, "iter_123456789"},
-                         Row{"step-%d", Step{0}, "step-0"},
-                         Row{"%d", Step{40}, "40"},
-                         Row{"epoch_%03d.ckpt", Step{7}, "epoch_007.ckpt"}}) {
+  for (const Row& row :
+       {Row{"iter_%07d", Step{12}, "iter_0000012"},
+        Row{"iter_%07d", Step{123456789}, "iter_123456789"}, Row{"step-%d", Step{0}, "step-0"},
+        Row{"%d", Step{40}, "40"}, Row{"epoch_%03d.ckpt", Step{7}, "epoch_007.ckpt"}}) {
     const StepNames names(row.pattern);
     EXPECT_EQ(names.directory_of(row.step), row.name);
     EXPECT_EQ(names.step_of(row.name), row.step) << row.name;
@@ -36,7 +35,8 @@ TEST(StepNames, take_no_name_that_they_would_not_give) {
 }
 
 TEST(StepNames, refuse_a_pattern_without_exactly_one_number) {
-  for (const char* pattern : {"", "step", "%", "%s", "%d-%d", "a/%d", "%5d", "%0d", "%0999d", "%-3d"}) {
+  for (const char* pattern : {"", "step", "%", "%s", "%d-%d", "a/%d", "%5d", "%0d", "%0999d",
+                              "%-3d", "%d.saving", "%d.removing"}) {
     try {
       const StepNames names{std::string(pattern)};
       ADD_FAILURE() << pattern;

@@ -55,8 +55,8 @@ TensorPart part_of(Dims offset, std::vector<float>& memory) {
   return {.offset = offset, .extent = extent, .data = memory.data()};
 }
 
-/// FSDP over ranks {0, 2} and {1, 3} of a tensor that tensor parallelism does not split: ranks 0 and
-/// 1 hold the first half, 2 and 3 the second. No rank can tell the number of its copy.
+/// FSDP over ranks {0, 2} and {1, 3} of a tensor that tensor parallelism does not split: ranks 0
+/// and 1 hold the first half, 2 and 3 the second. No rank can tell the number of its copy.
 TEST_F(Copies, equal_boxes_without_numbers_are_written_once_and_spread_over_their_holders) {
   const auto half = [](std::int32_t rank) { return Dims{rank / 2 * 3}; };
   const auto done = run(4, [&](Job& job, std::int32_t rank) {
@@ -151,8 +151,8 @@ TEST_F(Copies, paths_of_all_ranks_are_stored_and_must_agree) {
   EXPECT_THAT(with({"optim", "lr"}), Each(std::string()));
   ASSERT_EQ(stored().planner_data.size(), 3U);
   EXPECT_EQ(stored().planner_data[2].path, (KeyPath{"of", std::int64_t{1}}));
-  EXPECT_THAT(with({"other", "lr"}),
-              Each(AllOf(HasSubstr("LAYOUT_MISMATCH"), HasSubstr("another path"), HasSubstr("lr"))));
+  EXPECT_THAT(with({"other", "lr"}), Each(AllOf(HasSubstr("LAYOUT_MISMATCH"),
+                                                HasSubstr("another path"), HasSubstr("lr"))));
 }
 
 }  // namespace

@@ -206,8 +206,8 @@ TEST_F(SaveOptionsOnRanks, a_plan_of_the_job_decides_who_writes) {
       State state;
       state.add("w", DType::kFloat32, {6}, halves);
       state.add_bytes("lr", {std::byte{1}});
-      const SaveResult saved = save(job, state, {.directory = "run"},
-                                    shares[static_cast<std::size_t>(rank)]);
+      const SaveResult saved =
+          save(job, state, {.directory = "run"}, shares[static_cast<std::size_t>(rank)]);
       EXPECT_EQ(saved.bytes == 0, shares[static_cast<std::size_t>(rank)].empty()) << rank;
       std::vector<float> whole(6);
       const TensorPart part{.offset = {0}, .extent = {6}, .data = whole.data()};
