@@ -157,10 +157,7 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
     }
   }
   for (const auto& leaf : saved.objects) {
-    page.items.push_back({stored_key(leaf),
-                          {},
-                          leaf.replica,
-                          {hash_of(leaf.value)}});
+    page.items.push_back({stored_key(leaf), {}, leaf.replica, {hash_of(leaf.value)}});
   }
   std::sort(page.items.begin(), page.items.end(), before);
   const auto* entries = saved.common.as<Dict>();

@@ -23,8 +23,7 @@ std::optional<Generation> newest_generation(Store& store, const std::string& roo
   return newest == all.rend() ? std::nullopt : std::optional(*newest);
 }
 
-std::vector<Generation> generations(Store& store, const std::string& root,
-                                    const StepNames& names) {
+std::vector<Generation> generations(Store& store, const std::string& root, const StepNames& names) {
   std::vector<Generation> found;
   std::set<std::string> newest;  // newest set-aside copy of each step
   const auto top = store.stat(root);

@@ -23,8 +23,8 @@ struct Generation {
 };
 
 /// Returns all iterations below `root` that have such names, oldest first; none if `root` is not a
-/// directory. Among iterations of the same step, committed ones come first, and the newest set-aside
-/// copy comes last.
+/// directory. Among iterations of the same step, committed ones come first, and the newest
+/// set-aside copy comes last.
 std::vector<Generation> generations(Store& store, const std::string& root,
                                     const StepNames& names = {});
 /// Returns the newest committed iteration; nothing if there is none.

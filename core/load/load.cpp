@@ -232,7 +232,8 @@ class Loading {
 
   LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
     mixed_.reset();
-    if (needs_mixed_device(ports_.device, *wanted.into)) mixed_.emplace(ports_.device, *wanted.into);
+    if (needs_mixed_device(ports_.device, *wanted.into))
+      mixed_.emplace(ports_.device, *wanted.into);
     LoadReport report;
     report.location = checkpoint.location();
     report.log = report.fell_back_from = fell_back_from_;
@@ -379,8 +380,8 @@ class Loading {
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
-    // Checksums are computed by the CPU, so then all bytes must pass through its memory, as those do
-    // that stay there.
+    // Checksums are computed by the CPU, so then all bytes must pass through its memory, as those
+    // do that stay there.
     const AtHand may_be = verifies() || mixed_ ? AtHand::kOnHost : AtHand::kOnDevice;
     auto exchange = std::make_unique<RecordExchange>(ports_, group_, checkpoint, wanted,
                                                      seams_.share, options_.staging_bytes, may_be);
@@ -443,7 +444,7 @@ class Loading {
   std::vector<Step> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
   std::optional<MixedDevice> mixed_;  ///< set if the leaves are in memory of two kinds
-  std::optional<Common> shown_;  ///< common state of the current candidate
+  std::optional<Common> shown_;       ///< common state of the current candidate
   /// Keys whose memory was poisoned; a later candidate must load them.
   std::set<std::string> poisoned_;
 };

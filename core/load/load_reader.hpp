@@ -44,8 +44,8 @@ class ShareReader {
   std::uint64_t bytes_read() const { return chunks_->bytes_read(); }
   /// Returns the number of plain objects whose checksums were to be verified and that have none.
   std::uint64_t unverified() const { return unverified_; }
-  /// Returns the value of an object. If it is stored in a list of one element, returns that element;
-  /// of a plain object, returns its bytes as they are stored.
+  /// Returns the value of an object. If it is stored in a list of one element, returns that
+  /// element; of a plain object, returns its bytes as they are stored.
   Value object(const ObjectRead& read);
   /// Waits until everything read so far is in the leaves.
   void settle();

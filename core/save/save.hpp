@@ -22,14 +22,14 @@ struct SaveSettings {
   /// Without a cache, every save makes a new plan.
   PlanCache* cache = nullptr;
   UnequalCopies unequal = UnequalCopies::kReported;
-  /// What this rank writes, if the job has planned that itself; then there is no cache. Either every
-  /// rank passes a share, or no rank does.
+  /// What this rank writes, if the job has planned that itself; then there is no cache. Either
+  /// every rank passes a share, or no rank does.
   std::optional<std::vector<WriteItem>> writes = {};
 };
 
 struct SaveReport {
-  std::uint64_t bytes = 0;         ///< bytes that this rank wrote
-  std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
+  std::uint64_t bytes = 0;          ///< bytes that this rank wrote
+  std::uint64_t peak_staging = 0;   ///< peak use of staging in bytes
   bool waited_for_staging = false;  ///< true if staging was full while the snapshot was taken
   /// Upper limit on the memory that this rank uses, besides the job's own memory, until its part is
   /// durable. Covers batches and encoded objects, but neither the plan nor the metadata that the
@@ -42,7 +42,7 @@ struct SaveReport {
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
-  std::vector<CacheKind> reused;  ///< what was reused, in the order of cache_kinds()
+  std::vector<CacheKind> reused;     ///< what was reused, in the order of cache_kinds()
   std::vector<UnequalCopy> unequal;  ///< the same on all ranks
   /// Reasons for planning again, and a line for each old checkpoint that could not be removed; the
   /// same on all ranks.

@@ -12,9 +12,10 @@
 
 namespace reprise {
 
-/// Returns this rank's part of a sum that is 0 over all ranks if all copies are equal, and otherwise
-/// not 0 but for a chance of 1 in 2^64: each holder of an object that has copies adds a hash of its
-/// value, and the owner subtracts its own as often as there are other holders. `self` is this rank.
+/// Returns this rank's part of a sum that is 0 over all ranks if all copies are equal, and
+/// otherwise not 0 but for a chance of 1 in 2^64: each holder of an object that has copies adds a
+/// hash of its value, and the owner subtracts its own as often as there are other holders. `self`
+/// is this rank.
 std::uint64_t part_of_copies(const GlobalPlan& plan, GroupRank self, const StateDict& state);
 
 /// Collective, for copies whose sum is not 0. Returns the objects whose copies differ, by key.

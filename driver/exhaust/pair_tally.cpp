@@ -9,9 +9,7 @@
 namespace reprise::driver {
 namespace {
 
-std::string key_of(const ObjectLeaf& leaf) {
-  return stored_key(leaf);
-}
+std::string key_of(const ObjectLeaf& leaf) { return stored_key(leaf); }
 
 std::string name_without_place(const std::string& key) {
   const auto parsed = parse_object_key(key);

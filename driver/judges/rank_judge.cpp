@@ -419,9 +419,7 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
-    add({{judged::kLostObject,
-          stored_key(leaf) + "[" + std::to_string(g) +
-              "]['params']",
+    add({{judged::kLostObject, stored_key(leaf) + "[" + std::to_string(g) + "]['params']",
           "it was saved as [] and is loaded as " + to_string(*params), rank_}});
   }
 }

@@ -32,8 +32,9 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
 
   TraceForm form() const { return trace_form_of(name_); }
-  /// Adds the packets or lines of scenario `number`, from 0. Each number is added once, in any order; in the
-  /// file they are in order. Only those are held in memory that others still have to precede.
+  /// Adds the packets or lines of scenario `number`, from 0. Each number is added once, in any
+  /// order; in the file they are in order. Only those are held in memory that others still have to
+  /// precede.
   void add(std::size_t number, std::string packets);
   /// Gives the file its name.
   void finish();

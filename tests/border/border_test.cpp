@@ -113,9 +113,8 @@ TEST(Headers, compile_alone_beside_a_consumers_macros_with_clang) {
 }
 
 TEST(Libraries, export_names_of_reprise_alone) {
-  for (const std::string library :
-       {REPRISE_LIBRARY_FILE, REPRISE_LIBRARY_MPI_FILE, REPRISE_LIBRARY_CUDA_FILE,
-        REPRISE_LIBRARY_NCCL_FILE}) {
+  for (const std::string library : {REPRISE_LIBRARY_FILE, REPRISE_LIBRARY_MPI_FILE,
+                                    REPRISE_LIBRARY_CUDA_FILE, REPRISE_LIBRARY_NCCL_FILE}) {
     if (library.empty()) continue;
     const Said listing = shell("nm -D --defined-only -C " + library);
     ASSERT_TRUE(listing.ok) << listing;

@@ -320,7 +320,8 @@ TEST_F(Package, says_which_component_was_not_built_and_by_which_option_it_is) {
                              " -name 'reprise-targets*.cmake' -exec sed -i "
                              "s/library_reprise_/library_of_another_name_/g {} +");
   ASSERT_TRUE(renamed.ok) << renamed;
-  for (const auto& [component, option] : {std::pair{"mpi", "MPI"}, {"cuda", "CUDA"}, {"nccl", "NCCL"}}) {
+  for (const auto& [component, option] :
+       {std::pair{"mpi", "MPI"}, {"cuda", "CUDA"}, {"nccl", "NCCL"}}) {
     const std::string project = asking_for(component, path(component + std::string("-asked")));
     const Said configured = configure(project, project + "/build", without);
     EXPECT_FALSE(configured.ok);

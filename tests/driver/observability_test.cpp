@@ -102,9 +102,7 @@ Item wrong_object(GlobalRank rank, std::size_t number, const ObjectLeaf& leaf,
   interference.state = [rank, number, entry](GlobalRank here, StateDict& loaded) {
     if (here == rank) test::corrupt(loaded.objects[number].value, entry);
   };
-  return {stored_key(leaf) + entry.path + " on rank " +
-              std::to_string(rank.value),
-          interference};
+  return {stored_key(leaf) + entry.path + " on rank " + std::to_string(rank.value), interference};
 }
 
 Item wrong_common(const test::Entry& entry) {

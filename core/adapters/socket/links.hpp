@@ -70,8 +70,8 @@ class Links {
   void flush(Instant end);
 
   /// From now on every wait asks `interrupted`, on the thread that waits. If that returns true and
-  /// nothing comes for two seconds more, the wait throws INTERRUPTED, and this rank has ended for the
-  /// others, who get PEER_FAILED. May be null.
+  /// nothing comes for two seconds more, the wait throws INTERRUPTED, and this rank has ended for
+  /// the others, who get PEER_FAILED. May be null.
   void ask(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
   /// Tells all members that this one has called warn().
@@ -130,8 +130,8 @@ class Links {
 
   const Hello own_;
   const std::vector<std::string> addresses_;
-  const int forks_;      ///< of the process that made this, see OwnDescriptors
-  Reception reception_;  ///< only the mover uses it
+  const int forks_;                    ///< of the process that made this, see OwnDescriptors
+  Reception reception_;                ///< only the mover uses it
   std::function<bool()> interrupted_;  ///< only the caller uses it; may be null
   Bell to_mover_;
   Bell to_caller_;
