@@ -20,8 +20,8 @@ class OwnDescriptors {
   /// Adds to the list and removes from it. The caller holds the mutex.
   void add(int fd) { fds_.push_back(fd); }
   void remove(int fd) { std::erase(fds_, fd); }
-  /// How many forks lie between this process and the first one that asked for the list. An object
-  /// that was made before the last of them is a copy, and its descriptors are closed.
+  /// Returns the number of forks between the first process that asked for the list and this one. An
+  /// object that was made before the last of them is a copy, and its descriptors are closed.
   int forks() const { return forks_; }
 
  private:

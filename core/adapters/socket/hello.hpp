@@ -1,6 +1,6 @@
 #pragma once
-// What ranks say to each other when they meet. All of it is text, so that it can also go through a
-// KeyStore.
+// Defines the messages by which ranks introduce themselves when they meet. All are text, so that
+// they can also go through a KeyStore.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ namespace reprise {
 /// Version of the protocol. Ranks with another one are refused.
 inline constexpr int kSocketVersion = 1;
 
-/// Who a rank is.
+/// A rank introduces itself with this.
 struct Hello {
   int version = kSocketVersion;
   std::string job;  ///< SocketOptions::job
@@ -33,7 +33,7 @@ std::optional<Hello> decode_hello(std::string_view text);
 /// names the sender.
 std::optional<Error> refusal_of(const Hello& hello, const Hello& own, const std::string& from);
 
-/// What all ranks know when all have come.
+/// The ranks get this when all of them have come.
 struct Session {
   std::string key;                     ///< a random text that only this job's ranks have
   std::vector<std::string> addresses;  ///< of each rank

@@ -15,11 +15,11 @@ namespace {
 
 using posix::OwnDescriptors;
 
-/// How long to wait for what a rank sent before it ended.
+/// After a rank has ended, the others wait so long for bytes that it sent before.
 constexpr auto kGrace = std::chrono::milliseconds(200);
-/// How long a wait goes on before it asks again if the job was told to stop.
+/// A wait asks once in this time if the job was told to stop.
 constexpr auto kAsks = std::chrono::milliseconds(50);
-/// How long a job that was told to stop waits on for ranks that come.
+/// A rank that was told to stop still waits so long for the others.
 constexpr auto kStopsAfter = std::chrono::seconds(2);
 /// Longest time to say goodbye.
 constexpr auto kFarewell = std::chrono::seconds(2);
@@ -27,7 +27,7 @@ constexpr auto kFarewell = std::chrono::seconds(2);
 /// Ranks that make their calls in one order never wait for bytes behind those: what a rank waits
 /// for was sent before what it takes later.
 constexpr std::size_t kUnreadMax = std::size_t{1} << 26U;
-/// What a frame without bytes counts as.
+/// A frame without bytes counts as so many.
 constexpr std::size_t kFrameCost = 256;
 /// Frames that are read from one connection before another one has its turn.
 constexpr int kFramesAtOnce = 64;
@@ -319,7 +319,7 @@ void Links::serve(Link& link, bool ahead) {
 
 void Links::write(Link& link) {
   if (link.connecting) return;
-  // What can't be sent any more is dropped. Why that is, is found when the connection is read.
+  // If the connection has failed, the queue is dropped; reading the connection shows why it failed.
   if (link.queue.send(link.socket) != 0) link.queue.clear();
 }
 

@@ -24,7 +24,7 @@ namespace reprise {
 /// Number of a communicator, the same on all its members.
 using Channel = std::uint64_t;
 
-/// Which call a member's bytes belong to.
+/// Identifies the call to which bytes of a member belong.
 struct CallId {
   std::uint64_t what = 0;  ///< the operation and its arguments
   std::uint64_t sequence = 0;
@@ -36,8 +36,8 @@ struct CallId {
 /// are needed and stay. A connection carries data one way only, from the rank that made it.
 ///
 /// If a connection ends and the rank at its other side has not said goodbye, that rank has ended.
-/// Who notices that tells all ranks that it is connected to, and they tell theirs. From then on,
-/// every wait ends with PEER_FAILED after a moment for what is on its way.
+/// The first rank to notice tells all ranks that it is connected to, and they tell theirs. From
+/// then on, every wait ends with PEER_FAILED after a moment for what is on its way.
 ///
 /// One thread at a time may make calls. The thread of this object, the mover, is the only one that
 /// receives, accepts and closes. In a forked child every call throws USAGE.
@@ -90,7 +90,7 @@ class Links {
     FrameQueue queue = {};
     std::size_t unread = 0;  ///< bytes that have arrived and nobody has taken
   };
-  /// What belongs to one communicator.
+  /// The state of one communicator.
   struct Line {
     std::vector<GlobalRank> ahead;
     std::map<GlobalRank, std::deque<Message>> inbox = {};
