@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/format/step_names.hpp"
+
 namespace reprise {
 
 namespace {
 
 constexpr std::size_t kTrackerSizeMax = 4096;
-constexpr std::size_t kDirectoryDigits = 7;
-constexpr std::string_view kDirectoryPrefix = "iter_";
 constexpr std::string_view kSpace = " \t\r\n\f\v";
 
 std::optional<Step> step_in(std::string_view digits) {
@@ -49,18 +49,13 @@ Bytes write_tracker(const Tracker& tracker) {
 }
 
 std::string directory_of(const Tracker& tracker) {
-  if (!tracker.step) return std::string(kReleaseDirectory);
-  std::string digits = std::to_string(tracker.step->value);
-  if (digits.size() < kDirectoryDigits) digits.insert(0, kDirectoryDigits - digits.size(), '0');
-  return std::string(kDirectoryPrefix) + digits;
+  return tracker.step ? StepNames().directory_of(*tracker.step) : std::string(kReleaseDirectory);
 }
 
 std::optional<Tracker> tracker_of_directory(std::string_view name) {
   if (name == kReleaseDirectory) return Tracker{};
-  if (!name.starts_with(kDirectoryPrefix)) return std::nullopt;
-  const Tracker tracker{step_in(name.substr(kDirectoryPrefix.size()))};
-  if (!tracker.step || directory_of(tracker) != name) return std::nullopt;
-  return tracker;
+  const auto step = StepNames().step_of(name);
+  return step ? std::optional(Tracker{step}) : std::nullopt;
 }
 
 }  // namespace reprise

@@ -46,28 +46,30 @@ bool MixedDevice::is_on_host(const std::byte* address) const {
   return after != host_.begin() && address <= std::prev(after)->second;
 }
 
-DeviceEvent MixedDevice::gather(std::span<const GatherCopy> copies) {
-  std::vector<GatherCopy> others;
-  for (const GatherCopy& copy : copies) {
+/// Makes the copies of host memory by `make`, and returns the others.
+template <class Copy, class Make>
+std::vector<Copy> MixedDevice::others(std::span<const Copy> copies, const Make& make) const {
+  std::vector<Copy> others;
+  for (const Copy& copy : copies) {
     if (is_on_host(copy.device.data)) {
-      copy_strided(copy.device, copy.host, copy.extents, copy.element_bytes);
+      make(copy);
     } else {
       others.push_back(copy);
     }
   }
-  return device_.gather(others);
+  return others;
+}
+
+DeviceEvent MixedDevice::gather(std::span<const GatherCopy> copies) {
+  return device_.gather(others(copies, [](const GatherCopy& copy) {
+    copy_strided(copy.device, copy.host, copy.extents, copy.element_bytes);
+  }));
 }
 
 DeviceEvent MixedDevice::scatter(std::span<const ScatterCopy> copies) {
-  std::vector<ScatterCopy> others;
-  for (const ScatterCopy& copy : copies) {
-    if (is_on_host(copy.device.data)) {
-      copy_strided(copy.host, copy.device, copy.extents, copy.element_bytes);
-    } else {
-      others.push_back(copy);
-    }
-  }
-  return device_.scatter(others);
+  return device_.scatter(others(copies, [](const ScatterCopy& copy) {
+    copy_strided(copy.host, copy.device, copy.extents, copy.element_bytes);
+  }));
 }
 
 bool needs_mixed_device(const Device& device, const StateDict& state) {

@@ -32,6 +32,8 @@ class MixedDevice final : public Device {
 
  private:
   bool is_on_host(const std::byte* address) const;
+  template <class Copy, class Make>
+  std::vector<Copy> others(std::span<const Copy> copies, const Make& make) const;
 
   Device& device_;
   /// The first and the last element of each piece in host memory, in the order of their addresses.

@@ -41,8 +41,7 @@ Dims take_dims(PeerWire& wire, std::uint64_t ndim) {
 Bytes encode_writes(std::span<const WriteItem> writes, const StateDict& state) {
   std::map<std::string, const TensorLeaf*> tensors;
   for (const TensorLeaf& leaf : state.tensors) tensors.emplace(leaf.key, &leaf);
-  std::map<std::string, const ObjectLeaf*> objects;
-  for (const ObjectLeaf& leaf : state.objects) objects.emplace(stored_key(leaf), &leaf);
+  const auto objects = objects_by_key(state);
   Bytes wire;
   for (const WriteItem& item : writes) {
     put_text(wire, item.key);

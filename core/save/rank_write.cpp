@@ -91,10 +91,7 @@ std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.val
 
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
   WriteShare share;
-  std::map<std::string, const ObjectLeaf*> objects;
-  for (const auto& leaf : state.objects) {
-    objects.emplace(stored_key(leaf), &leaf);
-  }
+  const auto objects = objects_by_key(state);
   for (const auto& object : plan.objects) {
     if (object.owner != rank) continue;
     const auto leaf = objects.find(object.key);

@@ -20,8 +20,7 @@ void each_copy(const GlobalPlan& plan, const StateDict& state, const Visit& visi
                    [](const PlannedObject& object) { return object.copies > 1; })) {
     return;
   }
-  std::map<std::string, const ObjectLeaf*> own;
-  for (const ObjectLeaf& leaf : state.objects) own.emplace(stored_key(leaf), &leaf);
+  const auto own = objects_by_key(state);
   for (std::size_t i = 0; i < plan.objects.size(); ++i) {
     if (plan.objects[i].copies < 2) continue;
     const auto leaf = own.find(plan.objects[i].key);

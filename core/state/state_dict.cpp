@@ -43,6 +43,12 @@ std::string stored_key(const ObjectLeaf& leaf) {
   return leaf.is_plain() ? leaf.key : object_key(leaf.key, leaf.coordinate, leaf.grid);
 }
 
+std::map<std::string, const ObjectLeaf*> objects_by_key(const StateDict& state) {
+  std::map<std::string, const ObjectLeaf*> objects;
+  for (const ObjectLeaf& leaf : state.objects) objects.emplace(stored_key(leaf), &leaf);
+  return objects;
+}
+
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid) {
   return key + "/shard_" + dotted(coordinate) + "_" + dotted(grid);
 }

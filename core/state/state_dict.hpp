@@ -80,6 +80,8 @@ struct StateDict {
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid);
 /// Returns the key under which an object is stored.
 std::string stored_key(const ObjectLeaf& leaf);
+/// Returns the objects of a state by the keys under which they are stored.
+std::map<std::string, const ObjectLeaf*> objects_by_key(const StateDict& state);
 /// The parts of an object's key. parse_object_key() returns nothing for keys that do not have this
 /// form. In older files, the coordinate can have one more dimension than the grid. The grid's size
 /// in that last dimension is then unknown and set to -1.

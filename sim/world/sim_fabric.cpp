@@ -1,28 +1,15 @@
 #include "sim/world/sim_fabric.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <sstream>
 #include <utility>
 
 #include "core/base/bytes.hpp"
 #include "core/base/check.hpp"
+#include "core/ports/reduced.hpp"
 
 namespace reprise::sim {
 namespace {
-
-std::int64_t reduced(Reduce how, std::int64_t a, std::int64_t b) {
-  switch (how) {
-    case Reduce::kMin:
-      return std::min(a, b);
-    case Reduce::kMax:
-      return std::max(a, b);
-    case Reduce::kSum:
-      break;
-  }
-  // On overflow the sum wraps around, as it does on the other lanes.
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
 
 std::vector<std::int64_t> numbers_of(const Bytes& bytes) {
   std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));

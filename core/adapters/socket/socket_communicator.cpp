@@ -8,6 +8,7 @@
 #include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
+#include "core/ports/reduced.hpp"
 
 namespace reprise {
 namespace {
@@ -28,19 +29,6 @@ Channel channel_of(const Group& group, std::uint64_t name) {
     hash.number(static_cast<std::uint64_t>(member.value));
   }
   return hash.digest();
-}
-
-/// Adds as the other fabrics do: what doesn't fit wraps around.
-std::int64_t reduced(Reduce how, std::int64_t a, std::int64_t b) {
-  switch (how) {
-    case Reduce::kMin:
-      return std::min(a, b);
-    case Reduce::kMax:
-      return std::max(a, b);
-    case Reduce::kSum:
-      break;
-  }
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
 }  // namespace

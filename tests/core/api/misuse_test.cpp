@@ -10,6 +10,7 @@
 
 #include "reprise/reprise.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/fixtures/complaint.hpp"
 
 namespace reprise::misuse_test {
 namespace {
@@ -17,17 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// Returns the text of the Error that `call` throws; empty if it throws none.
-template <class Call>
-std::string complaint(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 /// Moves the value out of an object that the test will use again.
 template <class T>

@@ -14,22 +14,13 @@
 #include "core/format/bytes_item.hpp"
 #include "reprise/reprise.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/fixtures/complaint.hpp"
 
 namespace reprise {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <class Call>
-std::string complaint(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 class StateParts : public testing::Test {
  protected:

@@ -12,23 +12,14 @@
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
+#include "tests/fixtures/borrowed_ports.hpp"
+#include "tests/fixtures/complaint.hpp"
 
 namespace reprise::collective_options_test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// Returns the text of the Error that `call` throws; empty if it throws none.
-template <class Call>
-std::string complaint(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 /// Returns the state, moved out of `state`. The test uses `state` again afterwards.
 State taken_from(State& state) { return std::move(state); }
@@ -40,15 +31,7 @@ std::vector<std::string> on_two_ranks(
   sim::World world({.seed = 3, .world_size = 2}, store);
   std::vector<std::string> complaints(2);
   world.run([&](Ports& ports, GlobalRank rank) {
-    const auto borrowed = [](auto& port) {
-      using Port = std::remove_reference_t<decltype(port)>;
-      return std::shared_ptr<Port>(&port, [](Port*) {});
-    };
-    Job job({.store = borrowed(ports.store),
-             .fabric = borrowed(ports.fabric),
-             .device = borrowed(ports.device),
-             .tasks = borrowed(ports.tasks),
-             .trace = borrowed(ports.trace)});
+    Job job(borrowed_ports(ports));
     std::vector<float> w(2, 0.5F);
     State state;
     state.add("w", sharded({4}, Mesh({{"dp", 2}}), {{"dp", 0}}, rank), w.data());

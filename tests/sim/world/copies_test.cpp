@@ -12,6 +12,7 @@
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
+#include "tests/fixtures/borrowed_ports.hpp"
 
 namespace reprise::copies_test {
 namespace {
@@ -28,15 +29,7 @@ class Copies : public testing::Test {
     sim::World world({.seed = 3, .world_size = ranks}, store_);
     std::vector<std::string> complaints(static_cast<std::size_t>(ranks));
     world.run([&](Ports& ports, GlobalRank rank) {
-      const auto borrowed = [](auto& port) {
-        using Port = std::remove_reference_t<decltype(port)>;
-        return std::shared_ptr<Port>(&port, [](Port*) {});
-      };
-      Job job({.store = borrowed(ports.store),
-               .fabric = borrowed(ports.fabric),
-               .device = borrowed(ports.device),
-               .tasks = borrowed(ports.tasks),
-               .trace = borrowed(ports.trace)});
+      Job job(borrowed_ports(ports));
       try {
         program(job, rank.value);
       } catch (const Error& error) {

@@ -12,6 +12,7 @@
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
+#include "tests/fixtures/borrowed_ports.hpp"
 
 namespace reprise::save_options_test {
 namespace {
@@ -34,15 +35,7 @@ class SaveOptionsOnRanks : public testing::Test {
     sim::World world({.seed = 3, .world_size = kRanks, .background = background_}, store_);
     std::vector<std::string> complaints(kRanks);
     world.run([&](Ports& ports, GlobalRank rank) {
-      const auto borrowed = [](auto& port) {
-        using Port = std::remove_reference_t<decltype(port)>;
-        return std::shared_ptr<Port>(&port, [](Port*) {});
-      };
-      JobPorts own{.store = borrowed(ports.store),
-                   .fabric = borrowed(ports.fabric),
-                   .device = borrowed(ports.device),
-                   .tasks = borrowed(ports.tasks),
-                   .trace = borrowed(ports.trace)};
+      JobPorts own = borrowed_ports(ports);
       if (interrupted) own.interrupted = [&, rank] { return interrupted(rank.value); };
       Job job(std::move(own));
       try {
