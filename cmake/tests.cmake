@@ -154,6 +154,13 @@ function(_reprise_add_test folder)
   _reprise_define_paths(${folder} ${sources})
   reprise_group_sources(sources)
   add_executable(${name} ${sources})
+  if(folder STREQUAL "absent")
+    # What replaces the optional folders links in every build, not only in one without them.
+    file(GLOB stand_ins CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/*/no_*.cpp
+      ${CMAKE_CURRENT_SOURCE_DIR}/sim/*/no_*.cpp)
+    target_sources(${name} PRIVATE ${stand_ins})
+    target_link_options(${name} PRIVATE -Wl,--no-gc-sections)
+  endif()
   if(folder IN_LIST _folders_of_judges)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:reprise_line_watch>)
   endif()

@@ -81,6 +81,7 @@ DeviceEvent CudaDevice::gather(std::span<const GatherCopy> /*copies*/) { no_cuda
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> /*copies*/) { no_cuda(); }
 void CudaDevice::wait(DeviceEvent /*event*/) { no_cuda(); }
 void CudaDevice::publish() { no_cuda(); }
+void CudaDevice::use_stream(void* /*stream*/) { no_cuda(); }
 void CudaDevice::reserve(std::size_t /*bytes*/) { no_cuda(); }
 StagingMemory CudaDevice::staging(std::size_t /*bytes*/) { no_cuda(); }
 bool CudaDevice::reaches(const std::byte* /*address*/) const { no_cuda(); }

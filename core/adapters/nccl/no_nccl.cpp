@@ -3,6 +3,7 @@
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/adapters/nccl/own_host.hpp"
 #include "reprise/error.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 namespace {
@@ -31,5 +32,10 @@ NcclFabric::~NcclFabric() = default;
 std::shared_ptr<Communicator> NcclFabric::communicator(const Group& /*group*/) { no_nccl(); }
 bool NcclFabric::abandoned() const { return false; }
 void NcclFabric::close() {}
+
+std::shared_ptr<Fabric> nccl_fabric(std::shared_ptr<Fabric> /*fabric*/, int /*device*/,
+                                    std::chrono::nanoseconds /*deadline*/) {
+  no_nccl();
+}
 
 }  // namespace reprise
