@@ -104,12 +104,8 @@ SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
 }
 
 /// Returns what the job keeps for saves of this structure; null if it keeps nothing.
-PlanCache* cache_of(JobState& job, const std::string& structure) {
-  if (structure.empty()) return nullptr;
-  if (!job.plans) {
-    job.plans = std::make_shared<PlanCaches>(std::vector{CacheKind::kLocal, CacheKind::kGlobal});
-  }
-  return &job.plans->of(structure);
+PlanSlot* slot_of(JobState& job, const std::string& structure) {
+  return structure.empty() ? nullptr : &job.plans[structure];
 }
 
 }  // namespace
@@ -176,7 +172,7 @@ SaveInFlight begin(Job& job, const State& state, const SaveOptions& options, std
   SaveSettings settings = settings_of(options, staging);
   settings.image.returns = options.returns;
   settings.unequal = options.unequal;
-  if (!writes) settings.cache = cache_of(*own, options.structure);
+  if (!writes) settings.plan = slot_of(*own, options.structure);
   settings.writes = std::move(writes);
   settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;

@@ -23,7 +23,6 @@
 #include "core/ports/leaf_reach.hpp"
 #include "core/ports/mixed_device.hpp"
 #include "core/save/phases.hpp"
-#include "core/save/plan_memory.hpp"
 #include "core/save/staging.hpp"
 
 namespace reprise {
@@ -198,18 +197,7 @@ class Loading {
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened->metadata_bytes});
     LoadReport report = fill(opened->checkpoint, want(*this, opened->checkpoint));
     report.metadata_bytes = opened->metadata_bytes;
-    if (options_.cache != nullptr) remember(*opened, report);
     return report;
-  }
-
-  /// Stores the metadata in the cache. The next load can reuse the metadata, and the next save can
-  /// derive its plan from it.
-  void remember(const Opened& opened, LoadReport& report) const {
-    if (opened.metadata_bytes == 0) {
-      report.reused.push_back(CacheKind::kMetadata);
-      remember_log(report, {line_of(report.reused)}, ports_.trace);
-    }
-    options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
 
   /// Checks the candidate's files; each rank checks a share. If any rank finds a fault, all ranks

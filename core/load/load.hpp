@@ -3,6 +3,7 @@
 // and reads each needed element once, either on each rank that needs it or on one rank for all.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,11 +13,16 @@
 #include "core/load/candidates.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/strictness.hpp"
-#include "core/save/plan_cache.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {
+
+/// Metadata as read from the files of a checkpoint.
+struct KnownMetadata {
+  std::shared_ptr<const Metadata> metadata;
+  std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes
+};
 
 struct LoadSettings {
   std::string path;  ///< checkpoint or root, resolved as in locate()
@@ -29,9 +35,9 @@ struct LoadSettings {
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
   StepNames names = {};  ///< of the iterations below `path`
-  /// Cache for the metadata. The next load can reuse the metadata, and the next save can start its
-  /// plan from it. Either all ranks pass a cache or none does.
-  PlanCache* cache = nullptr;
+  /// The metadata of the checkpoint, if every rank has it already, such as for many loads of one
+  /// checkpoint; it is then neither read nor broadcast.
+  const KnownMetadata* known = nullptr;
 };
 
 struct LoadReport {
@@ -53,7 +59,7 @@ struct LoadReport {
   /// element: the size of its largest object plus a constant. If records are read once for all
   /// ranks, this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata; 0 if it was cached
+  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata; 0 if it was known
   std::uint64_t records_verified = 0;  ///< number of records whose checksums this rank verified
   KeyMismatch returned;                ///< mismatched keys, if the strict mode returns them
   std::vector<std::string> excused;
@@ -63,7 +69,6 @@ struct LoadReport {
   /// Iterations of the skipped candidates; the job passes them to its next save as
   /// CommitTarget::damaged.
   std::vector<Step> damaged;
-  std::vector<CacheKind> reused;
 };
 
 /// Returns the common state of the checkpoint at `path`; nothing if the checkpoint has no common

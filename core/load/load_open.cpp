@@ -8,12 +8,10 @@
 #include "core/agree/peer_wire.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/ports/store_path.hpp"
-#include "core/save/plan_memory.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::string_view kMetadataKey = "the name of kept metadata";
 constexpr std::size_t kTextRoom = 512;  // rough size of an encoded file name
 
 void put_location(Bytes& wire, const Location& location) {
@@ -86,49 +84,6 @@ Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams, L
     return Bytes{};
   });
   return {std::move(*checkpoint), answer.size()};
-}
-
-/// True if every rank has cached metadata whose key is `key`.
-bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSeams& cache_seams,
-              const PlanCache::Memory& memory, std::uint64_t key) {
-  const auto keys = agree_on(group, [&] {
-    Bytes wire;
-    if (cache.keeps(CacheKind::kMetadata) && memory.read) {
-      append_le(wire, cache_seams.key(memory.read->identity));
-    }
-    return wire;
-  });
-  return std::all_of(keys.begin(), keys.end(), [key](const Bytes& wire) {
-    return !wire.empty() && PeerWire(wire, kMetadataKey).number<std::uint64_t>() == key;
-  });
-}
-
-/// The leader reads the files again and sends their hash. If all ranks have the metadata with that
-/// hash in their caches, they use it. Otherwise the files are broadcast and parsed.
-Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& options,
-                       const LoadSeams& seams, Location location) {
-  PlanCache::Memory& memory = options.cache->memory();
-  MetadataFiles files;
-  const Bytes answer = from_leader(group, seams.leader, [&] {
-    files = read_metadata_files(store, location.directory);
-    Bytes wire;
-    append_le(wire, hash_of(files));
-    return wire;
-  });
-  const MetadataIdentity live{location.directory,
-                              PeerWire(answer, kMetadataKey).number<std::uint64_t>()};
-  const MetadataCacheSeams& cache_seams = seams.cache;
-  if (!all_keep(group, *options.cache, cache_seams, memory, cache_seams.key(live))) {
-    Opened opened = open_for_all(store, group, seams, std::move(location),
-                                 [&files] { return std::move(files); });
-    opened.identity = live;
-    return opened;
-  }
-  agree_on(group, [&] {
-    cache_seams.verify(memory.read->identity, live);
-    return Bytes{};
-  });
-  return {Checkpoint(store, std::move(location), memory.read->metadata, live.content), 0, live};
 }
 
 // --- trackers -----------------------------------------------------------------------------------
@@ -234,7 +189,9 @@ Candidates candidates_for_all(Store& store, Communicator& group, const LoadSetti
 
 Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
                     const LoadSeams& seams, const Location& location) {
-  if (options.cache != nullptr) return open_with_cache(store, group, options, seams, location);
+  if (options.known != nullptr) {
+    return {Checkpoint(store, location, options.known->metadata, options.known->content), 0};
+  }
   return open_for_all(store, group, seams, location,
                       [&] { return read_metadata_files(store, location.directory); });
 }

@@ -16,11 +16,10 @@ Candidates candidates_for_all(Store& store, Communicator& group, const LoadSetti
 struct Opened {
   Checkpoint checkpoint;
   std::uint64_t metadata_bytes = 0;  ///< metadata bytes that were broadcast
-  MetadataIdentity identity = {};    ///< set if the load has a cache
 };
 
-/// The leader broadcasts the metadata files and each rank parses them. If every rank has them
-/// cached, both steps are skipped.
+/// The leader broadcasts the metadata files and each rank parses them. If the metadata is known,
+/// both steps are skipped.
 Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
                     const LoadSeams& seams, const Location& location);
 

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/kept_plan.hpp"
 #include "reprise/job.hpp"
 
 namespace reprise {
-
-class PlanCaches;
 
 struct JobState {
   JobPorts own;
@@ -18,7 +17,7 @@ struct JobState {
   /// For each directory, the iterations that a load skipped as damaged and that no later save has
   /// replaced.
   std::map<std::string, std::vector<Step>> damaged = {};
-  std::shared_ptr<PlanCaches> plans = {};  ///< by SaveOptions::structure; null before the first
+  std::map<std::string, PlanSlot> plans = {};  ///< by SaveOptions::structure
 
   Ports ports() const {
     return {*own.store,

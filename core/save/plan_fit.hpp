@@ -13,11 +13,4 @@ namespace reprise {
 /// leaf. Keys of objects include coordinate and grid.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
-/// True if the plan fits the state of rank `self`. Three conditions are checked: the rank holds
-/// every box that the plan assigns to it; it holds the main copies of exactly those objects that
-/// the plan assigns to it; the plan contains everything that the rank holds.
-bool serves(const GlobalPlan& plan, const StateDict& state, GroupRank self);
-
-bool same_plan(const GlobalPlan& a, const GlobalPlan& b);
-
 }  // namespace reprise

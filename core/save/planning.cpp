@@ -11,40 +11,28 @@
 #include "core/base/print.hpp"
 #include "core/ports/interruption.hpp"
 #include "core/save/given_writes.hpp"
-#include "core/save/plan_fit.hpp"
-#include "core/save/seed_plan.hpp"
 #include "core/state/garbled_text.hpp"
 #include "core/state/module_key.hpp"
 
 namespace reprise {
 namespace {
 
-using Memory = PlanCache::Memory;
 using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
 constexpr std::size_t kNamed = 8;  ///< limit on the keys that the log lists, per kind of change
 
-std::uint64_t hash_of_memory(const Memory& memory) {
-  std::uint64_t hash = 0;
-  for (const CacheKind kind : memory.kinds) hash = mix64(hash, static_cast<std::uint64_t>(kind));
-  if (memory.offered) hash = mix64(hash, signature(memory.offered->scope));
-  if (memory.plan) {
-    hash = mix64(mix64(hash, memory.plan->plan->signature), signature(memory.plan->scope));
-    hash = mix64(hash, static_cast<std::uint64_t>(memory.plan->confirmed));
-  }
-  if (memory.distribution) hash = mix64(hash, memory.distribution->key);
-  if (memory.read) hash = mix64(hash, signature(memory.read->identity));
-  return hash;
+/// Returns a hash of what a rank keeps, which is equal on all ranks that kept the same save.
+std::uint64_t hash_of_kept(const std::optional<KeptPlan>& kept) {
+  if (!kept) return 0;
+  return mix64(signature(kept->scope), mix64(signature(kept->made_for), kept->plan->signature));
 }
 
-/// Checks that all remembered data comes from the same committed save.
-void require_sound(const Memory& memory) {
-  const bool both = memory.offered.has_value() == memory.plan.has_value();
-  const bool one_save = both && (!memory.offered || memory.offered->scope == memory.plan->scope);
-  if (one_save) return;
+/// Throws unless plan and scope come from the same committed save.
+void require_sound(const std::optional<KeptPlan>& kept) {
+  if (!kept || kept->scope == kept->made_for) return;
   throw Error(Code::kCachePoisoned,
-              "the cache remembers what ranks offered for a save and not the plan that was made of "
-              "it: that save failed, and should have left the cache as it was");
+              "what is kept of an earlier save is not the plan of that save: the save failed, and "
+              "should have left what was kept before as it was");
 }
 
 // --- reasons for planning again -----------------------------------------------------------------
@@ -96,8 +84,8 @@ std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group
 class Planner {
  public:
   Planner(const Ports& ports, Communicator& group, const StateDict& state,
-          const PlanningRules& rules, PlanCache* cache)
-      : ports_(ports), group_(group), state_(state), rules_(rules), cache_(cache) {}
+          const PlanningRules& rules, PlanSlot* slot)
+      : ports_(ports), group_(group), state_(state), rules_(rules), slot_(slot) {}
 
   SavePlan run(std::span<const WriteItem> writes) {
     const auto offers = gather_offers();
@@ -115,55 +103,48 @@ class Planner {
   }
 
   SavePlan run() {
-    if (cache_ == nullptr) {
-      save_.plan = plan_of_all(gather_offers());
-    } else {
-      plan_with_cache();
-    }
+    if (slot_ == nullptr || !plan_as_kept()) save_.plan = plan_of_all(gather_offers());
     tell();
     return std::move(save_);
   }
 
  private:
-  bool keeps(CacheKind kind) const { return cache_ != nullptr && cache_->keeps(kind); }
-  bool keeps_plans() const { return keeps(CacheKind::kLocal) || keeps(CacheKind::kGlobal); }
-  Memory& memory() { return cache_->memory(); }
   GlobalRank self() const { return group_.group().member(group_.rank()); }
+  const std::optional<KeptPlan>& kept() const { return slot_->kept; }
 
-  void plan_with_cache() {
+  /// Uses the kept plan if it fits on all ranks. Otherwise says what changed, and returns false.
+  bool plan_as_kept() {
     exchange_claims();
-    const bool fits =
-        in_step_ && memory().offered && rules_.cache.fits(memory().offered->scope, scope());
-    if (fits) {
-      plan_by_memory();
-    } else if (!in_step_ || memory().offered) {
-      compare_with_memory();
-      save_.plan = plan_of_all(gather_offers());
-    } else if (!plan_by_seed()) {
-      save_.plan = plan_of_all(gather_offers());
+    if (in_step_ && kept() && rules_.cache.fits(kept()->scope, scope())) {
+      save_.plan = kept()->plan;
+      save_.planned = Planned::kReused;
+      save_.log.emplace_back("the plan of an earlier save is used again");
+      return true;
     }
+    if (!in_step_ || kept()) compare_with_kept();
+    return false;
   }
 
-  const SaveScope& scope() const { return save_.offered.scope; }
+  const SaveScope& scope() const { return save_.scope; }
 
-  /// Exchanges hashes of what each rank saves and remembers. Sets the scope of this save.
-  /// `in_step_` stays true only if all ranks remember the same data and have the same common state.
+  /// Exchanges hashes of what each rank saves and keeps. Sets the scope of this save.
+  /// `in_step_` stays true only if all ranks keep the same plan and have the same common state.
   /// Ranks whose common states differ must plan again, because only planning reports the
   /// difference.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_uninterrupted(ports_);
-      require_sound(memory());
+      require_sound(kept());
       require_utf8(state_);
-      save_.offered.structure = structure_of(state_, self());
+      save_.structure = structure_of(state_, self());
       Bytes wire;
-      append_le(wire, save_.offered.structure.signature);
-      append_le(wire, mix64(hash_of_memory(memory()), hash_of(state_.common)));
+      append_le(wire, save_.structure.signature);
+      append_le(wire, mix64(hash_of_kept(kept()), hash_of(state_.common)));
       return wire;
     });
     std::vector<CacheClaim> claims;
     for (const Bytes& bytes : all) {
-      PeerWire wire(bytes, "a claim of what is remembered");
+      PeerWire wire(bytes, "a claim of what is kept");
       CacheClaim& claim = claims.emplace_back();
       claim.structure = wire.number<std::uint64_t>();
       claim.remembered = wire.number<std::uint64_t>();
@@ -175,109 +156,19 @@ class Planner {
       structures.push_back(claim.structure);
       in_step_ = in_step_ && claim.remembered == claims.front().remembered;
     }
-    save_.offered.scope = {.structure = combined(structures),
-                           .world_size = ports_.fabric.world_size(),
-                           .savers = group_.group().members()};
-  }
-
-  void plan_by_memory() {
-    const Memory::Plan& known = *memory().plan;
-    if (keeps(CacheKind::kGlobal) && known.confirmed) {
-      save_.plan = known.plan;
-      save_.confirmed = true;
-      save_.offered.local = memory().offered->local;
-      reuse(CacheKind::kLocal);
-      reuse(CacheKind::kGlobal);
-      return;
-    }
-    const bool local = keeps(CacheKind::kLocal) && !memory().offered->local.empty();
-    if (local) reuse(CacheKind::kLocal);
-    save_.plan = plan_of_all(local ? gather_remembered() : gather_offers());
-    save_.confirmed = same_plan(*save_.plan, *known.plan);
-    if (!save_.confirmed) save_.log.emplace_back("the same structure was planned in another way");
-  }
-
-  void reuse(CacheKind kind) {
-    if (!keeps(kind)) return;
-    save_.reused.push_back(kind);
-    if (kind == CacheKind::kDistribution) return;
-    save_.planned = Planned::kReused;
-  }
-
-  // --- the seed ---------------------------------------------------------------------------------
-
-  /// Uses the plan of the loaded checkpoint if it fits this save. Returns false if it does not fit.
-  bool plan_by_seed() {
-    if (!keeps(CacheKind::kLoaded) || !memory().read) return false;
-    std::optional<GlobalPlan> seed;
-    const auto all = agree_on(group_, [&] {
-      const LocalPlan local = offer();
-      seed = plan_of(memory().read->metadata->catalog, group_.group().size());
-      const bool mine = seed && stands_in_group(local) && serves(*seed, state_, group_.rank());
-      Bytes wire;
-      append_le(wire, signature(local));
-      append_le(wire, main_copies(state_));
-      append_le(wire, std::uint64_t{mine});
-      return wire;
-    });
-    std::vector<std::uint64_t> offers;
-    std::uint64_t mains = 0;
-    bool served = true;
-    for (const Bytes& bytes : all) {
-      PeerWire wire(bytes, "a claim on the loaded plan");
-      offers.push_back(wire.number<std::uint64_t>());
-      mains += wire.number<std::uint64_t>();
-      const bool serves_it = wire.number<std::uint64_t>() != 0;
-      served = served && serves_it;
-      wire.end();
-    }
-    if (!served || mains != main_copies(*seed)) {
-      save_.log.push_back("the plan of the loaded checkpoint " + memory().read->identity.directory +
-                          " does not fit this job");
-      return false;
-    }
-    seed->signature = combined(offers);
-    save_.plan = std::make_shared<const GlobalPlan>(std::move(*seed));
-    save_.confirmed = true;
-    reuse(CacheKind::kLoaded);
-    return true;
-  }
-
-  /// A seeded save skips global_plan(). This function performs those checks of global_plan() that
-  /// need only this rank's offer.
-  bool stands_in_group(const LocalPlan& local) const {
-    for (std::size_t i = 0; i < local.given.size(); ++i) {
-      if (local.given.denied(i) != nullptr) return false;
-    }
-    const auto is_saver = [this](GlobalRank rank) {
-      return group_.group().rank_of(rank).has_value();
-    };
-    return std::all_of(local.placed->placements.begin(), local.placed->placements.end(),
-                       [&](const Placed& placed) {
-                         const auto& members = placed.mesh->members().members();
-                         return std::all_of(members.begin(), members.end(), is_saver);
-                       });
+    save_.scope = {.structure = combined(structures),
+                   .world_size = ports_.fabric.world_size(),
+                   .savers = group_.group().members()};
   }
 
   // --- planning ---------------------------------------------------------------------------------
 
-  LocalPlan offer() {
-    LocalPlan local = local_plan(state_, self(), rules_.plan.describe);
-    if (keeps(CacheKind::kLocal)) save_.offered.local = encode(local);
-    return local;
-  }
-
   std::vector<Bytes> gather_offers() {
     return agree_on(group_, [this] {
       require_uninterrupted(ports_);
-      if (cache_ == nullptr) require_utf8(state_);  // otherwise the claims have done that
-      return encode(offer());
+      if (slot_ == nullptr) require_utf8(state_);  // otherwise the claims have done that
+      return encode(local_plan(state_, self(), rules_.plan.describe));
     });
-  }
-
-  std::vector<Bytes> gather_remembered() {
-    save_.offered.local = memory().offered->local;
-    return agree_on(group_, [this] { return save_.offered.local; });
   }
 
   PlanPointer plan_of_all(const std::vector<Bytes>& offers) {
@@ -292,27 +183,20 @@ class Planner {
   }
 
   GlobalPlan plan_of_offers(const std::vector<Bytes>& offers, const GlobalPlan* known) const {
-    const bool remembered = save_.planned == Planned::kReused;
-    try {
-      return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known,
-                         rules_.plan.describe, rules_.plan.cover, rules_.plan.elect);
-    } catch (const Error& error) {
-      if (!remembered) throw;
-      throw Error(
-          Code::kCachePoisoned,
-          std::string("what ranks remember to have offered cannot be planned: ") + error.what(),
-          error.place());
-    }
+    return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known,
+                       rules_.plan.describe, rules_.plan.cover, rules_.plan.elect);
   }
 
-  /// Returns the remembered plan whose owners this save reuses; null if owners must be elected.
-  const GlobalPlan* owners() {
-    if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
-    const Memory::Distribution& known = *memory().distribution;
-    if (known.key != rules_.cache.distribution_key(scope())) return nullptr;
-    rules_.cache.verify_distribution(known.scope, scope());
-    reuse(CacheKind::kDistribution);
-    return known.plan.get();
+  /// Returns the plan whose owners a new plan takes over; null if they are elected. A kept plan is
+  /// found by the signature of its scope, and what is planned anew has another one: only a seam
+  /// finds owners here.
+  const GlobalPlan* owners() const {
+    if (slot_ == nullptr || !in_step_ || !kept()) return nullptr;
+    if (rules_.cache.distribution_key(kept()->scope) != rules_.cache.distribution_key(scope())) {
+      return nullptr;
+    }
+    rules_.cache.verify_distribution(kept()->scope, scope());
+    return kept()->plan.get();
   }
 
   static void require_owners(const GlobalPlan& plan) {
@@ -327,34 +211,29 @@ class Planner {
 
   // --- reports ----------------------------------------------------------------------------------
 
-  /// Logs how the structure of each rank's state differs from the structure that the rank
-  /// remembers. The log lines are the same on all ranks.
-  void compare_with_memory() {
+  /// Logs how the structure of each rank's state differs from the structure that it keeps a plan
+  /// for. The log lines are the same on all ranks.
+  void compare_with_kept() {
     const auto changes = agree_on(group_, [this] {
-      return memory().offered
-                 ? encode(change_between(memory().offered->structure, save_.offered.structure))
-                 : Bytes{};
+      return kept() ? encode(change_between(kept()->structure, save_.structure)) : Bytes{};
     });
     const bool known = std::any_of(changes.begin(), changes.end(),
                                    [](const Bytes& wire) { return !wire.empty(); });
-    if (known && keeps_plans()) {
+    if (known) {
       save_.planned = Planned::kReplanned;
-      ++memory().replans;
+      ++slot_->replans;
       save_.log.emplace_back("plans are made again");
     }
     for (auto& line : lines_of(changes, group_.group())) save_.log.push_back(std::move(line));
     if (!in_step_) {
-      save_.log.emplace_back(
-          "ranks do not remember the same saves, or do not share one common state");
-    } else if (memory().offered->scope.savers != scope().savers) {
-      save_.log.push_back("the last save was made by ranks " +
-                          join(memory().offered->scope.savers, " "));
+      save_.log.emplace_back("ranks do not keep the same plan, or do not share one common state");
+    } else if (kept()->scope.savers != scope().savers) {
+      save_.log.push_back("the last save was made by ranks " + join(kept()->scope.savers, " "));
     }
   }
 
   void tell() {
     ports_.trace.event({.phase = "signature", .detail = hex(save_.plan->signature)});
-    if (!save_.reused.empty()) save_.log.push_back(line_of(save_.reused));
     for (const auto& line : save_.log) ports_.trace.event({.phase = "cache", .detail = line});
   }
 
@@ -362,7 +241,7 @@ class Planner {
   Communicator& group_;
   const StateDict& state_;
   const PlanningRules& rules_;
-  PlanCache* cache_;
+  PlanSlot* slot_;
   bool in_step_ = true;
   SavePlan save_;
 };
@@ -372,9 +251,33 @@ class Planner {
 std::vector<LocalPlan> as_offered(std::vector<LocalPlan> offers) { return offers; }
 std::vector<CacheClaim> as_claimed(std::vector<CacheClaim> claims) { return claims; }
 
+bool same_scope(const SaveScope& kept, const SaveScope& live) { return kept == live; }
+
+void refuse_unplanned(std::span<const std::string> keys) {
+  throw Error(Code::kStalePlan,
+              "the kept plan has no place for what this rank is to save; it was made for another "
+              "structure: " +
+                  join(keys.first(std::min<std::size_t>(keys.size(), kNamed)), ", "),
+              {.key = keys.front()});
+}
+
+void require_same_scope(const SaveScope& made_for, const SaveScope& live) {
+  if (made_for == live) return;
+  const auto ranks_of = [](const SaveScope& scope) { return "ranks " + join(scope.savers, " "); };
+  throw Error(Code::kStaleDistribution, "the owners that are to be reused were chosen for " +
+                                            ranks_of(made_for) + ", structure " +
+                                            hex(made_for.structure) + "; this save is of " +
+                                            ranks_of(live) + ", structure " + hex(live.structure));
+}
+
+std::string_view name_of(Planned planned) {
+  constexpr std::array<std::string_view, 3> kNames = {"fresh", "replanned", "reused"};
+  return kNames[static_cast<std::size_t>(planned)];
+}
+
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
-                   const PlanningRules& rules, PlanCache* cache) {
-  return Planner(ports, group, state, rules, cache).run();
+                   const PlanningRules& rules, PlanSlot* slot) {
+  return Planner(ports, group, state, rules, slot).run();
 }
 
 SavePlan plan_by_writes(const Ports& ports, Communicator& group, const StateDict& state,
@@ -382,15 +285,8 @@ SavePlan plan_by_writes(const Ports& ports, Communicator& group, const StateDict
   return Planner(ports, group, state, rules, nullptr).run(writes);
 }
 
-void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams) {
-  Memory& memory = cache.memory();
-  memory.offered = save.offered;
-  memory.plan = {save.offered.scope, save.plan, save.confirmed};
-  if (cache.keeps(CacheKind::kDistribution)) {
-    memory.distribution = {seams.distribution_key(save.offered.scope), save.offered.scope,
-                           save.plan};
-  }
-  if (save.planned == Planned::kReused) ++memory.reuses;
+void keep(PlanSlot& slot, const SavePlan& save) {
+  slot.kept = {save.scope, save.structure, save.plan, save.scope};
 }
 
 }  // namespace reprise

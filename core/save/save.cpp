@@ -77,7 +77,7 @@ struct Save::State {
   std::shared_ptr<Communicator> group;
   SaveSeams seams;
   ImageOptions image;
-  PlanCache* cache;
+  PlanSlot* slot;
   SavePlan planned = {};
   std::vector<std::string> log = {};  ///< messages of the commit and of retention
   SaveCommit end;
@@ -93,7 +93,7 @@ struct Save::State {
     begin_phase(ports.trace, phase::kPlan);
     const PlanningRules rules{.plan = seams.plan, .cache = seams.cache};
     planned = writes ? plan_by_writes(ports, *group, state, rules, *writes)
-                     : plan_save(ports, *group, state, rules, cache);
+                     : plan_save(ports, *group, state, rules, slot);
     end_phase(ports.trace, phase::kPlan, {.items = plan().tensors.size() + plan().objects.size()});
   }
 
@@ -202,7 +202,7 @@ struct Save::State {
   void commit(const std::vector<Bytes>& votes) {
     tell(end.commit(plan(), votes, image.checksums == Checksums::kCrc32AndSha256));
     committed = true;
-    if (cache != nullptr) remember(*cache, planned, seams.cache);
+    if (slot != nullptr) keep(*slot, planned);
     tell(end.retain());
     end.release();
   }
@@ -222,7 +222,6 @@ struct Save::State {
                       .tensors = plan().tensors.size(),
                       .objects = plan().objects.size(),
                       .planned = planned.planned,
-                      .reused = planned.reused,
                       .unequal = unequal,
                       .log = planned.log};
     report.log.insert(report.log.end(), log.begin(), log.end());
@@ -254,7 +253,7 @@ Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const S
                   .group = group,
                   .seams = seams,
                   .image = options.image,
-                  .cache = options.cache,
+                  .slot = options.plan,
                   .end = SaveCommit(ports, group, seams, std::move(options.target)),
                   .write = RankWrite(ports, seams),
                   .refuses_unequal = options.unequal == UnequalCopies::kRefused});

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/plan/kept_plan.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "core/save/image_options.hpp"
-#include "core/save/plan_cache.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/ports.hpp"
 
@@ -18,11 +18,11 @@ namespace reprise {
 struct SaveSettings {
   CommitTarget target;
   ImageOptions image;
-  /// Cache for jobs with constant structure. Either every rank passes a cache, or no rank does.
-  /// Without a cache, every save makes a new plan.
-  PlanCache* cache = nullptr;
+  /// What the job keeps for saves of this structure. Either every rank passes a slot, or no rank
+  /// does. Without one, every save makes a new plan.
+  PlanSlot* plan = nullptr;
   UnequalCopies unequal = UnequalCopies::kReported;
-  /// What this rank writes, if the job has planned that itself; then there is no cache. Either
+  /// What this rank writes, if the job has planned that itself; then `plan` is null. Either
   /// every rank passes a share, or no rank does.
   std::optional<std::vector<WriteItem>> writes = {};
 };
@@ -42,7 +42,6 @@ struct SaveReport {
   std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
-  std::vector<CacheKind> reused;     ///< what was reused, in the order of cache_kinds()
   std::vector<UnequalCopy> unequal;  ///< the same on all ranks
   /// Reasons for planning again, and a line for each old checkpoint that could not be removed; the
   /// same on all ranks.

@@ -67,7 +67,6 @@ struct LoadSeams {
   GroupRank (*own_metadata)(const Communicator& group) = own_rank;
   /// Chooses the rank that reads for all ranks.
   LeaderSeams leader;
-  MetadataCacheSeams cache;
   /// Returns the size of the read buffer in bytes.
   std::uint64_t (*staging)(const StagingNeed& need) = read_ring;
   /// Assigns reads to ranks; used if each byte is read once per job.

@@ -86,7 +86,7 @@ std::vector<SavedLayout> save_all(const std::vector<sim::Layout>& layouts,
       collector.save_failed(i, error);
     }
   });
-  std::erase_if(saved, [](const SavedLayout& one) { return one.metadata == nullptr; });
+  std::erase_if(saved, [](const SavedLayout& one) { return one.metadata.metadata == nullptr; });
   return saved;
 }
 

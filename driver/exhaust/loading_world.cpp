@@ -4,7 +4,6 @@
 #include <map>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/save/plan_memory.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -84,15 +83,13 @@ void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, 
   sim::TrainingJob job(loading_config(loads.subject, loads.layout), ports.fabric,
                        loads.policies.job);
   overwrite(job.model_space());
-  PlanCache cache({CacheKind::kMetadata});
-  cache.memory().read = {saved.identity, saved.metadata};
   sim::LoadRequest request;
   const Ask ask = [&](const Candidate& offered) {
     request = job.load_request({.common = offered.common, .catalog = &offered.catalog});
     overwrite(request.wanted);
     return Wanted{&request.wanted, request.excused};
   };
-  const LoadSettings settings{.path = kExhaustCheckpoint, .cache = &cache};
+  const LoadSettings settings{.path = kExhaustCheckpoint, .known = &saved.metadata};
   load(ports, job.world(), settings, ask, loads.policies.load);
   tally.delivered(rank, request.wanted);
   job.take(request.wanted);

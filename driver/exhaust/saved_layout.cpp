@@ -87,8 +87,7 @@ SavedLayout save_under(const sim::Layout& layout, const Subject& subject,
   for (auto& saver : savers) saver.stored.tensors.clear();  // `model` has the tensors
   saved.stored = whole(savers, &Saver::stored);
   saved.elements = elements_of(saved.model);
-  saved.metadata = Checkpoint::open(*saved.store, kExhaustCheckpoint).shared_metadata();
-  saved.identity = {kExhaustCheckpoint,
+  saved.metadata = {Checkpoint::open(*saved.store, kExhaustCheckpoint).shared_metadata(),
                     hash_of(read_metadata_files(*saved.store, kExhaustCheckpoint))};
   return saved;
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/format/metadata.hpp"
-#include "core/save/plan_cache.hpp"
+#include "core/load/load.hpp"
 #include "driver/exhaust/subject.hpp"
 #include "properties/global_state.hpp"
 #include "sim/mutants/mutants.hpp"
@@ -18,8 +18,7 @@ struct SavedLayout {
   sim::Layout layout;
   std::unique_ptr<sim::SimStore> store;
   /// The checkpoint's metadata as the engine read it back, parsed once for all loads.
-  MetadataIdentity identity;
-  std::shared_ptr<const Metadata> metadata;
+  KnownMetadata metadata;
   GlobalState model;   ///< the whole training state, in model space, at the time of the save
   GlobalState stored;  ///< the objects and the common state as the checkpoint must hold them
   std::uint64_t elements = 0;  ///< elements of all tensors of `model`

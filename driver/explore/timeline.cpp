@@ -46,7 +46,7 @@ void draw_checkpoint(Stream random, CheckpointPlan& plan) {
   // A load that doubts a record reads it again, so the rule of one read does not hold where the
   // store lies.
   plan.reads_once = chance(random, 4) && !plan.falls_back;
-  if (chance(random, 2)) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
+  plan.keeps_plan = chance(random, 2);
   draw_async(random, {.late_one_in = 3, .in_flight_most = 2, .small_one_in = 4}, plan);
 }
 

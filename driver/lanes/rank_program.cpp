@@ -145,7 +145,6 @@ class RankProgram {
         ports_(rank_ports_.ports()),
         record_(record),
         device_(device_of(scenario_, number_, part.ports.fabric.rank())),
-        caches_(scenario_.checkpoint.plans),
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
         in_flight_(rank_ports_.unmetered(), {part.log, part.recorder}, broken_),
@@ -409,10 +408,6 @@ class RankProgram {
     return stored_bytes(part_.ports.store, report.location.directory);
   }
 
-  PlanCache& cache_of(CheckpointKind kind) {
-    return caches_.of(part_.policies.cache_of(name_of(kind)));
-  }
-
   LoadSettings load_options() {
     const CheckpointPlan& plan = scenario_.checkpoint;
     LoadSettings options;
@@ -421,7 +416,6 @@ class RankProgram {
     if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
     if (plan.checks) options.checksums = LoadChecksums::kVerified;
     if (plan.reads_once) options.reads = Reads::kOncePerJob;
-    if (!plan.plans.empty()) options.cache = &cache_of(CheckpointKind::kTraining);
     return options;
   }
 
@@ -534,7 +528,7 @@ class RankProgram {
         ++options.target.keep.emplace(options.target.keep.value_or(1));
     }
     const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
-    const auto after_failure = call_after_failure(saved, options.cache);
+    const auto after_failure = call_after_failure(saved, options.plan);
     saves_.begin(
         ports, job_.world_group(), saved, options,
         [this, number, plan, target = options.target, after_failure](const EndedSave& end) {
@@ -546,12 +540,12 @@ class RankProgram {
   }
 
   /// Returns the function to call after a failed save. If a mutant provides one, it receives the
-  /// cache and a copy of `state`. If not, the returned function does nothing.
-  std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
+  /// slot of the plan and a copy of `state`. If not, the returned function does nothing.
+  std::function<void()> call_after_failure(const StateDict& state, PlanSlot* slot) {
     const auto call = part_.policies.save_failed;
-    if (call == nullptr || cache == nullptr) return [] {};
-    return [this, call, cache, kept = std::make_shared<const StateDict>(state)] {
-      call(*cache, *job_.world_group(), *kept);
+    if (call == nullptr || slot == nullptr) return [] {};
+    return [this, call, slot, kept = std::make_shared<const StateDict>(state)] {
+      call(*slot, *job_.world_group(), *kept);
     };
   }
 
@@ -574,7 +568,7 @@ class RankProgram {
       image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
     }
     image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
-    if (!checkpoint.plans.empty()) options.cache = &cache_of(plan.kind);
+    if (checkpoint.keeps_plan) options.plan = &plans_[part_.policies.cache_of(name_of(plan.kind))];
     return options;
   }
 
@@ -610,7 +604,8 @@ class RankProgram {
     held_nothing("a save", held.alone.stage, report.bound_empty);
     record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, held.together.snapshot);
     record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, held.together.stage);
-    record_.replans = caches_.replans();
+    record_.replans = 0;
+    for (const auto& [kind, slot] : plans_) record_.replans += slot.replans;
   }
 
   // --- results -----------------------------------------------------------------------------------
@@ -650,7 +645,7 @@ class RankProgram {
   const Ports& ports_;
   RankRecord& record_;
   std::string device_;
-  PlanCaches caches_;
+  std::map<std::string, PlanSlot> plans_;  ///< by kind of checkpoint
   sim::TrainingJob job_;
   RankJudge judge_;
   SavesInFlight in_flight_;

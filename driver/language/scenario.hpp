@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/plan/strictness.hpp"
-#include "core/save/plan_cache.hpp"
 #include "driver/language/lie.hpp"
 #include "driver/trainers/command_life.hpp"
 #include "driver/trainers/program_plan.hpp"
@@ -236,7 +235,7 @@ bool is_power_cut_planned(const Scenario& scenario);
 /// Options for writing and reading the checkpoints of a scenario.
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
-  std::vector<CacheKind> plans;  ///< caches of plans that are kept between saves
+  bool keeps_plan = false;  ///< true if the plan of a save is kept for the next one
   /// False to leave out the optimizer from every save, even if a save action includes it.
   bool optimizer = true;
   /// False to leave out random states from every save, even if a save action includes them.

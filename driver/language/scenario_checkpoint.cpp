@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/plan/strictness.hpp"
-#include "core/save/plan_cache.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -18,19 +17,6 @@ constexpr std::int64_t kKeepMax = 10000;
 constexpr std::int64_t kInFlightMax = 100;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
-
-void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
-  plan.plans = checkpoint.some_of("plans", cache_kinds());
-  const auto constant = checkpoint.flag("assume_constant_structure");
-  if (!constant) return;
-  if (*constant == plan.plans.empty()) {
-    if (*constant) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
-    return;
-  }
-  checkpoint.fail(checkpoint.node("plans"), *constant
-                                                ? "names plans; leave assume_constant_structure out"
-                                                : "names plans and assumes nothing");
-}
 
 /// Reads options for saves during training.
 void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
@@ -78,7 +64,8 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
     if (!mode) checkpoint.refuse(checkpoint.node("strictness"), "knows no strict mode " + *strict);
     plan.strictness = *mode;
   });
-  checkpoint.attempt([&] { read_plans(checkpoint, plan); });
+  checkpoint.attempt(
+      [&] { plan.keeps_plan = checkpoint.flag("assume_constant_structure").value_or(false); });
   plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
   plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
   plan.random = !checkpoint.flag("no_save_rng").value_or(false);

@@ -379,7 +379,7 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan == CheckpointPlan{}) return;
   out << YAML::Key << "checkpoint" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "strictness", std::string(name_of(plan.strictness)));
-  if (!plan.plans.empty()) put_names(out, "plans", plan.plans);
+  if (plan.keeps_plan) put_flag(out, "assume_constant_structure", true);
   if (!plan.optimizer) put_flag(out, "no_save_optim", true);
   if (!plan.random) put_flag(out, "no_save_rng", true);
   if (plan.keep > 0) put(out, "keep", plan.keep);

@@ -65,7 +65,7 @@ struct UnequalCopy {
 enum class Planned : std::uint8_t {
   kFresh,      ///< planned anew, because nothing was kept
   kReplanned,  ///< planned anew, because the kept plan did not fit; SaveResult::log says why
-  kReused,     ///< the kept plan; from the third save on, ranks exchange 16 bytes each
+  kReused,     ///< the kept plan; ranks exchanged 16 bytes each instead of planning
 };
 /// Returns "fresh", "replanned" or "reused".
 std::string_view name_of(Planned planned);

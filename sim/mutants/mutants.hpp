@@ -26,8 +26,8 @@ struct Policies {
   ReshardSeams reshard;
   DiffSeams diff;
   JobPolicy job;
-  /// Returns the name of the cache for a kind of checkpoint. By default, each kind has its own
-  /// cache.
+  /// Returns the name under which the plan of a kind of checkpoint is kept. By default, each kind
+  /// has its own.
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
@@ -38,7 +38,7 @@ struct Policies {
   /// Hook that is called right before each save, and after a failed save. By default, it does
   /// nothing.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
-  void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
+  void (*save_failed)(PlanSlot&, Communicator&, const StateDict&) = nullptr;
   /// After each iteration, handles the job's saves that are in flight.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
   /// Before the job changes or moves its state, waits for what saves in flight still copy from it.

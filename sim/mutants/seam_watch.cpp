@@ -62,9 +62,7 @@ using AllSeams = std::tuple<
     InLoad<&LoadSeams::judge_strictness>, InLoad<&LoadSeams::tracked>,
     InLoad<&LoadSeams::choose_candidate>, InLoad<&LoadSeams::checksums>,
     InLoad<&LoadSeams::own_metadata>, InLoad<&LoadSeams::leader, &LeaderSeams::leader>,
-    InLoad<&LoadSeams::cache, &MetadataCacheSeams::key>,
-    InLoad<&LoadSeams::cache, &MetadataCacheSeams::verify>, InLoad<&LoadSeams::staging>,
-    InLoad<&LoadSeams::share>,
+    InLoad<&LoadSeams::staging>, InLoad<&LoadSeams::share>,
     // reshard and diff
     InReshard<&ReshardSeams::divide>, InReshard<&ReshardSeams::read_from>,
     InReshard<&ReshardSeams::per_rank>, InReshard<&ReshardSeams::carried>,

@@ -4,7 +4,7 @@
 
 #include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
-#include "core/save/plan_memory.hpp"
+#include "core/plan/kept_plan.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/mutant_tables.hpp"
 
@@ -15,9 +15,9 @@ bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
 
-/// Remembers the offers of a failed save but keeps the plan of the previous save, so that the cache
-/// mixes the content of two saves.
-void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
+/// Keeps what the ranks offered for a failed save beside the plan of the save before.
+void keep_offer(PlanSlot& slot, Communicator& group, const StateDict& state) {
+  if (!slot.kept) return;
   const GlobalRank self = group.group().member(group.rank());
   Structure own = structure_of(state, self);
   Bytes wire;
@@ -26,9 +26,8 @@ void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
   for (const Bytes& bytes : group.all_gather(wire)) {
     signatures.push_back(load_le<std::uint64_t>(bytes));
   }
-  cache.memory().offered = {{combined(signatures), group.group().size(), group.group().members()},
-                            std::move(own),
-                            encode(local_plan(state, self))};
+  slot.kept->scope = {combined(signatures), group.group().size(), group.group().members()};
+  slot.kept->structure = std::move(own);
 }
 
 std::uint64_t smallest_rank(const SaveScope& scope) {
@@ -36,9 +35,6 @@ std::uint64_t smallest_rank(const SaveScope& scope) {
       std::min_element(scope.savers.begin(), scope.savers.end())->value);
 }
 void accept_owners(const SaveScope&, const SaveScope&) {}
-
-std::uint64_t directory(const MetadataIdentity& identity) { return hash_of(identity.directory); }
-void accept_metadata(const MetadataIdentity&, const MetadataIdentity&) {}
 
 // --- mutants -------------------------------------------------------------------------------------
 
@@ -68,15 +64,6 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
-/// Looks up a checkpoint's remembered metadata only by its directory. With `unverified`, also uses
-/// it without comparing it with the checkpoint.
-void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
-
-void keep_metadata_by_directory_unverified(Policies& policies) {
-  keep_metadata_by_directory(policies);
-  policies.load.cache.verify = asked<accept_metadata>;
-}
-
 }  // namespace
 
 std::span<const Mutant> cache_mutants() {
@@ -95,19 +82,6 @@ std::span<const Mutant> cache_mutants() {
        "a cache of owners; two saves, keys appear in between",
        {Code::kNoWriter},
        keep_owners_by_smallest_rank_unverified},
-      {"load-metadata-cache-key",
-       "The metadata of a checkpoint is kept under its directory, and used after another save has "
-       "taken its place.",
-       "MetadataCacheSeams::key",
-       "a cache of metadata; two loads of one step, a save over it in between",
-       {Code::kStaleMetadata},
-       keep_metadata_by_directory},
-      {"load-metadata-cache-key/verify-off",
-       "The same, and nobody holds it against what stands there.",
-       "MetadataCacheSeams::key, verify",
-       "a cache of metadata; two loads of one step, a save of other keys over it in between",
-       {Code::kNotStored, Code::kNotRequested},
-       keep_metadata_by_directory_unverified},
       {"plan-cache-after-failed-validation",
        "What ranks offer is remembered although the save fails later, beside the plan of an "
        "earlier one.",

@@ -8,8 +8,15 @@
 
 #include <algorithm>
 
+#include "core/adapters/local/solo_fabric.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/plan/job_load_plan.hpp"
 #include "core/plan/save_plan.hpp"
+#include "core/save/plan_fit.hpp"
+#include "core/save/planning.hpp"
+#include "core/seams/save_seams.hpp"
 
 namespace reprise {
 namespace {
@@ -167,6 +174,45 @@ void save_10240_ranks_3402_tensors(benchmark::State& state) {
   plan_saves(state, alike(mesh, Placement({{"tp", 0}, {"dp", 0}}), 3402), 2);
 }
 
+/// Plans a save of a rank's 1,000 tensors again, by the plan that was kept from the save before:
+/// what planning costs a job whose structure does not change, apart from the way between ranks of
+/// 16 bytes each.
+void save_again_1000_tensors(benchmark::State& state) {
+  constexpr std::int32_t kRanks = 1024;
+  const auto mesh = mesh_of({{"tp", 8}, {"dp", kRanks / 8}});
+  const auto plan = std::make_shared<const GlobalPlan>(
+      global_plan(decode_local_plans(alike(mesh, Placement({{"tp", 0}, {"dp", 0}}), 1000))));
+  StateDict own;
+  for (const PlannedTensor& tensor : plan->tensors) {
+    TensorLeaf leaf{.key = tensor.key, .dtype = tensor.dtype, .shape = tensor.shape};
+    leaf.pieces = {contiguous_piece(tensor.boxes->front())};
+    own.tensors.push_back(std::move(leaf));
+  }
+  PosixStore store(".");
+  SoloFabric fabric;
+  HostDevice device("node", 0);
+  ThreadTasks tasks(1);
+  NoTrace trace;
+  const Ports ports{store, fabric, device, tasks, trace};
+  const auto group = fabric.communicator(Group::world(1));
+  PlanSlot slot;
+  const Structure structure = structure_of(own, {0});
+  const SaveScope scope{combined(std::vector{structure.signature}), 1, Group::world(1).members()};
+  slot.kept = {scope, structure, plan, scope};
+  const SaveSeams seams;
+  double best = 1e9;
+  for (auto _ : state) {
+    const Timer timer;
+    const SavePlan saved =
+        plan_save(ports, *group, own, {.plan = seams.plan, .cache = seams.cache}, &slot);
+    const bool whole = unplanned_keys(*saved.plan, own).empty();
+    best = std::min(best, timer.seconds());
+    state.SetIterationTime(timer.seconds());
+    if (saved.planned != Planned::kReused || !whole) state.SkipWithError("the plan was not used");
+  }
+  report(state, best, 0.001, own.tensors.size(), 0);
+}
+
 void load_10240_to_7680_ranks(benchmark::State& state) {
   const auto saving = mesh_of({{"tp", 8}, {"dp", 1280}});
   const auto loading = mesh_of({{"tp", 4}, {"dp", 1920}});
@@ -201,6 +247,7 @@ void load_10240_to_7680_ranks(benchmark::State& state) {
   report(state, best, 2, items, mib);
 }
 
+BENCHMARK(save_again_1000_tensors)->UseManualTime()->Iterations(50);
 BENCHMARK(save_2048_ranks_512_tensors_placed)->UseManualTime()->Iterations(5);
 BENCHMARK_CAPTURE(save_2048_ranks_512_tensors, given_rows, rows)->UseManualTime()->Iterations(5);
 BENCHMARK_CAPTURE(save_2048_ranks_512_tensors, given_rows_of_512_shapes, rows_of_many_shapes)

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/fixtures/cache_world.hpp"
+#include "tests/fixtures/repeated_saves.hpp"
 
 namespace reprise {
 namespace {
 
-using test::CacheWorld;
 using test::Edit;
 using test::Kit;
+using test::RepeatedSaves;
 
 const std::string kGarbled = "a\xff.yaml";
 
@@ -54,12 +54,12 @@ std::vector<GarbledRow> garbled_rows(const std::string& text) {
 }
 
 TEST(GarbledText, is_refused_on_all_ranks_and_the_store_is_as_before) {
-  for (const bool cached : {false, true}) {
+  for (const bool keeps_plan : {false, true}) {
     for (const auto& row : garbled_rows(kGarbled)) {
       const contracts::TemporaryDirectory directory;
       const contracts::TemporaryDirectory without;
-      CacheWorld world(2);
-      if (!cached) world.kinds.reset();
+      RepeatedSaves world(2);
+      world.keeps_plan = keeps_plan;
       const auto saved = world.run(directory.path(), {{}, {row.edit, {}, {}}});
       ASSERT_TRUE(saved[1].error) << row.says;
       EXPECT_EQ(saved[1].error->code(), Code::kUnsupported) << saved[1].error->what();

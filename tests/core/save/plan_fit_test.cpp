@@ -64,43 +64,5 @@ TEST(PlanFit, keys_without_a_place_in_the_plan_are_named) {
   EXPECT_EQ(unplanned([](StateDict& s) { s.objects[0].key = "p"; }), Keys{"p/shard_0_1"});
 }
 
-TEST(PlanFit, a_rank_is_served_if_it_holds_all_that_it_writes_and_main_copies_are_its_own) {
-  const auto served = [](const std::function<void(StateDict&)>& change, std::int32_t self = 1) {
-    StateDict state = state_of_rank_1();
-    change(state);
-    return serves(plan_of_two(), state, {self});
-  };
-  EXPECT_TRUE(served([](StateDict&) {}));
-  EXPECT_FALSE(served([](StateDict&) {}, 0)) << "the object is of rank 1";
-  EXPECT_TRUE(served([](StateDict& s) { s.objects[0].replica = 1; }, 0));
-  EXPECT_FALSE(served([](StateDict& s) { s.objects[0].replica = 1; }));
-  EXPECT_FALSE(served([](StateDict& s) { s.objects.clear(); }));
-  EXPECT_FALSE(served([](StateDict& s) { s.tensors.pop_back(); }));
-  EXPECT_FALSE(served([](StateDict& s) { s.tensors[1].pieces.pop_back(); }));
-  EXPECT_TRUE(served([](StateDict& s) { s.tensors[0].pieces.erase(s.tensors[0].pieces.begin()); }));
-  EXPECT_FALSE(served([](StateDict& s) { s.tensors[0].key = "a"; }));
-}
-
-TEST(PlanFit, plans_are_the_same_if_everything_in_them_is) {
-  const auto same = [](const std::function<void(GlobalPlan&)>& change) {
-    GlobalPlan other = plan_of_two();
-    change(other);
-    return same_plan(plan_of_two(), other) && same_plan(other, plan_of_two());
-  };
-  EXPECT_TRUE(same([](GlobalPlan&) {}));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.signature = 6; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.tensors[0].key = "a"; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.tensors[0].dtype = DType::kInt32; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.tensors[0].shape = {3, 3}; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.tensors[0].owners[0] = {1}; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) {
-    p.tensors[0].boxes = std::make_shared<const std::vector<Box>>(2, Box{{0, 0}, {1, 3}});
-  }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.tensors.pop_back(); }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.objects[0].key = "p/shard_0_1"; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.objects[0].owner = {0}; }));
-  EXPECT_FALSE(same([](GlobalPlan& p) { p.objects.clear(); }));
-}
-
 }  // namespace
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// Tests mutants of caches. An error in a cache usually shows only after several saves and loads in
-// one life. Each mutant therefore has a script of saves, loads and training steps.
+// Tests mutants of the kept plan. An error in it usually shows only after several saves in
+// one life. Each mutant therefore has a script of saves and training steps.
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,13 @@ namespace {
 
 /// One step that all ranks do together.
 struct Act {
-  enum class What : std::uint8_t { kTrain, kSave, kLoad } what = What::kSave;
+  enum class What : std::uint8_t { kTrain, kSave } what = What::kSave;
   SaveParts parts = {};
   const char* kind = "training";
   bool fails = false;  ///< makes the save fail, by giving the ranks different common states
 };
 
 const Act kTrain{.what = Act::What::kTrain};
-const Act kLoad{.what = Act::What::kLoad};
 const Act kSave{};
 const Act kNoRandom{.parts = {.random = false}};
 const Act kWeights{.parts = {.optimizer = false}};
@@ -45,12 +44,6 @@ const std::vector<Row>& rows() {
       {"distribution-cache-key/verify-off",
        {kWeights, kTrain, kSave},
        {kSave, kTrain, kSave, kTrain, kSave}},
-      {"load-metadata-cache-key",
-       {kSave, kLoad, kNoRandom, kLoad},
-       {kSave, kLoad, kTrain, kNoRandom, kLoad, kLoad}},
-      {"load-metadata-cache-key/verify-off",
-       {kSave, kLoad, kNoRandom, kLoad},
-       {kSave, kLoad, kTrain, kNoRandom, kLoad, kLoad}},
       {"plan-cache-after-failed-validation",
        {kSave, kFailing, kTrain, kSave},
        {kSave, kNoRandom, kTrain, kSave}},
@@ -82,34 +75,32 @@ class Script {
   void live(Ports& ports) {
     TrainingJob job({.makeup = {.model = "moe-tiny", .layout = kLayout}}, ports.fabric,
                     policies_.job);
-    PlanCaches caches({cache_kinds().begin(), cache_kinds().end()});
+    std::map<std::string, PlanSlot> plans;
     for (const Act& act : acts_) {
       switch (act.what) {
         case Act::What::kTrain:
           job.step();
           break;
         case Act::What::kSave:
-          save(act, job, ports, caches);
-          break;
-        case Act::What::kLoad:
-          load_newest(job, ports, caches);
+          save(act, job, ports, plans);
           break;
       }
     }
   }
 
-  void save(const Act& act, TrainingJob& job, Ports& ports, PlanCaches& caches) {
+  void save(const Act& act, TrainingJob& job, Ports& ports,
+            std::map<std::string, PlanSlot>& plans) {
     StateDict state = job.state(act.parts);
     if (act.fails && job.rank() == GlobalRank{1}) state.common = Dict{};
     SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.cache = &caches.of(policies_.cache_of(act.kind));
+    options.plan = &plans[policies_.cache_of(act.kind)];
     try {
       begin_save(policies_, ports, job.world_group(), state, options).finish();
     } catch (const Error& error) {
       if (!act.fails || error.code() != Code::kCommonStateDiverges) throw;
       if (policies_.save_failed != nullptr) {
-        policies_.save_failed(*options.cache, *job.world_group(), state);
+        policies_.save_failed(*options.plan, *job.world_group(), state);
       }
       return;
     }
@@ -121,22 +112,6 @@ class Script {
       const auto key = stored_key(leaf);
       if (stored.catalog().object(key) == nullptr) verdicts_.insert("STALE_PLAN");
     }
-  }
-
-  void load_newest(TrainingJob& job, Ports& ports, PlanCaches& caches) {
-    LoadSettings options;
-    options.path = "run";
-    options.checksums = LoadChecksums::kVerified;
-    options.cache = &caches.of(policies_.cache_of("training"));
-    LoadRequest request;
-    load(
-        ports, job.world(), options,
-        [&](const Candidate& offered) {
-          request = job.load_request({offered.common, &offered.catalog});
-          return Wanted{&request.wanted, request.excused};
-        },
-        policies_.load);
-    job.take(request.wanted);
   }
 
   std::vector<Act> acts_;

@@ -152,18 +152,18 @@ class Telling {
   void first(Ports& ports) {
     const GlobalRank rank = ports.fabric.rank();
     TrainingJob job(config(story_.layout, rank, false), ports.fabric, policies_.job);
-    PlanCaches caches({cache_kinds().begin(), cache_kinds().end()});
+    std::map<std::string, PlanSlot> plans;
     job.step();
-    save(job, ports, caches, Step{1});
+    save(job, ports, plans, Step{1});
     job.step();
-    save(job, ports, caches, Step{2});
+    save(job, ports, plans, Step{2});
     const StepOutcome outcome = job.advance();
     tell_of(job, outcome, "the first life");
-    if (!outcome.exit || outcome.exit->save) save(job, ports, caches, Step{3});
-    say("VERDICT_DISAGREEMENT", rank, std::to_string(caches.replans()) + " plans again");
+    if (!outcome.exit || outcome.exit->save) save(job, ports, plans, Step{3});
+    say("VERDICT_DISAGREEMENT", rank, std::to_string(plans["training"].replans) + " plans again");
   }
 
-  void save(TrainingJob& job, Ports& ports, PlanCaches& caches, Step nth) {
+  void save(TrainingJob& job, Ports& ports, std::map<std::string, PlanSlot>& plans, Step nth) {
     const StateDict saved = job.state();
     const auto asked = keys_of(job.load_template());
     for (const auto& ruling : judge_inventory(keys_of(job.live_state()), keys_of(saved), asked, {}))
@@ -171,7 +171,7 @@ class Telling {
     pages_[nth].push_back(audit_page(job.rank(), nth, saved));
     SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.cache = &caches.of(policies_.cache_of("training"));
+    options.plan = &plans[policies_.cache_of("training")];
     begin_save(policies_, ports, job.world_group(), saved, options).finish();
   }
 

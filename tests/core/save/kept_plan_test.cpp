@@ -1,5 +1,5 @@
-// Tests saves that reuse cached results of earlier saves. They must write the same bytes as saves
-// without a cache.
+// Tests saves that use the plan of an earlier save. They must write the same bytes as saves that
+// plan anew.
 
 #include <gtest/gtest.h>
 
@@ -7,16 +7,16 @@
 #include <atomic>
 #include <iterator>
 
-#include "tests/fixtures/cache_world.hpp"
+#include "tests/fixtures/repeated_saves.hpp"
 
 namespace reprise {
 namespace {
 
 using contracts::TemporaryDirectory;
-using test::CacheWorld;
 using test::Edit;
 using test::files_of;
 using test::Kit;
+using test::RepeatedSaves;
 using test::Saved;
 using test::Turn;
 
@@ -31,11 +31,11 @@ std::vector<Turn> operator+(std::vector<Turn> a, const std::vector<Turn>& b) {
   return a;
 }
 
-/// Requires that the same saves without a cache write the same bytes.
-void expect_bytes_of_fresh_plans(const std::string& directory, CacheWorld world,
+/// Requires that the same saves write the same bytes if each plans anew.
+void expect_bytes_of_fresh_plans(const std::string& directory, RepeatedSaves world,
                                  const std::vector<Turn>& saves) {
   const TemporaryDirectory fresh;
-  world.kinds.reset();
+  world.keeps_plan = false;
   world.run(fresh.path(), saves);
   const auto expected = files_of(fresh.path());
   const auto found = files_of(directory);
@@ -47,14 +47,12 @@ void expect_bytes_of_fresh_plans(const std::string& directory, CacheWorld world,
   }
 }
 
-std::vector<Saved> run_like_fresh(CacheWorld& world, const std::vector<Turn>& saves) {
+std::vector<Saved> run_like_fresh(RepeatedSaves& world, const std::vector<Turn>& saves) {
   const TemporaryDirectory directory;
   auto all = world.run(directory.path(), saves);
   expect_bytes_of_fresh_plans(directory.path(), world, saves);
   return all;
 }
-
-using Kinds = std::vector<CacheKind>;
 
 // --- saves of one structure ---------------------------------------------------------------------
 
@@ -73,34 +71,24 @@ Interval counted_describe(std::int64_t length, std::int64_t parts, std::int64_t 
   return ceil_chunk(length, parts, index);
 }
 
-TEST(PlanCache, local_plan_is_reused_from_the_second_save_and_the_global_one_from_the_third) {
-  CacheWorld world(kRanks);
+const std::vector<std::string> kUsedAgain = {"the plan of an earlier save is used again"};
+
+TEST(KeptPlan, is_used_from_the_second_save_on) {
+  RepeatedSaves world(kRanks);
   const auto all = run_like_fresh(world, turns(4));
   EXPECT_EQ(all[0].planned, Planned::kFresh);
-  EXPECT_EQ(all[0].reused, Kinds{});
-  EXPECT_EQ(all[1].planned, Planned::kReused);
-  EXPECT_EQ(all[1].reused, (Kinds{CacheKind::kLocal, CacheKind::kDistribution}));
-  for (const std::size_t s : {2, 3}) {
+  EXPECT_TRUE(all[0].log.empty());
+  for (const std::size_t s : {1, 2, 3}) {
     EXPECT_EQ(all[s].planned, Planned::kReused);
-    EXPECT_EQ(all[s].reused, (Kinds{CacheKind::kLocal, CacheKind::kGlobal}));
+    EXPECT_EQ(all[s].log, kUsedAgain);
   }
   EXPECT_EQ(world.replans, 0U);
 }
 
-TEST(PlanCache, saves_of_one_structure_say_nothing_of_another_plan) {
-  const TemporaryDirectory directory;
-  CacheWorld world(kRanks);
-  for (const Saved& saved : world.run(directory.path(), turns(4))) {
-    for (const std::string& line : saved.log) {
-      EXPECT_EQ(line.find("planned in another way"), std::string::npos) << line;
-    }
-  }
-}
-
-TEST(PlanCache, a_reused_plan_is_not_made) {
+TEST(KeptPlan, is_not_made_again) {
   const auto counts_after = [](std::size_t saves) {
     const TemporaryDirectory directory;
-    CacheWorld world(kRanks);
+    RepeatedSaves world(kRanks);
     world.seams.plan.cover = counted_cover;
     world.seams.plan.describe = counted_describe;
     covers = 0;
@@ -109,56 +97,10 @@ TEST(PlanCache, a_reused_plan_is_not_made) {
     return std::pair(covers.load(), descriptions.load());
   };
   const auto first = counts_after(1);
-  const auto second = counts_after(2);
   EXPECT_GT(first.first, 0);
-  EXPECT_EQ(second.first, 2 * first.first) << "the global plan must be made twice";
-  EXPECT_LT(second.second, 2 * first.second) << "the local plan must be made once";
-  EXPECT_EQ(counts_after(3), second);
-  EXPECT_EQ(counts_after(5), second);
-}
-
-TEST(PlanCache, each_set_of_caches_writes_the_same_bytes_and_reuses_what_it_keeps) {
-  for (unsigned set = 0; set < 32; ++set) {
-    Kinds kinds;
-    for (const CacheKind kind : cache_kinds()) {
-      if ((set >> static_cast<unsigned>(kind) & 1U) != 0) kinds.push_back(kind);
-    }
-    CacheWorld world(2);
-    world.kinds = kinds;
-    const auto keeps = [&kinds](CacheKind kind) {
-      return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-    };
-    const auto all = run_like_fresh(world, turns(3));
-    const bool global = keeps(CacheKind::kGlobal);
-    EXPECT_EQ(all[1].used(CacheKind::kLocal), keeps(CacheKind::kLocal)) << set;
-    EXPECT_FALSE(all[1].used(CacheKind::kGlobal)) << set;
-    EXPECT_EQ(all[1].used(CacheKind::kDistribution), keeps(CacheKind::kDistribution)) << set;
-    EXPECT_EQ(all[2].used(CacheKind::kLocal), keeps(CacheKind::kLocal)) << set;
-    EXPECT_EQ(all[2].used(CacheKind::kGlobal), global) << set;
-    EXPECT_EQ(all[2].used(CacheKind::kDistribution), keeps(CacheKind::kDistribution) && !global)
-        << set;
-    EXPECT_EQ(world.replans, 0U) << set;
-  }
-}
-
-TEST(PlanCache, ranks_that_loaded_different_checkpoints_plan_anew_and_say_so) {
-  for (const bool alike : {true, false}) {
-    const TemporaryDirectory directory;
-    CacheWorld world(kRanks);
-    world.first = [alike](const Ports& ports, Communicator&, PlanCache* cache) {
-      const std::int32_t rank = alike ? 0 : ports.fabric.rank().value;
-      cache->memory().read = {{"run/iter_" + std::to_string(rank), 7},
-                              std::make_shared<const Metadata>()};
-    };
-    const auto all = world.run(directory.path(), turns(1));
-    ASSERT_FALSE(all[0].error) << all[0].error->what();
-    const auto& log = all[0].log;
-    const bool told =
-        std::find(log.begin(), log.end(),
-                  "ranks do not remember the same saves, or do not share one common state") !=
-        log.end();
-    EXPECT_EQ(told, !alike);
-  }
+  EXPECT_GT(first.second, 0);
+  EXPECT_EQ(counts_after(2), first);
+  EXPECT_EQ(counts_after(5), first);
 }
 
 // --- saves of a changed structure ---------------------------------------------------------------
@@ -297,31 +239,30 @@ std::vector<Change> changes() {
   };
 }
 
-TEST(PlanCache, every_change_on_every_rank_is_seen_and_named_and_planned_for) {
+TEST(KeptPlan, every_change_on_every_rank_is_seen_and_named_and_planned_for) {
   for (const Change& change : changes()) {
     for (std::int32_t at = 0; at < kRanks; ++at) {
       const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
-      CacheWorld world(kRanks);
+      RepeatedSaves world(kRanks);
       const auto saves = turns(3) + turns(3, edit) + turns(1);
       const auto all = run_like_fresh(world, saves);
       const std::string row = change.name + " on rank " + std::to_string(at);
       for (const auto& saved : all) EXPECT_FALSE(saved.error) << row << saved.error->what();
       EXPECT_EQ(all[2].planned, Planned::kReused) << row;
       EXPECT_EQ(all[3].planned, Planned::kReplanned) << row;
-      EXPECT_EQ(all[3].reused, Kinds{}) << row;
       std::vector<std::string> log = change.log(at);
       log.insert(log.begin(), "plans are made again");
       EXPECT_EQ(all[3].log, log) << row;
-      EXPECT_TRUE(all[5].used(CacheKind::kGlobal)) << row;
-      EXPECT_EQ(all[5].log, std::vector<std::string>{"reused: local, global"}) << row;
+      EXPECT_EQ(all[4].planned, Planned::kReused) << row;
+      EXPECT_EQ(all[5].log, kUsedAgain) << row;
       EXPECT_EQ(all[6].planned, Planned::kReplanned) << row;
       EXPECT_EQ(world.replans, 2U) << row;
     }
   }
 }
 
-TEST(PlanCache, a_change_on_all_ranks_is_named_once_and_many_are_counted) {
-  CacheWorld world(kRanks);
+TEST(KeptPlan, a_change_on_all_ranks_is_named_once_and_many_are_counted) {
+  RepeatedSaves world(kRanks);
   const Edit edit = [](Kit& kit) {
     for (int i = 0; i < 11; ++i) {
       kit.add("more" + std::to_string(i), DType::kFloat32, {2}, {{{0}, {2}}}, kit.rank());
@@ -333,35 +274,35 @@ TEST(PlanCache, a_change_on_all_ranks_is_named_once_and_many_are_counted) {
   EXPECT_EQ(all[1].log[9], "3 more keys appeared");
 }
 
-TEST(PlanCache, the_order_of_leaves_and_the_memory_they_stand_in_are_no_structure) {
-  CacheWorld world(kRanks);
+TEST(KeptPlan, the_order_of_leaves_and_the_memory_they_stand_in_are_no_structure) {
+  RepeatedSaves world(kRanks);
   const Edit edit = [](Kit& kit) {
     std::reverse(kit.state.tensors.begin(), kit.state.tensors.end());
     std::reverse(kit.state.objects.begin(), kit.state.objects.end());
   };
   const auto all = run_like_fresh(world, turns(2) + turns(2, edit));
-  EXPECT_TRUE(all[2].used(CacheKind::kGlobal));
-  EXPECT_TRUE(all[3].used(CacheKind::kGlobal));
+  EXPECT_EQ(all[2].planned, Planned::kReused);
+  EXPECT_EQ(all[3].planned, Planned::kReused);
 }
 
-TEST(PlanCache, a_rank_that_lost_its_cache_makes_all_plan_again) {
+TEST(KeptPlan, a_rank_that_lost_it_makes_all_plan_again) {
   for (std::int32_t at = 0; at < kRanks; ++at) {
-    CacheWorld world(kRanks);
+    RepeatedSaves world(kRanks);
     auto saves = turns(5);
     saves[3].forgetful = {{at}};
     const TemporaryDirectory directory;
     const auto all = world.run(directory.path(), saves);
     expect_bytes_of_fresh_plans(directory.path(), world, saves);
-    EXPECT_EQ(all[3].reused, Kinds{});
+    EXPECT_EQ(all[3].planned, Planned::kReplanned);
     EXPECT_EQ(std::count(all[3].log.begin(), all[3].log.end(),
-                         "ranks do not remember the same saves, or do not share one common state"),
+                         "ranks do not keep the same plan, or do not share one common state"),
               1);
-    EXPECT_TRUE(all[4].used(CacheKind::kLocal));
+    EXPECT_EQ(all[4].planned, Planned::kReused);
   }
 }
 
-TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_was_reused) {
-  CacheWorld world(kRanks);
+TEST(KeptPlan, a_common_state_that_diverges_is_refused_however_often_the_plan_was_reused) {
+  RepeatedSaves world(kRanks);
   const Edit diverge = [](Kit& kit) {
     kit.state.common = Dict{{"iteration", Value(std::int64_t{kit.rank() == 1 ? 8 : 9})}};
   };
@@ -369,7 +310,7 @@ TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_w
   const auto all = world.run(directory.path(), turns(3) + turns(1, diverge) + turns(1));
   ASSERT_TRUE(all[3].error);
   EXPECT_EQ(all[3].error->code(), Code::kCommonStateDiverges);
-  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "the cache must be unchanged";
+  EXPECT_EQ(all[4].planned, Planned::kReused) << "what was kept must be unchanged";
 }
 
 // --- saves that fail ----------------------------------------------------------------------------
@@ -384,7 +325,7 @@ std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
   return turns(3) + turns(1, fourth) + turns(2, last);
 }
 
-TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
+TEST(KeptPlan, a_save_that_fails_anywhere_leaves_it_as_it_was) {
   const Edit two_writers = [](Kit& kit) {
     kLate(kit);
     if (kit.rank() == 1) kit.tensor("same").replica = 0;
@@ -404,7 +345,7 @@ TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
   };
   for (const Row& row : rows) {
     for (const Edit& last : {Edit{}, kLate}) {
-      CacheWorld world(kRanks);
+      RepeatedSaves world(kRanks);
       if (!row.file.empty()) {
         world.before_write = [&row](const std::string& path) {
           if (path.find("iter_0000004") == std::string::npos || !path.ends_with(row.file)) return;
@@ -417,20 +358,20 @@ TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
       EXPECT_EQ(all[3].error->code(), row.code) << all[3].error->what();
       EXPECT_FALSE(all[4].error) << row.what;
       if (!last) {
-        EXPECT_EQ(all[4].reused, (Kinds{CacheKind::kLocal, CacheKind::kGlobal})) << row.what;
+        EXPECT_EQ(all[4].planned, Planned::kReused) << row.what;
         EXPECT_EQ(world.replans, 1U) << row.what;
       } else {
         EXPECT_EQ(all[4].planned, Planned::kReplanned) << row.what;
-        EXPECT_EQ(all[5].reused, (Kinds{CacheKind::kLocal, CacheKind::kDistribution})) << row.what;
+        EXPECT_EQ(all[5].planned, Planned::kReused) << row.what;
         EXPECT_EQ(world.replans, 2U) << row.what;
       }
     }
   }
 }
 
-TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
+TEST(KeptPlan, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
   for (const Edit& last : {Edit{}, kLate}) {
-    CacheWorld world(kRanks);
+    RepeatedSaves world(kRanks);
     world.keeps_failed_offer = true;
     world.before_write = [](const std::string& path) {
       if (path.find("iter_0000004") == std::string::npos) return;
@@ -447,16 +388,15 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// In this test, a remembered plan is reused after any change, because structures are not compared.
-/// If the plan lacks something that should be saved, it must be refused. The local plan must be
-/// refused at the second save, and the global plan at the third.
-TEST(PlanCache,
+/// In this test, a kept plan is used after any change, because structures are not compared. If the
+/// plan lacks something that should be saved, it must be refused.
+TEST(KeptPlan,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
     if (change.name.starts_with("the main copy") || change.name == "a placement") continue;
     for (std::int32_t at = 0; at < kRanks; ++at) {
       for (const std::size_t before : {1, 2}) {
-        CacheWorld world(kRanks);
+        RepeatedSaves world(kRanks);
         world.seams.cache.fits = fits_anything;
         const TemporaryDirectory directory;
         const auto all =
@@ -471,9 +411,8 @@ TEST(PlanCache,
   }
 }
 
-TEST(PlanCache,
-     without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
-  CacheWorld world(kRanks);
+TEST(KeptPlan, without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
+  RepeatedSaves world(kRanks);
   world.seams.cache.fits = fits_anything;
   world.seams.cache.unplanned = [](std::span<const std::string>) {};
   const TemporaryDirectory directory;
@@ -505,14 +444,13 @@ std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   return groups;
 }
 
-TEST(PlanCache, owners_of_one_group_are_never_those_of_another_that_shares_its_smallest_rank) {
+TEST(KeptPlan, of_one_group_is_never_that_of_another_that_shares_its_smallest_rank) {
   for (const auto& first : groups_with_rank_0()) {
     for (const auto& second : groups_with_rank_0()) {
-      CacheWorld world(4);
-      world.kinds = Kinds{CacheKind::kDistribution};
+      RepeatedSaves world(4);
       const std::vector<Turn> saves = {{{}, first, {}}, {{}, second, {}}};
       const auto all = run_like_fresh(world, saves);
-      EXPECT_EQ(all[1].used(CacheKind::kDistribution), first == second);
+      EXPECT_EQ(all[1].planned == Planned::kReused, first == second);
     }
   }
 }
@@ -522,10 +460,10 @@ std::uint64_t key_by_smallest_rank(const SaveScope& scope) {
       std::min_element(scope.savers.begin(), scope.savers.end())->value);
 }
 
-TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified_ones_leave_gaps) {
+TEST(KeptPlan, owners_that_are_kept_under_too_little_are_refused_and_unverified_ones_leave_gaps) {
   for (const auto& [verified, code] :
        {std::pair{true, Code::kStaleDistribution}, std::pair{false, Code::kNoWriter}}) {
-    CacheWorld world(4);
+    RepeatedSaves world(4);
     world.seams.cache.distribution_key = key_by_smallest_rank;
     if (!verified) world.seams.cache.verify_distribution = [](const auto&, const auto&) {};
     const TemporaryDirectory directory;
@@ -536,183 +474,6 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
     ASSERT_TRUE(all[1].error);
     EXPECT_EQ(all[1].error->code(), code) << all[1].error->what();
   }
-}
-
-// --- a plan made from a loaded checkpoint -------------------------------------------------------
-
-/// Only fills the cache. No tensors are loaded.
-void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
-  StateDict wanted;
-  LoadSettings options;
-  options.path = "run";
-  options.strictness = Strictness::kIgnoreAll;
-  options.cache = cache;
-  load(ports, group, wanted, options);
-}
-
-/// Saves the state `stored`. Then two lives load this checkpoint and save the state `live` three
-/// times. One life has caches, so its first save can use the loaded checkpoint's plan. The other
-/// life has none.
-struct Seeded {
-  std::vector<Saved> saves;
-  bool same_bytes = false;
-};
-Seeded seeded(const Edit& stored, const Edit& live) {
-  Seeded result;
-  std::map<std::string, std::string> files;
-  for (const bool cached : {false, true}) {
-    const TemporaryDirectory directory;
-    CacheWorld(kRanks).run(directory.path(), turns(1, stored));
-    CacheWorld world(kRanks);
-    world.first = load_into_cache;
-    if (!cached) world.kinds.reset();
-    result.saves = world.run(directory.path(), turns(3, live));
-    if (cached) {
-      EXPECT_EQ(world.replans, 0U);
-      result.same_bytes = files == files_of(directory.path());
-    } else {
-      files = files_of(directory.path());
-    }
-  }
-  return result;
-}
-
-TEST(PlanCache, a_life_saves_by_the_plan_of_the_checkpoint_that_it_loaded) {
-  const Seeded life = seeded({}, {});
-  EXPECT_EQ(life.saves[0].planned, Planned::kReused);
-  EXPECT_EQ(life.saves[0].reused, Kinds{CacheKind::kLoaded});
-  EXPECT_TRUE(life.saves[1].used(CacheKind::kGlobal));
-  EXPECT_TRUE(life.same_bytes);
-}
-
-TEST(PlanCache, a_life_of_another_structure_plans_anew) {
-  for (const Change& change : changes()) {
-    for (std::int32_t at = 0; at < kRanks; ++at) {
-      const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
-      // A catalog does not show which rank holds which copy of a tensor, nor the placement.
-      const bool same_catalogue =
-          change.name == "the main copy of a tensor" || change.name == "a placement";
-      for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {
-        const Seeded life = seeded(stored, live);
-        const std::string row = change.name + " on rank " + std::to_string(at);
-        EXPECT_FALSE(life.saves[0].error) << row << life.saves[0].error->what();
-        EXPECT_EQ(life.saves[0].used(CacheKind::kLoaded), same_catalogue) << row;
-        if (!same_catalogue) {
-          EXPECT_EQ(life.saves[0].planned, Planned::kFresh) << row;
-          EXPECT_EQ(life.saves[0].log,
-                    std::vector<std::string>{
-                        "the plan of the loaded checkpoint run/iter_0000001 does not fit this job"})
-              << row;
-        }
-        EXPECT_TRUE(life.same_bytes) << row;
-      }
-    }
-  }
-}
-
-TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan) {
-  for (const auto& [replica, code] :
-       {std::pair{0, Code::kMultiWriter}, std::pair{3, Code::kNoWriter}}) {
-    for (std::int32_t at = 0; at < kRanks; ++at) {
-      for (const bool object : {false, true}) {
-        const Edit wrong = [&, replica = replica](Kit& kit) {
-          std::int32_t& own = object ? kit.object("alike").replica : kit.tensor("same").replica;
-          if (replica == 0 ? kit.rank() == at : own == 0) own = replica;
-        };
-        if (replica == 0 && at == 0) continue;
-        const Seeded life = seeded({}, wrong);
-        ASSERT_TRUE(life.saves[0].error) << object;
-        EXPECT_EQ(life.saves[0].error->code(), code) << life.saves[0].error->what();
-      }
-    }
-  }
-}
-
-// --- metadata in the cache ----------------------------------------------------------------------
-
-struct Loads {
-  std::vector<std::size_t> reused;  ///< indices of the loads that used the cached metadata
-  std::vector<std::size_t> wrong;   ///< for each load: number of wrong elements
-  std::vector<std::string> log;     ///< log lines of all loads that tell what was reused
-  std::optional<Error> error;
-};
-
-/// Loads the same path three times in one life. Before the second load, one rank loses its cache.
-/// Before the third, a save of another state replaces the checkpoint.
-Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful = -1) {
-  const TemporaryDirectory directory;
-  Loads loads;
-  std::mutex mutex;
-  contracts::run_ranks(2, directory.path(), [&](const Ports& ports) {
-    const auto group = ports.fabric.communicator(Group::world(2));
-    PlanCache cache;
-    const auto save = [&](const Edit& edit) {
-      Kit kit(ports.fabric.rank(), 2);
-      edit(kit);
-      testing_job::fill(kit.state);
-      SaveSettings options;
-      options.target = CommitTarget::iteration("run", Step{1});
-      Save::begin(ports, group, kit.state, options).finish();
-    };
-    save([](Kit&) {});
-    const auto failed = contracts::error_of([&] {
-      for (std::size_t l = 0; l < 3; ++l) {
-        if (l == 1 && ports.fabric.rank().value == forgetful) cache = PlanCache();
-        if (l == 2) {
-          save([](Kit& kit) {
-            kit.add("first", DType::kInt8, {64}, {{{0}, {64}}}, kit.rank());
-            kit.tensor(kit.own()).key = "own" + std::to_string(1 - kit.rank());
-          });
-        }
-        Kit kit(ports.fabric.rank(), 2);
-        LoadSettings options;
-        options.path = "run";
-        options.strictness = Strictness::kIgnoreAll;
-        options.cache = &cache;
-        LoadSeams of_load;
-        of_load.cache = seams;
-        const LoadReport report = load(ports, *group, kit.state, options, of_load);
-        const std::lock_guard lock(mutex);
-        if (ports.fabric.rank() != GlobalRank{1}) continue;
-        if (!report.reused.empty()) loads.reused.push_back(l);
-        loads.wrong.push_back(testing_job::wrong_elements(kit.state));
-        std::copy_if(report.log.begin(), report.log.end(), std::back_inserter(loads.log),
-                     [](const std::string& line) { return line.starts_with("reused"); });
-      }
-    });
-    if (ports.fabric.rank() == GlobalRank{1}) loads.error = failed;
-  });
-  return loads;
-}
-
-TEST(MetadataCache, serves_the_same_checkpoint_again_and_no_other_one_at_its_path) {
-  const Loads loads = load_three_times({});
-  EXPECT_FALSE(loads.error) << loads.error->what();
-  EXPECT_EQ(loads.reused, std::vector<std::size_t>{1});
-  EXPECT_EQ(loads.log, std::vector<std::string>{"reused: metadata"});
-  EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
-}
-
-TEST(MetadataCache, serves_nobody_if_one_rank_lost_it) {
-  for (const std::int32_t rank : {0, 1}) {
-    const Loads loads = load_three_times({}, rank);
-    EXPECT_FALSE(loads.error) << loads.error->what();
-    EXPECT_EQ(loads.reused, std::vector<std::size_t>{});
-    EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
-  }
-}
-
-std::uint64_t key_by_path(const MetadataIdentity& identity) { return hash_of(identity.directory); }
-
-TEST(MetadataCache, kept_by_path_alone_it_is_refused_and_unverified_it_reads_what_is_not_there) {
-  MetadataCacheSeams seams;
-  seams.key = key_by_path;
-  const Loads refused = load_three_times(seams);
-  ASSERT_TRUE(refused.error);
-  EXPECT_EQ(refused.error->code(), Code::kStaleMetadata) << refused.error->what();
-  seams.verify = [](const MetadataIdentity&, const MetadataIdentity&) {};
-  const Loads unverified = load_three_times(seams);
-  EXPECT_TRUE(unverified.error || unverified.wrong.back() > 0);
 }
 
 }  // namespace
