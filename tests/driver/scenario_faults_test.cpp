@@ -172,7 +172,6 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
       {{.first = "  - save: {kind: weight}\n"}, "did you mean 'weights'?"},
       {{.first = "  - save: {kind: x}\n"},
        "knows no 'x' under 'kind'; there are: training, weights"},
-      {{.checkpoint = "{plans: [x]}"}, "there are: local, global, loaded, distribution, metadata"},
       {{.expect = "diagnosis: x"},
        "there are: none, correct_result, transient_error, persistent_error"},
       {{.job = "lacks: x, "},
