@@ -1,21 +1,22 @@
 # Runs the stages of continuous integration; sourced by ./dev.
 
-# name, time limit in seconds, description. A limit is what a machine of half the usual speed needs
-# with an empty compiler cache; docs/building.md has the times of a usual one.
+# name, time limit in seconds, description. A limit is for a machine of half the usual speed with an empty
+# compiler cache. docs/building.md has the seconds that a stage is to take on a usual one: together at most 30
+# minutes with a compiler cache that knows every source, and 50 with an empty one (tests/layers/stages_test.cpp).
 readonly stages=(
-  "release 1800 release build and all tests"
+  "release 1800 release build and the tests"
   "catalogue 1200 all scenarios twice, random ones, the mutants, the gate"
   "mpi      900 a sample of the scenarios on MPI processes, held against the simulated lane"
-  "lint    900 format, clang-tidy, the rules of the tree"
+  "lint    700 format, the rules of the tree, clang-tidy on what changed and a sample"
   "asan    2000 AddressSanitizer and UBSan on the tests of tests/asan.txt"
-  "tsan    900 ThreadSanitizer on the tests of tests/tsan.txt"
-  "fuzz    1200 each fuzz target for 20 s under AddressSanitizer and UBSan"
-  "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
-  "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
-  "kernels 400 registers, spills and vector loads of each kernel for three GPU architectures"
-  "package 600 what others install, tried in an empty environment: a tarball and a wheel"
-  "interop 1500 real torch and Megatron-Core write and read, where they can be had"
-  "trainers 800 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
+  "tsan    700 ThreadSanitizer on the tests of tests/tsan.txt"
+  "fuzz    1000 each fuzz target for 15 s under AddressSanitizer and UBSan"
+  "bare    500 core alone without CUDA, NCCL and MPI, and its tests"
+  "bundle  300 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
+  "kernels 300 registers, spills and vector loads of each kernel for three GPU architectures"
+  "package 500 what others install, tried in an empty environment: a tarball and a wheel"
+  "interop 2200 real torch and Megatron-Core write and read, where they can be had"
+  "trainers 700 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
 )
 
 # After these seconds CI starts nothing new, and stops what runs: the service that runs it would end it
@@ -24,7 +25,7 @@ readonly ci_seconds=4800
 
 # What CI cuts short, whole; the same form.
 readonly whole_stages=(
-  "release  1200 release build and all tests"
+  "release_all 2400 release build and every case of every test"
   "asan_all 5400 clang build under AddressSanitizer and UBSan, every case of every test"
   "mpi_all  5400 every row of every scenario on MPI processes, held against the simulated lane"
   "tsan      800 ThreadSanitizer on the tests of tests/tsan.txt"
@@ -33,11 +34,20 @@ readonly whole_stages=(
   "tidy     9000 clang-tidy on every source"
 )
 
-# Leaves out the random scenarios: the catalogue's stage runs them, and its report has the results.
-stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
+# Cases that repeat one path: random scenarios, which the stage of the catalogue runs, and pairs of
+# layouts, which the nightly run has all of. Of the scenarios on the model of a GPU, those under random
+# schedules are left to the whole run, as are seven of eight flipped bits.
+readonly release_left_out='RandomScenarios.*:Exhaust.loads_every_pair*'
+stage_release() {
+  build_for_tests release || return 1
+  # Some tests wait more than they compute, so one more than there are processors runs at a time.
+  GTEST_FILTER="-$release_left_out" REPRISE_FLIPS_ONE_IN=8 \
+    run_tests release -j $((jobs + 1)) -E '^test_models_scenarios_random$'
+}
+stage_release_all() { build_for_tests release && run_tests release; }
 # Tests that repeat one path hundreds of times show nothing more here than a few of them; the release
-# stage and './dev test --whole' have all.
-readonly asan_left_out='ExhaustMutants.*:ExploreVerb.*:Explore.finds_more*:Timeline.*:Marks.are_registered*:CrashStates.*:Exhaust.loads_every_pair*:Exhaust.parts*:Kills.at_every_call_of_two*:AtRest.every_byte*:Determinism.lanes_may_go_on*:Scenario.all_of_the_catalogue*:RandomScenarios.*:KeptPlan.of_one_group*:KeptPlan.every_change*:StoreJudge.a_table*:Shared/GpuScenarios.*:Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
+# stage and the stage asan_all of './dev test --whole' have all.
+readonly asan_left_out='CrashStates.*:Kills.at_every_call_of_two*:AtRest.every_byte*:KeptPlan.of_one_group*:KeptPlan.every_change*:ProtocolCrash.a_crash_while*:Writers.two_*:RecordExchange.every_pair*:FaultOutcomes.of_every_call*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/2:ProtocolCrash/Histories.*/3:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/5:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
 stage_asan() { GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 stage_of_list asan; }
 stage_asan_all() { build_for_tests asan && run_tests asan; }
 stage_bare() { build_for_tests bare && REPRISE_FLIPS_ONE_IN=64 run_tests bare; }
@@ -68,14 +78,17 @@ fuzz_stage() {
   done
   return "$rc"
 }
-stage_fuzz() { fuzz_stage 20; }
+stage_fuzz() { fuzz_stage 15; }
 stage_fuzz_long() { fuzz_stage 300; }
 
 stage_interop() {
-  local rc
-  interop_run
-  rc=$?
-  ((rc == 0 || rc == interop_not_run))
+  local rc broken=0 run
+  for run in interop_run interop_newest; do
+    "$run"
+    rc=$?
+    ((rc == 0 || rc == interop_not_run)) || broken=1
+  done
+  ((broken == 0))
 }
 
 stage_trainers() {
@@ -161,7 +174,7 @@ stage_kernels() {
 
 stage_package() { checked_in_part 2 "$self" package; }
 
-stage_lint() { lint_within 90 || { record 0 1 0; return 1; }; }
+stage_lint() { lint_within 60 || { record 0 1 0; return 1; }; }
 stage_headers() { checked check_headers; }
 stage_tidy() { checked check_tidy 0; }
 

@@ -93,20 +93,25 @@ tidy_keys() {
   done
 }
 
-# Lists the sources that the tidy preset would compile: first those that differ from the last
-# commit, tests last.
+# Lists the sources that the tidy preset would compile: first those that the last commit or the working
+# tree changed, then production in an order that the commit draws, so that what a limit leaves out is
+# not always the same, then the tests likewise.
 tidy_files() {
-  local compiled
+  local compiled commit
+  commit=$((16#$(tree_git rev-parse --short=7 HEAD 2>/dev/null || say 1)))
   compiled="$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json)"
   {
     tree_git diff --name-only HEAD
     tree_git ls-files -o --exclude-standard
     tree_git diff --name-only HEAD~1 HEAD 2>/dev/null
-    grep -v '^tests/' <<<"$compiled"
-    printf '%s\n' "$compiled"
+    grep -v '^tests/' <<<"$compiled" | drawn_by "$commit"
+    grep '^tests/' <<<"$compiled" | drawn_by "$commit"
   } 2>/dev/null | awk '!seen[$0]++' | grep -Fx -f <(printf '%s\n' "$compiled") |
     grep -v '^build/'
 }
+
+# drawn_by NUMBER: puts lines into an order that depends on the number alone.
+drawn_by() { sort | awk -v seed="$1" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort | cut -f 2; }
 
 # tidy_one DEADLINE KEY FILE: called once per file, in parallel. Deadline 0 means none.
 tidy_one() {

@@ -86,6 +86,7 @@ print_total() {
 begin_results() {
   mkdir -p build
   : >build/results.txt
+  rm -f "$interop_slow"
 }
 
 # verb_test [--all|--whole] [CTEST-ARGUMENT...]

@@ -53,4 +53,6 @@ def earlier_torch_reads(reprise, folder):
 
 
 def cases():
+    if "REPRISE_INTEROP_OLDER_PYTHON" not in os.environ and "REPRISE_INTEROP_OLDER_WHY" not in os.environ:
+        return  # this run has not looked for one
     yield "an earlier torch reads what Reprise writes", earlier_torch_reads

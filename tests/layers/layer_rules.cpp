@@ -25,15 +25,6 @@ bool ends_with_any(std::string_view path, std::initializer_list<std::string_view
                      [path](std::string_view end) { return path.ends_with(end); });
 }
 
-bool is_code(std::string_view path) {
-  return ends_with_any(path, {".hpp", ".cpp", ".h", ".cuh", ".cu", ".inc"});
-}
-
-std::string folder_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash));
-}
-
 std::string_view strip(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return {};
@@ -113,6 +104,15 @@ std::string check_one_include(const LayerTable& table, const std::string& folder
 }
 
 }  // namespace
+
+bool is_code(std::string_view path) {
+  return ends_with_any(path, {".hpp", ".cpp", ".h", ".cuh", ".cu", ".inc"});
+}
+
+std::string folder_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash));
+}
 
 std::ostream& operator<<(std::ostream& out, const Finding& finding) {
   return out << finding.path << ':' << finding.line << ": " << finding.what;

@@ -27,6 +27,11 @@ struct Finding {
 
 std::ostream& operator<<(std::ostream& out, const Finding& finding);
 
+// True for sources and headers of C++ and CUDA.
+bool is_code(std::string_view path);
+// The path of the folder, empty for a file in the root.
+std::string folder_of(std::string_view path);
+
 struct ParsedTable {
   LayerTable table;
   std::vector<Finding> findings;  // unreadable lines, folders listed twice, missing folders

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include "core/adapters/posix/host_device.hpp"
@@ -18,6 +19,7 @@
 #include "core/diff/diff.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/integrity.hpp"
+#include "core/format/pickle/pickle_machine.hpp"
 #include "core/format/zip/archive.hpp"
 #include "core/format/zip/zip_layout.hpp"
 #include "core/plan/cover.hpp"
@@ -101,6 +103,50 @@ TEST_F(Reshard, LeavesOutStridesWhichEarlierTorchCantRead) {
   const ReshardOptions kept{.strides = true};
   reshard(source, {"kept"}, kept, {store_, device_, tasks_, trace_, progress_});
   EXPECT_EQ(strides_in(store_, "kept"), recorded);
+}
+
+/// Returns each class of which a .metadata holds an instance, with the form of its state: the number
+/// of fields of a tuple, or the names of fields of a dict.
+std::set<std::string> forms_in(Store& store, const std::string& path) {
+  const Bytes bytes = read_all(store, path + "/.metadata", 1U << 20U);
+  const auto reading = pickle::read_graph(bytes, pickle::Grammar::kMetadata, {.file = path});
+  const pickle::Graph& graph = reading.graph;
+  std::set<std::string> forms;
+  for (pickle::NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.kind(id) != pickle::Kind::kInstance) continue;
+    const pickle::Instance& one = graph.instance(id);
+    const pickle::GlobalName& type = graph.global(one.type);
+    std::string form = std::string(type.module) + '.' + std::string(type.name) + ": ";
+    if (one.state == pickle::kNoNode) {
+      form += std::to_string(graph.tuple(one.args).size()) + " arguments";
+    } else if (graph.kind(one.state) == pickle::Kind::kTuple) {
+      form += std::to_string(graph.tuple(one.state).size()) + " fields";
+    } else {
+      graph.each_pair(graph.chain(one.state), [&](pickle::NodeId key, pickle::NodeId) {
+        form += std::string(graph.text(key)) + ' ';
+      });
+    }
+    forms.insert(form);
+  }
+  return forms;
+}
+
+// Torch before 2.15 reads what it writes itself, so a file of the same forms is one that it can read.
+TEST_F(Reshard, WritesNothingThatFilesOfEarlierTorchDoNotHave) {
+  std::set<std::string> earlier;
+  for (const auto* fixture : {"torch_2.4.1/same_content_a", "torch_2.9.1/same_content_b"}) {
+    earlier.merge(forms_in(test::data_store(), fixture));
+  }
+  ASSERT_GT(earlier.size(), 5U);
+  for (const auto* fixture :
+       {"torch_2.15.0/same_content_a", "torch_2.15.0/fsdp2_model", "torch_2.15.0/plain_odd"}) {
+    const auto saved = forms_in(test::data_store(), fixture);
+    EXPECT_FALSE(std::ranges::includes(earlier, saved)) << fixture << " has nothing new";
+    run(fixture, {.rule = over_ranks(3), .writers = 2});
+    const auto written = forms_in(store_, "out");
+    ASSERT_GT(written.size(), 5U);
+    for (const std::string& form : written) EXPECT_TRUE(earlier.contains(form)) << form;
+  }
 }
 
 TEST_F(Reshard, CopiesObjectsByteForByte) {
