@@ -123,20 +123,14 @@ struct Row {
   Moves moves;
   /// States in which the protocol may be when its subject has returned; empty if any may be.
   std::set<std::string> ends;
-  std::set<std::string> states = {};
 };
-
-Row with_states(Row row) {
-  for (const auto& move : row.moves) row.states.insert({move.from, move.to});
-  return row;
-}
 
 const Row& row_of(Protocol protocol) {
   // One row for each Protocol, in its order.
   static const std::array rows = {
-      with_states({"the save", save_moves(), {"committed", "retained"}}),
-      with_states({"the load", load_moves(), {"loaded"}}),
-      with_states({"the rerun machine", rerun_moves(), {}}),
+      Row{"the save", save_moves(), {"committed", "retained"}},
+      Row{"the load", load_moves(), {"loaded"}},
+      Row{"the rerun machine", rerun_moves(), {}},
   };
   return rows.at(static_cast<std::size_t>(protocol));
 }
@@ -152,8 +146,6 @@ bool has_phase(Protocol protocol, std::string_view phase) {
 }  // namespace
 
 std::span<const ProtocolMove> moves_of(Protocol protocol) { return row_of(protocol).moves; }
-
-const std::set<std::string>& states_of(Protocol protocol) { return row_of(protocol).states; }
 
 std::optional<std::string> ProtocolWalk::take(std::string_view event) {
   if (broken_) return std::nullopt;

@@ -27,8 +27,6 @@ struct ProtocolMove {
 
 /// Returns all allowed moves, in the order in which a run without faults makes them.
 std::span<const ProtocolMove> moves_of(Protocol protocol);
-/// Returns all states, sorted.
-const std::set<std::string>& states_of(Protocol protocol);
 
 /// Follows one rank through one save, through one load, or through the iterations of its job.
 class ProtocolWalk {

@@ -35,9 +35,6 @@ struct StateEvidence {
   std::vector<std::string> absent;  ///< keys of saved tensors without a leaf on this rank
   std::optional<FirstMismatch> first;
   Rulings rulings;
-
-  /// True if something was compared and nothing differed.
-  bool holds() const { return compared.elements > 0 && compared.same() && rulings.empty(); }
 };
 
 /// Which tensors a rank is expected to have: all tensors of the job, or only those of the rank's

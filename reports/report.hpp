@@ -265,8 +265,8 @@ Verdict overall(const Report& report);
 
 /// Says whether mutants survived.
 struct MutantsFinding {
-  std::string code;  ///< VALIDATOR_VACUOUS if no mutant was caught, MUTANT_SURVIVED if some were
-                     ///< if all were
+  std::string code;  ///< VALIDATOR_VACUOUS if no mutant was caught, MUTANT_SURVIVED if some were;
+                     ///< empty if all were
   std::string reason;
 };
 MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);

@@ -1,5 +1,5 @@
 #pragma once
-// Lists the sizes that define a job's layout over its ranks. No other file lists them.
+// Lists the sizes that define a job's layout over its ranks.
 //
 // To add an axis, add a row here. Then add a field and the field's row in
 // sim/job/groups/layout.hpp. Everything else reads the rows: parsing, printing, meshes, replica

@@ -57,7 +57,6 @@ inline constexpr std::uint64_t kInstant = 3;
 namespace annotation {
 inline constexpr std::uint32_t kBool = 2;
 inline constexpr std::uint32_t kUint = 3;
-inline constexpr std::uint32_t kInt = 4;
 inline constexpr std::uint32_t kString = 6;
 inline constexpr std::uint32_t kName = 10;
 }  // namespace annotation

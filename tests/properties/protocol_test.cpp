@@ -158,8 +158,11 @@ TEST(Protocol, the_rerun_machine_is_saved_only_where_it_can_go_on) {
 TEST(Protocol, each_state_but_the_last_has_a_move) {
   for (const auto protocol : {Protocol::kSave, Protocol::kLoad}) {
     const std::string last = protocol == Protocol::kSave ? "retained" : "loaded";
-    for (const auto& state : states_of(protocol)) {
-      const auto moves = moves_of(protocol);
+    const auto moves = moves_of(protocol);
+    std::set<std::string> states;
+    for (const ProtocolMove& move : moves) states.insert({move.from, move.to});
+    ASSERT_GT(states.size(), 5U);
+    for (const auto& state : states) {
       const bool has = std::any_of(moves.begin(), moves.end(),
                                    [&](const ProtocolMove& move) { return move.from == state; });
       EXPECT_EQ(has, state != last) << state;

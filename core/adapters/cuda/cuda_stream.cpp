@@ -76,11 +76,10 @@ CudaStream::~CudaStream() {
   if (ref_.handle != nullptr) cudaStreamDestroy(stream_of(ref_));
 }
 
-CudaEvent::CudaEvent(int device, Kind kind) {
+CudaEvent::CudaEvent(int device) {
   const CudaScope scope(device);
   cudaEvent_t made = nullptr;
-  const unsigned flags = kind == Kind::kTime ? cudaEventDefault : cudaEventDisableTiming;
-  check_cuda(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");
+  check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   handle_ = made;
 }
 
@@ -105,13 +104,6 @@ bool CudaEvent::done() const {
   if (result == cudaErrorNotReady) return false;
   check_cuda(result, "cudaEventQuery");
   return true;
-}
-
-std::uint64_t CudaEvent::ns_since(const CudaEvent& earlier) const {
-  float ms = 0;
-  check_cuda(cudaEventElapsedTime(&ms, event_of(earlier.handle_), event_of(handle_)),
-             "cudaEventElapsedTime");
-  return static_cast<std::uint64_t>(static_cast<double>(ms) * 1e6);
 }
 
 }  // namespace reprise

@@ -59,10 +59,7 @@ class CudaStream {
 /// is done.
 class CudaEvent {
  public:
-  enum class Kind : std::uint8_t { kOrder, kTime };
-
-  /// Only events of kind kTime can measure time. They cost more than others.
-  explicit CudaEvent(int device, Kind kind = Kind::kOrder);
+  explicit CudaEvent(int device);
   CudaEvent(CudaEvent&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&& other) noexcept {
     std::swap(handle_, other.handle_);
@@ -80,9 +77,6 @@ class CudaEvent {
   void wait(const CudaPatience& patience = {}) const;
   /// True if the point has been reached. Does not block.
   bool done() const;
-  /// Returns the time from `earlier` to this point. Both must have been reached and be of kind
-  /// kTime.
-  std::uint64_t ns_since(const CudaEvent& earlier) const;
 
  private:
   void* handle_ = nullptr;  ///< a cudaEvent_t

@@ -37,13 +37,12 @@ CudaScope::~CudaScope() = default;
 CudaStream::CudaStream(int /*device*/) { no_cuda(); }
 CudaStream::~CudaStream() = default;
 
-CudaEvent::CudaEvent(int /*device*/, Kind /*kind*/) { no_cuda(); }
+CudaEvent::CudaEvent(int /*device*/) { no_cuda(); }
 CudaEvent::~CudaEvent() = default;
 void CudaEvent::record(CudaStreamRef /*stream*/) { no_cuda(); }
 void CudaEvent::hold_back(CudaStreamRef /*stream*/) const { no_cuda(); }
 void CudaEvent::wait(const CudaPatience& /*patience*/) const { no_cuda(); }
 bool CudaEvent::done() const { no_cuda(); }
-std::uint64_t CudaEvent::ns_since(const CudaEvent& /*earlier*/) const { no_cuda(); }
 
 DeviceMemory::DeviceMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
 DeviceMemory::~DeviceMemory() = default;

@@ -1,13 +1,20 @@
-#include "core/adapters/socket/socket_fabric.hpp"
+// Implements the fabric (reprise/fabric.hpp) over TCP.
+#include "reprise/socket.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <utility>
+#include <vector>
 
+#include "core/adapters/socket/links.hpp"
 #include "core/adapters/socket/rendezvous.hpp"
 #include "core/adapters/socket/socket_communicator.hpp"
 #include "core/base/caught.hpp"
-#include "reprise/socket.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 namespace {
@@ -56,7 +63,28 @@ std::shared_ptr<Links> connected(const SocketOptions& ranks) {
   }
 }
 
-}  // namespace
+/// Creates communicators. After PEER_FAILED, every call on every communicator throws; after any
+/// other error only those on the one that it came from.
+class SocketFabric final : public Fabric {
+ public:
+  SocketFabric(GlobalRank rank, std::int32_t size, std::chrono::nanoseconds deadline,
+               std::shared_ptr<Links> links);
+
+  GlobalRank rank() const override { return rank_; }
+  std::int32_t world_size() const override { return size_; }
+  /// See Links::ask().
+  void ask(std::function<bool()> interrupted) { links_->ask(std::move(interrupted)); }
+  /// Throws USAGE if this rank is not a member, or if a member is no rank of the job.
+  std::shared_ptr<Communicator> communicator(const Group& group) override;
+
+ private:
+  GlobalRank rank_;
+  std::int32_t size_;
+  std::chrono::nanoseconds deadline_;
+  std::shared_ptr<Links> links_;
+  /// How many communicators each group has had. It is the same on all its members.
+  std::map<std::vector<GlobalRank>, std::uint64_t> made_;
+};
 
 SocketFabric::SocketFabric(GlobalRank rank, std::int32_t size, std::chrono::nanoseconds deadline,
                            std::shared_ptr<Links> links)
@@ -75,8 +103,6 @@ std::shared_ptr<Communicator> SocketFabric::communicator(const Group& group) {
   return std::make_shared<SocketCommunicator>(links_, group, rank_, deadline_,
                                               ++made_[group.members()]);
 }
-
-namespace {
 
 std::shared_ptr<SocketFabric> made_fabric(const SocketOptions& ranks,
                                           std::chrono::nanoseconds deadline) {

@@ -122,9 +122,4 @@ Fit knows_member(const NameRule& rule, EnumValue value) {
   return rule.module.starts_with("torch.") ? Fit::kRefused : Fit::kUnread;
 }
 
-bool is_enum(std::string_view module, std::string_view name) {
-  const NameRule* rule = rule_of(module, name);
-  return rule != nullptr && rule->call == Args::kScalar;
-}
-
 }  // namespace reprise::pickle

@@ -125,7 +125,6 @@ bool leads_to_code(std::string_view attribute);
 using EnumValue = std::variant<std::int64_t, std::string_view>;
 std::optional<EnumValue> enum_value(std::string_view module, std::string_view name,
                                     std::string_view member);
-bool is_enum(std::string_view module, std::string_view name);
 
 enum class Fit : std::uint8_t;
 /// Says if a listed enum has a member of this value. A member that is not known may be one of

@@ -92,8 +92,6 @@ constexpr auto kByCode = [] {
 
 }  // namespace
 
-std::span<const Opcode> all_opcodes() { return kOpcodes; }
-
 const Opcode* opcode_of(std::byte code) {
   const std::size_t index = kByCode[static_cast<std::uint8_t>(code)];
   return index < kOpcodes.size() ? &kOpcodes[index] : nullptr;

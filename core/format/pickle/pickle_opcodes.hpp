@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace reprise::pickle {
@@ -21,8 +20,6 @@ struct Opcode {
   OpcodeRule rule;
 };
 
-/// Returns all opcodes in ascending order of their codes.
-std::span<const Opcode> all_opcodes();
 /// Returns the opcode with that code; null if there is none.
 const Opcode* opcode_of(std::byte code);
 

@@ -82,9 +82,6 @@ struct TensorDescription {
   std::int64_t storage_bytes() const {
     return storage_elements * static_cast<std::int64_t>(size_of(dtype));
   }
-  /// True if the elements are row-major without gaps, that is, one range that starts at
-  /// storage_offset.
-  bool contiguous() const;
 };
 
 /// Reads the pickle of a tensor item. Throws the same errors as decode_value, and UNSUPPORTED for

@@ -238,17 +238,6 @@ TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleS
 
 }  // namespace pickle
 
-bool TensorDescription::contiguous() const {
-  const Dims wanted = contiguous_strides(shape);
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0) return true;
-  }
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] != 1 && strides[d] != wanted[d]) return false;
-  }
-  return true;
-}
-
 TensorDescription decode_tensor(ByteSpan input, const PickleSource& where) {
   const pickle::Reading reading = pickle::read_graph(input, pickle::Grammar::kTensorItem, where);
   return pickle::describe_tensor(reading.graph, reading.root, where);

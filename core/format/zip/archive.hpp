@@ -39,8 +39,8 @@ ItemKind item_kind_of(ByteSpan first_bytes);
 inline constexpr std::size_t kItemKindBytes = 15;
 
 struct Record {
-  std::string name;                 ///< such as "data.pkl" or "data/0", without the prefix
-                                    ///< prefix
+  std::string name;                 ///< such as "data.pkl" or "data/0": what follows
+                                    ///< the prefix
   std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
   std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins

@@ -21,7 +21,6 @@ enum class ParameterGroup : std::uint8_t {
   kDecayed,  ///< matrices
   kPlain,    ///< vectors and scalars: no weight decay
 };
-inline constexpr std::size_t kParameterGroups = 2;
 
 /// A dimension that is made of equal components. Each component is split separately, so each rank
 /// holds a part of every component. Examples are the gate and up halves of a SwiGLU projection.

@@ -61,11 +61,6 @@ class OptimizerShard {
     return stored_.address_of(begin(parameter));
   }
 
-  /// packed() returns the pieces of a parameter's share in a buffer that begins with this share;
-  /// in_place() returns the same pieces, in the same order, in the compute copy.
-  const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
-  const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
-
   /// Sets the masters to start values, and the moments to zero.
   void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
   /// Sets only the masters of one parameter.

@@ -20,8 +20,6 @@ class ErrorInjector {
 
   std::int64_t rate() const { return rate_; }
   RerunDiagnosis kind() const { return kind_; }
-  /// Returns the injected error that is not yet resolved.
-  RerunDiagnosis pending() const { return pending_; }
 
   /// Decides at random whether to reject this result. All ranks draw the same random number. It
   /// selects one remainder modulo `rate`; only ranks whose index in the job has this remainder

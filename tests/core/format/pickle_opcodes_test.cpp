@@ -121,13 +121,25 @@ std::vector<Row> rows() {
   };
 }
 
+/// Returns all opcodes that have a rule, in ascending order of their codes.
+std::vector<pickle::Opcode> all_opcodes() {
+  std::vector<pickle::Opcode> all;
+  for (unsigned code = 0; code < 256; ++code) {
+    const pickle::Opcode* opcode = pickle::opcode_of(static_cast<std::byte>(code));
+    if (opcode == nullptr) continue;
+    EXPECT_EQ(opcode->code, code);
+    all.push_back(*opcode);
+  }
+  return all;
+}
+
 TEST(PickleOpcodes, each_of_the_68_has_a_rule_and_an_example) {
   std::map<std::string, int> examples;
   for (const Row& row : rows()) ++examples[row.name];
-  ASSERT_EQ(pickle::all_opcodes().size(), 68U);
-  for (const pickle::Opcode& opcode : pickle::all_opcodes()) {
+  const auto all = all_opcodes();
+  ASSERT_EQ(all.size(), 68U);
+  for (const pickle::Opcode& opcode : all) {
     EXPECT_EQ(examples[std::string(opcode.name)], 1) << opcode.name;
-    EXPECT_EQ(pickle::opcode_of(static_cast<std::byte>(opcode.code))->name, opcode.name);
   }
 }
 
@@ -161,15 +173,15 @@ TEST(PickleOpcodes, the_rules_are_for_the_68_codes_that_python_has) {
   ASSERT_EQ(kCodesOfPython.size(), 68U);
   ASSERT_EQ(python.size(), 68U);
   std::set<char> ruled;
-  for (const pickle::Opcode& opcode : pickle::all_opcodes()) {
+  for (const pickle::Opcode& opcode : all_opcodes()) {
     ruled.insert(static_cast<char>(opcode.code));
   }
   EXPECT_EQ(ruled, python);
 }
 
 TEST(PickleOpcodes, each_example_contains_its_opcode) {
+  const auto all = all_opcodes();
   for (const Row& row : rows()) {
-    const auto& all = pickle::all_opcodes();
     const auto opcode = std::ranges::find(all, row.name, &pickle::Opcode::name);
     ASSERT_NE(opcode, all.end()) << row.name;
     const Bytes bytes = pickle(row.body);

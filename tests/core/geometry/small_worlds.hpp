@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/geometry/placement.hpp"
-#include "properties/brute.hpp"
+#include "tests/contracts/brute.hpp"
 
 namespace reprise::test {
 

@@ -8,7 +8,7 @@
 #include "core/plan/job_load_plan.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/save_plan.hpp"
-#include "properties/brute.hpp"
+#include "tests/contracts/brute.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {

@@ -176,14 +176,12 @@ TEST_F(Reuse, of_the_runtime_after_an_error_finds_no_error) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-TEST(Stream, has_events_that_are_waited_for_and_tell_the_time_and_failures) {
+TEST(Stream, has_events_that_are_waited_for_and_tell_failures) {
   reset({.schedule = Schedule::kLatest});
   const CudaStream stream(0);
   const DeviceMemory memory(0, kBytes);
   const PinnedMemory pinned(0, kBytes);
-  CudaEvent before(0, CudaEvent::Kind::kTime);
-  CudaEvent after(0, CudaEvent::Kind::kTime);
-  before.record(stream.ref());
+  CudaEvent after(0);
   fill_bytes(stream.ref(), memory.data(), std::byte{3}, kBytes);
   copy_bytes(stream.ref(), memory.data(), pinned.data(), kBytes);
   after.record(stream.ref());
@@ -191,7 +189,6 @@ TEST(Stream, has_events_that_are_waited_for_and_tell_the_time_and_failures) {
   after.wait();
   EXPECT_EQ(pinned.data()[kBytes - 1], std::byte{3});
   EXPECT_TRUE(after.done());
-  EXPECT_EQ(after.ns_since(before), 1000U);
   fill_bytes(stream.ref(), memory.data(), std::byte{4}, kBytes);
   after.record(stream.ref());
   CudaEvent moved(0);
@@ -199,7 +196,6 @@ TEST(Stream, has_events_that_are_waited_for_and_tell_the_time_and_failures) {
   EXPECT_FALSE(moved.done());
   moved.wait();
   EXPECT_TRUE(moved.done());
-  EXPECT_EQ(moved.ns_since(before), 1000U);
   let_fail(1);
   EXPECT_THROW(moved.done(), Error);
 }

@@ -753,14 +753,3 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (result == cudaErrorNotReady && callers.pause) callers.pause();
   return result;
 }
-
-cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
-  return call([&](Runtime& one) {
-    if (!is_known(one.events, begin) || !is_known(one.events, end)) {
-      return cudaErrorInvalidResourceHandle;
-    }
-    if (!reached(begin->place) || !reached(end->place)) return cudaErrorNotReady;
-    *ms = 0.001F;
-    return cudaSuccess;
-  });
-}

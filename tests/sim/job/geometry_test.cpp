@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "properties/brute.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/optimizer/family.hpp"
+#include "tests/contracts/brute.hpp"
 
 namespace reprise::sim {
 namespace {

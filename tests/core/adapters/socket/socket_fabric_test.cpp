@@ -1,6 +1,4 @@
 // Tests the fabric over TCP: the contract, and that it gives what the fabric in one process gives.
-#include "core/adapters/socket/socket_fabric.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,10 +1,31 @@
-#include "properties/brute.hpp"
+#pragma once
+// Finds the ranks that hold each element by visiting all elements. Tests compare geometry and plans
+// with the result. This code shares nothing with them and uses only plain numbers.
+//
+// A split of n indices gives ceil(n / parts) indices to each part in turn, until none are left. A
+// rank holds an element if it holds the part that contains the element.
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace reprise::brute {
 
-std::vector<int> coordinates(const Grid& grid, int member) {
+using Numbers = std::vector<std::int64_t>;
+
+/// A mesh as plain numbers. The first axis varies fastest; members[i] is the rank at position i.
+struct Grid {
+  std::vector<std::pair<std::string, int>> axes;
+  std::vector<int> members;
+};
+
+/// A list of splits in order; each pair is an axis and the dimension that it splits.
+using Splits = std::vector<std::pair<std::string, int>>;
+
+/// Returns the coordinates of the member at position `member`, one per axis.
+inline std::vector<int> coordinates(const Grid& grid, int member) {
   std::vector<int> at(grid.axes.size(), 0);
   for (int step = 0; step < member; ++step) {
     for (std::size_t a = 0; a < at.size(); ++a) {
@@ -15,7 +36,9 @@ std::vector<int> coordinates(const Grid& grid, int member) {
   return at;
 }
 
-std::vector<Numbers> all_indices(const Numbers& shape) {
+/// Returns the indices of all elements of a tensor in row-major order. An index has one number per
+/// dimension.
+inline std::vector<Numbers> all_indices(const Numbers& shape) {
   std::vector<Numbers> all = {{}};
   for (const std::int64_t extent : shape) {
     std::vector<Numbers> longer;
@@ -30,8 +53,6 @@ std::vector<Numbers> all_indices(const Numbers& shape) {
   return all;
 }
 
-namespace {
-
 /// The result of one split for one index of a dimension: the index is in part number `part` along
 /// `axis`. Later splits divide the parts of earlier splits.
 struct Dealt {
@@ -39,8 +60,8 @@ struct Dealt {
   int part;
 };
 
-std::vector<std::vector<Dealt>> deal(std::int64_t extent, int dim, const Grid& grid,
-                                     const Splits& splits) {
+inline std::vector<std::vector<Dealt>> deal(std::int64_t extent, int dim, const Grid& grid,
+                                            const Splits& splits) {
   std::vector<std::vector<Dealt>> dealt(static_cast<std::size_t>(extent));
   std::vector<Numbers> hands(1);
   for (std::int64_t i = 0; i < extent; ++i) hands[0].push_back(i);
@@ -68,10 +89,9 @@ std::vector<std::vector<Dealt>> deal(std::int64_t extent, int dim, const Grid& g
   return dealt;
 }
 
-}  // namespace
-
-std::vector<std::vector<bool>> holders(const Numbers& shape, const Grid& grid,
-                                       const Splits& splits) {
+/// Returns held[m][e], which is true if the member at position m holds element e (row-major).
+inline std::vector<std::vector<bool>> holders(const Numbers& shape, const Grid& grid,
+                                              const Splits& splits) {
   std::vector<std::vector<std::vector<Dealt>>> dealt;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     dealt.push_back(deal(shape[d], static_cast<int>(d), grid, splits));
@@ -96,7 +116,10 @@ std::vector<std::vector<bool>> holders(const Numbers& shape, const Grid& grid,
   return held;
 }
 
-std::vector<int> group_along(const Grid& grid, int member, const std::vector<std::string>& names) {
+/// Returns the ranks of the members that differ from the member at `member` only along the named
+/// axes. They are ordered by their coordinates on these axes; the first named axis varies fastest.
+inline std::vector<int> group_along(const Grid& grid, int member,
+                                    const std::vector<std::string>& names) {
   const auto mine = coordinates(grid, member);
   std::vector<std::pair<std::vector<int>, int>> found;
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
@@ -122,8 +145,10 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   return ranks;
 }
 
-std::vector<int> times_covered(const Numbers& shape,
-                               const std::vector<std::pair<Numbers, Numbers>>& boxes) {
+/// Returns, for each element of the tensor in row-major order, how many boxes (offset, extent)
+/// contain it. Boxes may extend beyond the tensor.
+inline std::vector<int> times_covered(const Numbers& shape,
+                                      const std::vector<std::pair<Numbers, Numbers>>& boxes) {
   std::vector<int> times;
   for (const Numbers& index : all_indices(shape)) {
     int count = 0;
