@@ -1,13 +1,92 @@
 #include "sim/faults/faulty_ports.hpp"
 
+#include <memory>
+#include <optional>
 #include <utility>
 
+#include "reprise/fabric.hpp"
 #include "sim/faults/fault_seat.hpp"
-#include "sim/faults/faulty_fabric.hpp"
 #include "sim/faults/faulty_store.hpp"
 
 namespace reprise::sim {
 namespace {
+
+/// Applies a delay, loss or failure before the call is made.
+void come_to(FaultSeat& seat, std::string_view operation) {
+  const PortCall call{CallKind::kCollective, operation, {}};
+  const FaultSpec* fault = seat.strikes(call);
+  if (fault == nullptr) return;
+  if (fault->kind == FaultKind::kFails) seat.fail(Code::kPeerFailed, call);
+  seat.sleep(fault->delay_ns);
+  if (fault->kind == FaultKind::kLost) seat.die();
+}
+
+class FaultyCommunicator final : public Communicator {
+ public:
+  FaultyCommunicator(FaultSeat& seat, std::shared_ptr<Communicator> inner)
+      : seat_(seat), inner_(std::move(inner)) {}
+
+  const Group& group() const override { return inner_->group(); }
+  GroupRank rank() const override { return inner_->rank(); }
+
+  void barrier() override {
+    come("barrier");
+    inner_->barrier();
+  }
+  std::vector<Bytes> all_gather(ByteSpan mine) override {
+    come("all_gather");
+    return inner_->all_gather(mine);
+  }
+  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
+                                        ByteSpan mine) override {
+    come("all_gather_on_device");
+    return inner_->all_gather_on_device(sizes, mine);
+  }
+  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
+    come("broadcast");
+    return inner_->broadcast(root, bytes);
+  }
+  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
+    come("all_reduce");
+    return inner_->all_reduce(how, mine);
+  }
+  void warn() override { inner_->warn(); }
+  bool warned() override { return inner_->warned(); }
+
+ private:
+  /// Applies the faults of a call. Once a communicator has failed, every further call throws the
+  /// same error, as on every lane.
+  void come(std::string_view operation) {
+    if (broken_) throw *broken_;
+    try {
+      come_to(seat_, operation);
+    } catch (const Error& error) {
+      broken_ = error;
+      throw;
+    }
+  }
+
+  FaultSeat& seat_;
+  std::shared_ptr<Communicator> inner_;
+  std::optional<Error> broken_;
+};
+
+/// Makes a rank arrive late at a collective, never arrive, or fail in it.
+class FaultyFabric final : public Fabric {
+ public:
+  FaultyFabric(Fabric& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
+
+  GlobalRank rank() const override { return inner_.rank(); }
+  std::int32_t world_size() const override { return inner_.world_size(); }
+  std::shared_ptr<Communicator> communicator(const Group& group) override {
+    come_to(seat_, "communicator");
+    return std::make_shared<FaultyCommunicator>(seat_, inner_.communicator(group));
+  }
+
+ private:
+  Fabric& inner_;
+  FaultSeat& seat_;
+};
 
 /// A device has no faults of its own, but a rank can die at one of the device's copies.
 class FaultyDevice final : public Device {

@@ -1,15 +1,81 @@
 #include "sim/world/sim_store.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/random.hpp"
 #include "core/ports/store_path.hpp"
-#include "sim/world/sim_file.hpp"
 
 namespace reprise::sim {
 namespace {
+
+/// An open file. `display` is the path shown in messages.
+class OpenNode final : public ReadFile {
+ public:
+  OpenNode(InodePtr node, std::string display)
+      : node_(std::move(node)), size_(node_->content.size()), display_(std::move(display)) {}
+
+  std::uint64_t size() const override { return size_; }
+  std::optional<Entry> entry() const override {
+    return Entry{.name = {}, .size = size_, .identity = node_->number};
+  }
+
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    if (out.empty()) return;
+    const std::uint64_t end = node_->content.size();
+    const std::uint64_t there =
+        offset < end ? std::min<std::uint64_t>(end - offset, out.size()) : 0;
+    if (there > 0) std::memcpy(out.data(), node_->content.data() + offset, there);
+    if (there < out.size()) {
+      throw Error(Code::kTornFile,
+                  "the file ends " + std::to_string(out.size() - there) +
+                      " bytes too early; it was truncated or its writer never finished",
+                  {.file = display_, .offset = offset + there});
+    }
+  }
+
+ private:
+  InodePtr node_;
+  std::uint64_t size_;
+  std::string display_;
+};
+
+/// A file that is written. Calls `put` whenever it is synced, and when it is closed.
+class WriteNode final : public WriteFile {
+ public:
+  WriteNode(InodePtr node, std::string display, std::function<void()> put = {})
+      : node_(std::move(node)), display_(std::move(display)), put_(std::move(put)) {}
+
+  void write_at(std::uint64_t offset, ByteSpan bytes) override {
+    CHECK(node_ != nullptr, display_);
+    if (bytes.empty()) return;
+    auto& content = node_->content;
+    content.resize(std::max<std::size_t>(content.size(), offset + bytes.size()));
+    std::memcpy(content.data() + offset, bytes.data(), bytes.size());
+  }
+
+  void sync() override {
+    CHECK(node_ != nullptr, display_);
+    node_->durable_content = node_->content;
+    if (put_) put_();
+  }
+
+  void close() override {
+    CHECK(node_ != nullptr, display_);
+    if (put_) put_();
+    node_.reset();
+  }
+
+ private:
+  InodePtr node_;
+  std::string display_;
+  std::function<void()> put_;
+};
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -134,7 +200,7 @@ Names SimStore::listed(const InodePtr& directory) {
 std::unique_ptr<ReadFile> SimStore::open(const std::string& path) {
   auto node = existing("open", path);
   if (is_directory(*node)) fail(Code::kIo, "open: this is a directory, not a file", path);
-  return open_node(std::move(node), display(path));
+  return std::make_unique<OpenNode>(std::move(node), display(path));
 }
 
 std::unique_ptr<WriteFile> SimStore::create(const std::string& path) {
@@ -147,14 +213,14 @@ std::unique_ptr<WriteFile> SimStore::create(const std::string& path) {
   }
   if (!capabilities_.renames) {
     const InodePtr object = make_inode(InodeKind::kFile);
-    return write_node(object, display(path), [this, parent, name = name_in(path), object] {
-      set_name(parent, name, object);
-    });
+    return std::make_unique<WriteNode>(
+        object, display(path),
+        [this, parent, name = name_in(path), object] { set_name(parent, name, object); });
   }
   if (!exists) set_name(parent, name_in(path), make_inode(InodeKind::kFile));
   const InodePtr& node = parent->names[name_in(path)];
   node->content.clear();
-  return write_node(node, display(path));
+  return std::make_unique<WriteNode>(node, display(path));
 }
 
 std::optional<Entry> SimStore::stat(const std::string& path) {

@@ -18,6 +18,29 @@
 namespace reprise::sim {
 namespace {
 
+/// Records the trace events of a rank.
+class SimTrace final : public Trace {
+ public:
+  explicit SimTrace(RankLife& life) : life_(life) {}
+
+  void event(const TraceEvent& event) override {
+    life_.note(event.phase, event.detail,
+               {event.bytes, event.items, static_cast<std::uint64_t>(event.moment)});
+    if (life_.recorder() != nullptr) life_.recorder()->phase(life_.rank(), event);
+    records_.push_back({.phase = std::string(event.phase),
+                        .detail = event.detail,
+                        .bytes = event.bytes,
+                        .items = event.items,
+                        .moment = event.moment,
+                        .at_ns = life_.scheduler().now_ns()});
+  }
+  const std::vector<TraceRecord>& records() const { return records_; }
+
+ private:
+  RankLife& life_;
+  std::vector<TraceRecord> records_;
+};
+
 std::string device_of(const WorldOptions& options, GlobalRank rank) {
   if (options.devices.empty()) return "node0:" + std::to_string(rank.value);
   return options.devices.at(static_cast<std::size_t>(rank.value));

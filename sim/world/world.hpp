@@ -17,7 +17,6 @@
 #include "sim/world/recorder.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/sim_tasks.hpp"
-#include "sim/world/sim_trace.hpp"
 
 namespace reprise::sim {
 
@@ -51,6 +50,16 @@ enum class RankEnd : std::uint8_t {
   kHung  ///< the rank was alive when the world deadlocked or did not finish
 };
 std::string_view name_of(RankEnd end);
+
+/// An event of the engine's trace.
+struct TraceRecord {
+  std::string phase;
+  std::string detail;
+  std::uint64_t bytes = 0;
+  std::uint64_t items = 0;
+  Moment moment = Moment::kEnd;
+  std::uint64_t at_ns = 0;  ///< virtual time of the event
+};
 
 struct RankOutcome {
   RankEnd end = RankEnd::kReturned;

@@ -12,7 +12,7 @@
 namespace reprise::sim {
 
 /// Values that the optimizer keeps for each element. The update that uses them is in
-/// sim/job/model/adam.hpp.
+/// sim/job/model/element_work.hpp.
 enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
 inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
 
