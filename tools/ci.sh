@@ -50,7 +50,7 @@ stage_release_all() { build_for_tests release && run_tests release; }
 readonly asan_left_out='CrashStates.*:Kills.at_every_call_of_two*:AtRest.every_byte*:KeptPlan.of_one_group*:KeptPlan.every_change*:ProtocolCrash.a_crash_while*:Writers.two_*:RecordExchange.every_pair*:FaultOutcomes.of_every_call*:ProtocolCrash/Histories.*/1?:ProtocolCrash/Histories.*/2:ProtocolCrash/Histories.*/3:ProtocolCrash/Histories.*/4:ProtocolCrash/Histories.*/5:ProtocolCrash/Histories.*/7:ProtocolCrash/Histories.*/8:ProtocolCrash/Histories.*/9'
 stage_asan() { GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 stage_of_list asan; }
 stage_asan_all() { build_for_tests asan && run_tests asan; }
-stage_bare() { build_for_tests bare && REPRISE_FLIPS_ONE_IN=64 run_tests bare; }
+stage_bare() { build_for_tests bare && run_tests bare; }
 
 # stage_of_list PRESET: builds and runs the executables of tests/PRESET.txt that exist here.
 stage_of_list() {
