@@ -123,7 +123,8 @@ mpi_stage() {
   local program=build/release/reprise report="$1" broken=0 dirty=()
   shift
   rm -rf "$report"
-  checked "$program" run scenarios --lane mpi --double --jobs "$jobs" --quiet --log info \
+  # Ranks wait more than they compute, so one scenario more than there are processors runs at a time.
+  checked "$program" run scenarios --lane mpi --double --jobs $((jobs + 1)) --quiet --log info \
     --report "$report" "$@" || broken=1
   [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
   checked "$program" gate "$report" --lane mpi --baseline reports/baseline.json "${dirty[@]}" || broken=1
