@@ -81,7 +81,7 @@ class RunVerb final : public Verb {
             "report shows both tries")
         .text(report_, "--report", "DIR",
               "write report.json, junit.xml, report.html and summary.md there")
-        .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
+        .text(keep_, "--keep,--save", "DIR", "keep the checkpoints there, one folder per scenario")
         .text(record_, "--record", "DIR", "write each scenario with its result there")
         .text(trace_, "--trace", "FILE",
               "write what every rank did there, as a Perfetto trace: in virtual time on the lane "
@@ -98,7 +98,6 @@ class RunVerb final : public Verb {
         .number(heap_seed_, "--heap-seed", 0,
                 "start with holes in the heap, drawn by N, so that memory has other addresses; 0: "
                 "none; the second run of --double has them")
-        .text(save_, "--save", "DIR", "same as --keep")
         .text(
             options_.load, "--load", "DIR",
             "start first lives from the checkpoint there, or from what a run with --save DIR left")
@@ -135,7 +134,7 @@ class RunVerb final : public Verb {
                   << '\n';
       return ExitCode::kUnusable;
     }
-    for (const auto& directory : {report_, record_, keep_, save_}) {
+    for (const auto& directory : {report_, record_, keep_}) {
       if (!directory.empty()) driver::require_writable(directory);
     }
     // A run writes its report in any case, and its trace and its logs may stand beside it.
@@ -246,9 +245,6 @@ class RunVerb final : public Verb {
                          not_tags_};
     require_options_of(request.lane);
     require_trace_of(request.lane);
-    if (!save_.empty() && !keep_.empty()) {
-      throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
-    }
     if (double_ && options_.any()) {
       throw Error(Code::kUsage,
                   "--double reads the scenarios again, as they are written; leave out either it or "
@@ -258,7 +254,7 @@ class RunVerb final : public Verb {
     request.timelines = !report_.empty();
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
-                       .keep = save_.empty() ? keep_ : save_,
+                       .keep = keep_,
                        .launcher = checked_launcher(),
                        .executable = console.executable,
                        .ranks_per_gpu = checked_ranks_per_gpu(),
@@ -411,7 +407,6 @@ class RunVerb final : public Verb {
   std::string trainers_;
   std::string report_;
   std::string keep_;
-  std::string save_;
   driver::FieldOptions options_;
   std::int64_t save_interval_ = 0;
   std::string trace_;

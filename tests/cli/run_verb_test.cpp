@@ -75,6 +75,8 @@ TEST(RunVerb, takes_megatrons_options_and_says_everywhere_that_scenarios_were_ov
   EXPECT_NE(report["scenarios"][0]["replay"].get<std::string>().find(said), std::string::npos);
   EXPECT_NE(report["not_claimed"].dump().find("overridden by " + said), std::string::npos);
   EXPECT_TRUE(std::filesystem::is_directory(kept.path() + "/" + name)) << "--save is --keep";
+  const auto both = run_program({"run", kScenario, "--save", kept.path(), "--keep", kept.path()});
+  EXPECT_EQ(both.exit_code, 2) << both.all();
   const auto wrong = run_program({"run", kScenario, "--finetune", "--double"});
   EXPECT_EQ(wrong.exit_code, 2) << wrong.all();
 }
