@@ -216,7 +216,7 @@ class Reader {
     used.insert(name);
   }
 
-  /// True if a function, a constructor or a constant is declared or defined here.
+  /// True if a function, a constructor, a constant or a field is declared or defined here.
   bool is_declared_here(std::string_view name, std::string_view next) const {
     std::size_t first = at_;  // of Class::name
     while (first >= 2 && text(first - 1) == "::" && is_name(text(first - 2))) first -= 2;
@@ -233,9 +233,11 @@ class Reader {
       return typed || is_any_of(prior, {"", ";", "}", "{"}) || prior == "~" ||
              (!qualified && prior == ":" && is_directly_in(Scope::kClass));
     }
-    const bool constant = header_ && !is_in(Scope::kClass) && name.size() > 1 && name[0] == 'k' &&
+    const bool constant = !is_in(Scope::kClass) && name.size() > 1 && name[0] == 'k' &&
                           std::isupper(static_cast<unsigned char>(name[1])) != 0;
-    return constant && typed && is_any_of(next, {"=", "{", ";", "["});
+    const bool member = is_directly_in(Scope::kClass) && !qualified &&
+                        !is_any_of(name, {"const", "final", "noexcept", "override"});
+    return header_ && (constant || member) && typed && is_any_of(next, {"=", "{", ";", "["});
   }
 
   void declare(const Token& token) {

@@ -63,20 +63,20 @@ TEST(DeadCode, a_function_that_is_only_defined_or_tested_is_found) {
             Texts{"a/x.hpp:2 dead is used by tests alone"});
 }
 
-TEST(DeadCode, methods_types_and_constants_are_found) {
+TEST(DeadCode, methods_types_constants_and_fields_are_found) {
   const std::string header =
       "int live();\n"
       "class Dead {\n public:\n  explicit Dead(int n);\n  Dead& self();\n};\n"
       "inline constexpr int kDead = 1;\nusing DeadToo = int;\nenum class DeadKind { kOne };\n"
-      "struct Live {\n  int never() const;\n  int ever();\n};\n";
+      "struct Live {\n  int never() const;\n  int ever();\n  int unread = 0;\n  int read;\n};\n";
   const std::string source =
       "#include \"a/x.hpp\"\nDead::Dead(int n) { self(); }\n"
-      "int Live::never() const { return 1; }\nint live() { return Live().ever(); }\n";
+      "int Live::never() const { return 1; }\nint live() { return Live().ever() + Live{}.read; }\n";
   const auto found = findings_in({{"a/x.hpp", header}, {"a/x.cpp", source}});
   EXPECT_EQ(found,
             (Texts{"a/x.hpp:2 Dead is used by nobody", "a/x.hpp:9 DeadKind is used by nobody",
                    "a/x.hpp:8 DeadToo is used by nobody", "a/x.hpp:7 kDead is used by nobody",
-                   "a/x.hpp:11 never is used by nobody"}));
+                   "a/x.hpp:11 never is used by nobody", "a/x.hpp:13 unread is used by nobody"}));
 }
 
 TEST(DeadCode, each_way_to_use_a_name_is_one) {
